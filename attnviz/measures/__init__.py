@@ -57,7 +57,7 @@ class Measure(Plugin):
         return self.counted.name
 
     def bounds(self, n_heads: int, n_tokens: int) -> tuple[float, float]:
-        """The smallest and the largest number of any text of at most so many tokens."""
+        """Return the smallest and the largest value of any text of at most `n_tokens` tokens under `n_heads` heads."""
         return self.counted.bounds(n_heads, n_tokens)
 
 
@@ -238,7 +238,7 @@ ALL = "all"
 
 
 def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEASURES) -> tuple[Measure, ...]:
-    """The measures called `names`, each once and in that order; without names those called `otherwise`.
+    """Return the measures called `names`, each once and in that order; without names those called `otherwise`.
 
     An item may hold several names with commas; `all` is every measure that each text has. Raises InvalidOption for one
     not in the table.
@@ -254,12 +254,12 @@ def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEA
 
 
 def split_names(names: Sequence[str]) -> list[str]:
-    """Names of measures, of items that may hold several with commas."""
+    """Split items that may hold several names with commas into the names of measures."""
     return [name.strip().lower() for item in names for name in item.split(",")]
 
 
 def measure_maps(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
-    """The chosen measures, without names those of the headline that these maps have; of one level where it is given.
+    """Compute the chosen measures, by default those of DEFAULT_MEASURES that these maps have; of one level if given.
 
     Raises InvalidOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
@@ -267,7 +267,7 @@ def measure_maps(maps: AttentionMaps, names: Sequence[str] = (), level: Level | 
 
 
 def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measurement]:
-    """The chosen measures by name, without those of what this text does not have. Raises InvalidOption otherwise."""
+    """Compute the chosen measures by name, without those that this text cannot have. May raise InvalidOption."""
     found = {}
     for measure in _list_measurable(maps, names):
         with suppress(NotMeasurable):
@@ -276,7 +276,7 @@ def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Mea
 
 
 def _list_measurable(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
-    """A measure that is asked for by its name is tried, and says why it cannot be had."""
+    """Yield the chosen measures that suit the maps, and any other that was named: computing that one raises."""
     some = f"the record has {maps.n_heads} of {maps.n_heads + len(maps.unseen_heads)}" if maps.unseen_heads else ""
     named = set(split_names(names)) - {ALL}
     for measure in choose_measures(names, DEFAULT_MEASURES if maps.sink is None else (*DEFAULT_MEASURES, "to_sink")):

@@ -19,7 +19,7 @@ MAX_TOKEN_LENGTH = 40  # characters of a token in an error
 
 
 def measure_changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ...]:
-    """Jensen-Shannon divergence of each head's rows, and how many queries have no favourite key in common.
+    """Return the JSD of each head's rows between two records, and how many queries share no favourite key.
 
     Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have, in order.
     Raises InvalidRecord where the records are not of the same tokens.
@@ -37,7 +37,7 @@ def measure_changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadCh
 
 
 def find_shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple[int, int]]:
-    """The layer and head numbers that both records have, in order."""
+    """Return the layer and head numbers that both records have, in order."""
     layers = [number for number in before.layer_numbers if number in after.layer_numbers]
     return list(product(layers, [number for number in before.head_numbers if number in after.head_numbers]))
 
@@ -49,7 +49,7 @@ def _pair_rows(before: AttentionMaps, after: AttentionMaps, layer: int, head: in
 
 
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:
-    """Raises InvalidRecord naming the first token that differs: queries and keys have to be the same ones."""
+    """Raise InvalidRecord naming the first token that differs: queries and keys have to be the same ones."""
     if before.self_attention != after.self_attention:
         raise InvalidRecord("only one of the records is of a text that attends to itself")
     for one, other, what in ((before.queries, after.queries, "query"), (before.keys, after.keys, "key")):

@@ -36,7 +36,7 @@ class Reliability:
 
 
 def confusion_matrix(gold: Labels, predicted: Labels, n_labels: int) -> Confusion:
-    """How many texts of each gold label (row) were predicted to have each label (column); all 0 without texts."""
+    """Count the texts of each gold label (row) predicted to have each label (column); all 0 without texts."""
     for labels in (gold, predicted):
         assert ((labels >= 0) & (labels < n_labels)).all(), "a label that is not there"  # -1 would count as the last
     counts = np.zeros((n_labels, n_labels), dtype=np.int64)
@@ -45,7 +45,7 @@ def confusion_matrix(gold: Labels, predicted: Labels, n_labels: int) -> Confusio
 
 
 def accuracy(gold: Labels, predicted: Labels) -> Interval:
-    """Share of texts whose predicted label is the gold one, with its 95 % score interval.
+    """Return the share of texts whose predicted label is the gold one, with its 95 % score interval.
 
     From 0 to 1. The interval is that of Wilson 1927, doi:10.1080/01621459.1927.10502953: it stays within 0 to 1 and is
     never empty, not even where all texts are right. It takes the texts for independent draws. Raises InvalidSource
@@ -59,10 +59,10 @@ def accuracy(gold: Labels, predicted: Labels) -> Interval:
 
 
 def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
-    """2 tp / (2 tp + fp + fn) of each label: the harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
+    """Return 2 tp / (2 tp + fp + fn) of each label, the harmonic mean of precision and recall (van Rijsbergen 1979).
 
-    From 0 (never right) to 1 (found always, and claimed only where it is so). A label that neither occurs nor is
-    predicted has no F1; 0 stands in its place, and see `find_occurring_labels`.
+    From 0 (never right) to 1 (found always, and claimed only where it is so); chapter 7. A label that neither occurs
+    nor is predicted has no F1; 0 stands in its place (see `find_occurring_labels`).
     """
     right = 2.0 * np.diag(confusion)
     there = confusion.sum(axis=0) + confusion.sum(axis=1)
@@ -71,13 +71,13 @@ def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
 
 
 def find_occurring_labels(confusion: Confusion) -> Bool[np.ndarray, " label"]:
-    """Which labels are gold or predicted anywhere."""
+    """Return which labels are gold or predicted anywhere."""
     there: Bool[np.ndarray, " label"] = (confusion.sum(axis=0) + confusion.sum(axis=1)) > 0
     return there
 
 
 def macro_f1(confusion: Confusion) -> float:
-    """Mean of the F1 of the labels, common and rare alike (the averaged F1 of Opitz and Burst 2019, arXiv:1911.03347).
+    """Return the mean F1 of the labels, common and rare alike (averaged F1 of Opitz and Burst 2019, arXiv:1911.03347).
 
     From 0 to 1. A label that neither occurs nor is predicted is left out, so that a perfect classifier has 1. Raises
     InvalidSource without texts.
@@ -87,7 +87,7 @@ def macro_f1(confusion: Confusion) -> float:
 
 
 def compute_reliability(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> Reliability:
-    """Mean confidence beside accuracy in each bin of confidence (Guo et al. 2017, arXiv:1706.04599).
+    """Return mean confidence and accuracy in each bin of confidence (Guo et al. 2017, arXiv:1706.04599).
 
     `probability` is that of the predicted label, and `correct` whether it is the gold one.
     """
@@ -117,7 +117,7 @@ def calibration_error(probability: Confidences, correct: Correct, n_bins: int = 
 
 
 def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> float:
-    """Mean over texts of -ln p, p the probability of the gold label (Good 1952, the logarithmic score).
+    """Return the mean over texts of -ln p, p the probability of the gold label (Good 1952, the logarithmic score).
 
     Nats, from 0 (certain and right). A p below 2.2e-16 counts as 2.2e-16, so that one text that the model rules out
     costs 36 nats and not all there is. Raises InvalidSource without texts.
@@ -129,7 +129,7 @@ def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> fl
 
 
 def _count_texts(texts: np.ndarray) -> int:
-    """How many texts there are. Raises InvalidSource where there are none."""
+    """Return the number of texts. Raises InvalidSource where there are none."""
     if not len(texts):
         raise InvalidSource("there is no text with a label to score", hint="Name a data set that has labels.")
     return len(texts)

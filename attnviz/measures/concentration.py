@@ -29,7 +29,7 @@ CELLS_AT_ONCE = 2**17
 
 
 def entropy(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of -Σ w ln w over the keys (Clark et al. 2019, arXiv:1906.04341).
+    """Return the mean over queries of -Σ w ln w over the keys (Clark et al. 2019, arXiv:1906.04341).
 
     Nats, from 0 (all weight on one key) to ln n (n keys alike). It says how widely a head looks, not how much the
     tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
@@ -39,17 +39,17 @@ def entropy(maps: AttentionMaps) -> Measurement:
 
 
 def effective_keys(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of exp H, H the entropy of the query's weights (Hill 1973, doi:10.2307/1934352, order 1).
+    """Return the mean over queries of exp H, H the entropy of the query's weights (Hill 1973, order 1).
 
-    Keys, from 1 (all weight on one key) to n (n keys alike). The mean is taken of exp H, not of H: two queries, one
-    on 1 key and one on 9 keys alike, have 5 effective keys.
+    Keys, from 1 (all weight on one key) to n (n keys alike); doi:10.2307/1934352. The mean is taken of exp H, not of H:
+    two queries, one on 1 key and one on 9 keys alike, have 5 effective keys.
     """
     values = np.array([np.exp(layer_entropies(maps, layer)).mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("effective_keys", "keys", values, (1.0, float(max_attendable(maps))))
 
 
 def normalised_entropy(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of H / ln n, n the keys that this query may attend to (Pielou's evenness, 1966).
+    """Return the mean over queries of H / ln n, n the keys that this query may attend to (Pielou's evenness, 1966).
 
     A share, from 0 (all weight on one key) to 1 (all keys alike), so that short and long texts, and early and late
     queries of a causal map, can be compared (doi:10.1016/0022-5193(66)90013-0). A query that may attend to one key
@@ -66,7 +66,7 @@ def normalised_entropy(maps: AttentionMaps) -> Measurement:
 
 
 def peak(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the largest weight: the head's confidence (Voita et al. 2019, arXiv:1905.09418).
+    """Return the mean over queries of the largest weight: the head's confidence (Voita et al. 2019, arXiv:1905.09418).
 
     A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
     """
@@ -75,7 +75,7 @@ def peak(maps: AttentionMaps) -> Measurement:
 
 
 def top_3_mass(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the sum of the three largest weights: what top-k attention with k = 3 would keep.
+    """Return the mean over queries of the sum of the three largest weights: what top-k attention with k = 3 keeps.
 
     A share, from 3/n (n keys alike; 1 where there are no more than three) to 1 (Gupta et al. 2021, arXiv:2106.06899).
     It says nothing of how the three share it: `peak` does.
@@ -92,9 +92,9 @@ def top_3_mass(maps: AttentionMaps) -> Measurement:
 def _sum_largest(
     rows: Float32[np.ndarray, "*heads query key"], best: Int[np.ndarray, "*heads query"]
 ) -> Float64[np.ndarray, "*heads query"]:
-    """The largest weight, whose key is known, and the next two: a third of the time of `partition`.
+    """Sum the largest weight of each row, whose key is known, and the next two, in a third of the time of `partition`.
 
-    Of as many rows at a time as the processor's cache holds, in a copy from which each is taken when it is found.
+    As many rows are copied at a time as the processor's cache holds, and each weight is taken out of the copy.
     """
     n_keys = rows.shape[-1]
     flat, largest = rows.reshape(-1, n_keys), best.ravel()
@@ -116,7 +116,7 @@ def _sum_largest(
 
 
 def max_received(maps: AttentionMaps) -> Measurement:
-    """The largest share of all attention that one key receives: max over keys of the mean over queries.
+    """Return the largest share of all attention that one key receives: max over keys of the mean over queries.
 
     From 1/n (all n keys receive alike) to 1 (all attention goes to one key), as in Goyal et al. 2020,
     arXiv:2001.08950, who keep the tokens that receive much. In a causal map early keys receive more even from uniform
@@ -127,12 +127,12 @@ def max_received(maps: AttentionMaps) -> Measurement:
 
 
 def average_received(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
-    """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
+    """Return the mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
     return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
 
 
 def _find_attendable_keys(maps: AttentionMaps) -> np.ndarray:
-    """Which keys any real query may attend to."""
+    """Return which keys any real query may attend to."""
     if any(maps.allows_all(layer) for layer in find_unlike_layers(maps)):
         return np.ones(len(maps.keys), dtype=bool)
     received = np.zeros(len(maps.keys), dtype=bool)
@@ -142,7 +142,7 @@ def _find_attendable_keys(maps: AttentionMaps) -> np.ndarray:
 
 
 def gini(maps: AttentionMaps) -> Measurement:
-    """Gini coefficient of what the keys receive from all queries (Gini 1912; Hurley and Rickard 2009).
+    """Return the Gini coefficient of what the keys receive from all queries (Gini 1912; Hurley and Rickard 2009).
 
     A share, from 0 (all keys receive alike) to (n - 1)/n (one of n keys receives all); arXiv:0811.4706. In a causal
     map early keys receive more even from uniform attention, so it is not 0 there: compare with the uniform map. It
@@ -156,8 +156,9 @@ def gini(maps: AttentionMaps) -> Measurement:
 
 
 def make_uniform(maps: AttentionMaps) -> AttentionMaps:
-    """One head, one layer, or as many as allow different attention: every query attends alike to all keys that it may
-    attend to. The same tokens.
+    """Return a record of the same tokens in which every query attends equally to all keys that it may attend to.
+
+    It has one head, and one layer, or as many layers as there are where these allow different attention.
     """
     provenance = replace(
         maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()

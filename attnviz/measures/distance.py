@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int
 
-from attnviz.errors import InvalidOption
 from attnviz.measures.rows import (
     cache_on_record,
     check_self_attention,
@@ -22,15 +21,12 @@ MAX_QUERIES = 512  # whose rows are read: quartiles of more are hardly better
 
 
 def distance(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of Σ w |query position - key position| (Vig and Belinkov 2019, arXiv:1906.04284).
+    """Return the mean over queries of Σ w |query position - key position| (Vig and Belinkov 2019, arXiv:1906.04284).
 
     Tokens, from 0 (each token attends to itself) to the largest distance that may be attended to. Self-attention
     only: positions in two texts have no distance. Raises InvalidOption otherwise.
     """
-    if not maps.self_attention:
-        raise InvalidOption(
-            "distance needs self-attention", hint="Queries and keys of this record are different texts."
-        )
+    check_self_attention(maps, "distance")
     values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
     farthest = float(max_attendable_distance(maps))
     return Measurement("distance", "tokens", values, (0.0, farthest))
@@ -42,15 +38,15 @@ class DistanceBands:
 
     starts: Int[np.ndarray, " band"]  # tokens: the smallest distance of each
     shares: Float64[np.ndarray, "head query band"]  # of each query's attention; they sum to 1
-    equal: Float64[np.ndarray, "query band"]  # the same of attention to all keys that are allowed alike
-    n_real: int  # queries that there are
+    equal: Float64[np.ndarray, "query band"]  # the same of uniform attention to all keys that are allowed
+    n_real: int  # how many real queries there are
 
 
 @cache_on_record
 def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
-    """Of the real queries of a layer, of very many MAX_QUERIES that lie evenly. `layer` is a place in the record.
+    """Measure the bands of a layer's real queries, of more than MAX_QUERIES at as many that are evenly spaced.
 
-    Self-attention only. Raises InvalidOption otherwise.
+    `layer` is a place in the record. Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "attention by distance")
     real = np.flatnonzero(real_queries(maps))
@@ -70,7 +66,7 @@ def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
 def _sum_bands(
     rows: np.ndarray, queries: Int[np.ndarray, " query"], starts: Int[np.ndarray, " band"]
 ) -> Float64[np.ndarray, "query band"]:
-    """What of each row, divided by its sum, lies in each band, before the query and behind it."""
+    """Sum each row in each band of distances, before and after the query, and divide by the sum of the row."""
     before = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1, dtype=np.float64)], axis=1)
     n_keys = rows.shape[1]
     at = np.arange(len(rows))[:, None]

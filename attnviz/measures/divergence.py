@@ -27,7 +27,7 @@ Divergences = Float64[np.ndarray, "head head"]
 def jsd(
     p: Float64[np.ndarray, "#*queries key"], q: Float64[np.ndarray, "#*queries key"]
 ) -> Float64[np.ndarray, "#*queries"]:
-    """Jensen-Shannon divergence over the last axis, the others broadcast: H((p + q)/2) - (H(p) + H(q))/2.
+    """Return the Jensen-Shannon divergence over the last axis, the others broadcast: H((p + q)/2) - (H(p) + H(q))/2.
 
     Nats, from 0 (equal) to ln 2 (nothing in common); symmetric, and finite where one of them is 0
     (Lin 1991, doi:10.1109/18.61115). Its root is a distance.
@@ -38,12 +38,12 @@ def jsd(
 
 @cache_on_record
 def measure_divergences(maps: AttentionMaps, layer: int) -> Divergences:
-    """Mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, arXiv:1906.04341, section 6)."""
+    """Return the mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, section 6)."""
     return _average_over_blocks([(maps, layer)], np.arange(maps.n_heads))
 
 
 def measure_divergences_across(several: Sequence[AttentionMaps]) -> Divergences:
-    """The same of all heads of several records of the same tokens, layer by layer and one record after the other."""
+    """Return the same for the heads of several records of the same tokens, record by record and layer by layer."""
     layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
     owners = np.repeat(np.arange(len(layers)), [maps.n_heads for maps, _ in layers])
     apart = _average_over_blocks(layers, owners)
@@ -54,7 +54,7 @@ def measure_divergences_across(several: Sequence[AttentionMaps]) -> Divergences:
 
 
 def _average_over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:
-    """The mean over queries of the divergence of each two heads that have different owners."""
+    """Return the mean over queries of the divergence of each two heads that have different owners."""
     maps, _ = layers[0]
     total = np.zeros((len(owners), len(owners)))
     for block in split_mixed_blocks(maps):
@@ -70,7 +70,7 @@ def _sum_over_queries(
     owners: Int[np.ndarray, " head"],
     mixer: Mixer,
 ) -> Divergences:
-    """The sum over queries of the divergence of each two heads that have different owners.
+    """Sum over queries the divergence of each two heads that have different owners.
 
     Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
     """
@@ -84,10 +84,10 @@ def _sum_over_queries(
 
 
 def head_divergence(maps: AttentionMaps) -> Measurement:
-    """Mean over pairs of heads and over queries of their Jensen-Shannon divergence (Clark et al. 2019, section 6).
+    """Return the mean over pairs of heads and over queries of their Jensen-Shannon divergence (Clark et al. 2019).
 
-    Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341. It says
-    that heads attend differently, not that the difference is of use.
+    Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341,
+    section 6. It says that heads attend differently, not that the difference is of use.
     """
     n_pairs = max(1, maps.n_heads * (maps.n_heads - 1))  # each two heads twice, and no head with itself
     means = [measure_divergences(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
@@ -95,7 +95,7 @@ def head_divergence(maps: AttentionMaps) -> Measurement:
 
 
 def vendi_score(maps: AttentionMaps) -> Measurement:
-    """The Vendi score of a layer's heads (Friedman and Dieng 2022, arXiv:2210.02410).
+    """Return the Vendi score of each layer's heads (Friedman and Dieng 2022, arXiv:2210.02410).
 
     Heads, from 1 (copies) to the number of heads (no two attend to a common key). Two copies and one head with keys
     of its own count as 3/2^(2/3) = 1.89. It says how differently heads attend, not how many the model needs.
@@ -105,7 +105,7 @@ def vendi_score(maps: AttentionMaps) -> Measurement:
 
 
 def count_distinct(divergences: Divergences) -> float:
-    """exp of the entropy of the eigenvalues of K/h, K = 1 - JSD in bits the similarity of each two of h heads.
+    """Return exp of the entropy of the eigenvalues of K/h, K = 1 - JSD in bits the similarity of each two of h heads.
 
     `divergences` are in nats. K is positive definite (Hein and Bousquet 2005, AISTATS), also as a mean over queries.
     """
@@ -115,7 +115,7 @@ def count_distinct(divergences: Divergences) -> float:
 
 
 def divergence_from_mean(maps: AttentionMaps) -> Measurement:
-    """Mean over heads and queries of the Jensen-Shannon divergence of a head from the mean of the layer's heads.
+    """Return the mean over heads and queries of the JSD of a head from the mean of the layer's heads.
 
     Nats, from 0 (copies, or one head alone) to `max_divergence_from_mean` (Lin 1991, doi:10.1109/18.61115). Vaswani et
     al. 2017, arXiv:1706.03762, have several heads because averaging reduces the effective resolution: this is how far
@@ -127,13 +127,14 @@ def divergence_from_mean(maps: AttentionMaps) -> Measurement:
 
 
 def max_divergence_from_mean(n_heads: int) -> float:
-    """The largest mean of JSD(p_i, m) over h heads p_i, m their mean: f(1/h), f(s) = ln 2 + (s ln s - (1+s) ln(1+s))/2.
+    """Return f(1/h), the largest mean of JSD(p_i, m) over h heads p_i, m their mean.
 
-    Nats: 0, 0.216, 0.380, 0.497, 0.546 for h = 1, 2, 4, 8, 12, rising to ln 2. JSD is convex in both arguments at once
-    and m is linear in the heads, so the mean over heads is largest where each head attends to one key only. Where m
-    puts a share s on that key, the head is ½ ln(2/(1+s)) + ½ (s ln(2s/(1+s)) + (1-s) ln 2) = f(s) away from m. f falls
-    as s grows (its derivative is ½ ln(s/(1+s))), and s is at least 1/h, the head's own part. So the mean is at most
-    f(1/h), reached where no two heads have a key in common; a query with fewer keys than heads stays below.
+    f(s) = ln 2 + (s ln s - (1+s) ln(1+s))/2. Nats: 0, 0.216, 0.380, 0.497, 0.546 for h = 1, 2, 4, 8, 12, rising to ln
+    2. JSD is convex in both arguments at once and m is linear in the heads, so the mean over heads is largest where
+    each head attends to one key only. Where m puts a share s on that key, the head is ½ ln(2/(1+s)) + ½ (s ln(2s/(1+s))
+    + (1-s) ln 2) = f(s) away from m. f falls as s grows (its derivative is ½ ln(s/(1+s))), and s is at least 1/h, the
+    head's own part. So the mean is at most f(1/h), reached where no two heads have a key in common; a query with fewer
+    keys than heads stays below.
     """
     share = 1 / n_heads
     return log(2) - ((1 + share) * log(1 + share) - share * log(share)) / 2
@@ -154,7 +155,7 @@ def _measure_divergence_from_mean(maps: AttentionMaps, layer: int) -> float:
 
 
 def effective_rank(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the effective rank of the query's weights, a row for each head (Roy and Vetterli 2007).
+    """Return the mean over queries of the effective rank of its weights, a row for each head (Roy and Vetterli 2007).
 
     Mixes, from 1 (one head, or copies) to the smaller of the numbers of heads and of keys (heads with no common key
     and equally sharp). The effective rank is exp of the entropy of the normalised singular values (EUSIPCO 2007). It
@@ -166,7 +167,7 @@ def effective_rank(maps: AttentionMaps) -> Measurement:
 
 
 def _mean_rank(maps: AttentionMaps, layer: int) -> float:
-    """Singular values are the roots of the eigenvalues of heads × heads products: quick where keys are many."""
+    """Take singular values as roots of the eigenvalues of heads × heads products: quick where keys are many."""
     if maps.n_heads == 1:
         return 1.0
     found, n_keys = 0.0, len(maps.keys)
@@ -186,7 +187,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
 
 
 def order_by_likeness(distances: Float[np.ndarray, "head head"]) -> tuple[int, ...]:
-    """An order in which like heads are neighbours: average linkage (Sokal & Michener 1958, UPGMA), its leaves in order.
+    """Order heads so that similar ones are neighbours: the leaves of average linkage (Sokal & Michener 1958, UPGMA).
 
     The two clusters that are nearest on average are joined again and again, of equals the earliest; the one with the
     earlier head comes first.

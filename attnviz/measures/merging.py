@@ -23,7 +23,7 @@ STRETCHES_HINT = (
 
 
 def merge_tokens(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit] | None = None) -> AttentionMaps:
-    """The attention of units of tokens: to a unit the sum over its tokens, from it their mean (Clark et al. 2019).
+    """Sum attention to each unit over its tokens, and average attention from it over them (Clark et al. 2019).
 
     Rows still sum to 1 (arXiv:1906.04341, section 4.1, for words cut into pieces). A unit may attend where any of its
     tokens may. Padding may be left out of the units. `key_units` are those of the keys where these are another text.
@@ -63,14 +63,14 @@ class UnitLayout(NamedTuple):
 
     @classmethod
     def from_units(cls, units: Sequence[Unit]) -> UnitLayout:
-        """The joints of units that follow one another, none of them empty."""
+        """Lay out units one after the other, none of them empty."""
         sizes = np.array([len(unit) for unit in units])
         assert sizes.all(), "a unit of no token"
         return cls(np.concatenate([np.array(unit) for unit in units]), np.cumsum(sizes) - sizes, sizes)
 
 
 def _reduce_to_units(cells: np.ndarray, rows: UnitLayout, columns: UnitLayout, reduce: np.ufunc) -> np.ndarray:
-    """`cells` [query, key] brought to one of each unit."""
+    """Reduce `cells` [query, key] to one cell for each pair of units."""
     by_key = reduce.reduceat(cells[np.ix_(rows.order, columns.order)], columns.starts, axis=1)
     return np.asarray(reduce.reduceat(by_key, rows.starts, axis=0))
 
@@ -81,7 +81,7 @@ def _average_sink(sink: PerQuery, rows: UnitLayout) -> Float32[np.ndarray, "laye
 
 
 def find_common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
-    """For each way to cut one text, which of its tokens form each unit: the finest units whose borders all share.
+    """Return, for each way to cut one text, the tokens of each unit: the finest units whose borders all ways share.
 
     Tokens whose characters overlap, also in a chain, are one unit; a marker is one, and corresponds to the others' by
     its order. A token without characters of its own, or with only white space that another way leaves out, belongs to
@@ -104,14 +104,14 @@ def find_common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]
 
 
 def _split_at_markers(tokens: Tokens) -> Iterator[range]:
-    """The positions before the first marker, between each two, and after the last."""
+    """Yield the positions before the first marker, between each two, and after the last."""
     markers = (position for position, special in enumerate(tokens.special) if special)
     for before, after in pairwise((-1, *markers, len(tokens))):
         yield range(before + 1, after)
 
 
 def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[list[list[int]]]:
-    """The units of a stretch without markers, for each way to cut it."""
+    """Return the units of a stretch without markers, for each way to cut it."""
     spans = [
         (*tokens.offsets[position], which, position)
         for which, (tokens, positions) in enumerate(zip(several, stretches, strict=True))
@@ -140,7 +140,7 @@ def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[
 
 
 def _check_markers(several: Sequence[Tokens]) -> None:
-    """Markers correspond by their order, whatever they are called."""
+    """Check that all have as many markers: they correspond by their order, whatever they are called."""
     markers = [
         [piece for piece, special in zip(tokens.pieces, tokens.special, strict=True) if special] for tokens in several
     ]
@@ -158,7 +158,7 @@ def _list_markers(markers: Sequence[str]) -> str:
 
 
 def _check_characters(several: Sequence[Tokens]) -> None:
-    """All cover the same characters, white space aside, and have their markers at the same places among them."""
+    """Check that all cover the same characters, white space aside, with their markers at the same places among them."""
     covered = [_find_characters(tokens, range(len(tokens))) for tokens in several]
     for ours in covered:
         for theirs in covered:
@@ -175,7 +175,7 @@ def _check_characters(several: Sequence[Tokens]) -> None:
 
 
 def _find_characters(tokens: Tokens, positions: range) -> set[int]:
-    """Where in the text the characters of these tokens are, white space left out."""
+    """Return where in the text the characters of these tokens are, white space left out."""
     found: set[int] = set()
     for position in (position for position in positions if not tokens.special[position]):
         piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
@@ -196,7 +196,7 @@ def _join_tokens(tokens: Tokens, units: Sequence[Unit]) -> Tokens:
 
 
 def _join_pieces(tokens: Tokens, unit: Unit) -> str:
-    """The pieces one after the other: a space where characters lie between them, and what two cover only once."""
+    """Join pieces, with a space where characters lie between them, and what two of them cover only once."""
     piece, reached = tokens.pieces[unit[0]], tokens.offsets[unit[0]][1]
     for position in unit[1:]:
         start, end = tokens.offsets[position]

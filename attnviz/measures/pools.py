@@ -37,7 +37,7 @@ class ColumnPools:
         self.maximum, self.total = (np.zeros((0, n_keys), dtype=np.float32) for _ in range(2))
 
     def begin(self, queries: Queries) -> None:
-        """The next stretch."""
+        """Begin the next stretch of queries."""
         of_queries = self._rows_of_queries[queries]
         starts = np.flatnonzero(np.diff(of_queries, prepend=-1))
         self.rows, self._next_key = of_queries[starts], 0
@@ -47,7 +47,7 @@ class ColumnPools:
             self.maximum, self.total = (np.empty((len(starts), self._n_keys), dtype=np.float32) for _ in range(2))
 
     def add(self, keys: slice, weights: Float32[np.ndarray, "query key"]) -> None:
-        """All weights of the stretch on some keys, from the first to the last; those between have none."""
+        """Add all weights of the stretch on some keys, in rising order of keys; keys between have no weight."""
         self._skip_to(keys.start)
         self._next_key = keys.stop
         for row, part in enumerate(self._parts):  # a reduction of each part takes a tenth of `reduceat`
@@ -61,13 +61,13 @@ class ColumnPools:
             np.matmul(self._ones, parts, out=self.total[self._whole, keys])
 
     def _find_whole_parts(self) -> slice:
-        """The parts from the first to the last of which each has as many queries as a row of the map."""
+        """Return the slice of parts, first to last, that each have as many queries as a row of the map."""
         sizes = np.array([part.stop - part.start for part in self._parts])
         inner = slice(int(sizes[0] < self._size), len(sizes) - int(len(sizes) > 1 and sizes[-1] < self._size))
         return inner if (sizes[inner] == self._size).all() else slice(0, 0)
 
     def end(self) -> None:
-        """No more weights of the stretch."""
+        """End the stretch: the keys that are left have no weight."""
         self._skip_to(self._n_keys)
 
     def _skip_to(self, key: int) -> None:
@@ -92,11 +92,11 @@ class Pools:
             self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)
 
     def create_columns(self) -> ColumnPools:
-        """Memory for those of one stretch of queries after the other."""
+        """Create the memory that is used for one stretch of queries after the other."""
         return ColumnPools(self._size, *self._sides)
 
     def add(self, head: int, columns: ColumnPools) -> None:
-        """Those of a stretch of queries of one head."""
+        """Add the columns of a stretch of queries of one head."""
         columns.end()
         which = head, columns.rows
         self._maximum[which] = np.maximum(self._maximum[which], self._reduce_keys(np.maximum, columns.maximum))
@@ -105,18 +105,18 @@ class Pools:
     def _reduce_keys(
         self, reduce: np.ufunc, of_key: Float32[np.ndarray, "row key"]
     ) -> Float32[np.ndarray, "row column"]:
-        """One of each block of keys: what `reduceat` gives, sooner."""
+        """Reduce each block of keys to one, as `reduceat` does but sooner."""
         padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
         padded[:, : of_key.shape[1]] = of_key
         by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)
         return np.asarray(reduce.reduce(by_place, axis=0)).reshape(len(of_key), -1)
 
     def finish(self) -> PooledMaps:
-        """What was found."""
+        """Return the pooled maps, once all columns are added."""
         self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: to take memory takes as long
         return PooledMaps(self._size, self._maximum, self._total, self._n_allowed > 0)
 
 
 def _list_block_sizes(n_all: int, size: int) -> Int[np.ndarray, " block"]:
-    """Of blocks of so many, the last one smaller."""
+    """Return the sizes of blocks of `size`, the last one smaller."""
     return np.diff([*range(0, n_all, size), n_all])

@@ -12,7 +12,7 @@ SCORES = ("induction", "duplicate token", "previous token")
 
 
 def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:
-    """Mean attention along three diagonals of a record whose text says the same n tokens twice (Olsson et al. 2022).
+    """Return mean attention along three diagonals of a text that says the same n tokens twice (Olsson et al. 2022).
 
     Shares, from 0 to 1 (arXiv:2209.11895), as TransformerLens works them out: induction is the key n - 1 before the
     query, behind the token's first occurrence; duplicate that occurrence itself, n before; previous the key before.

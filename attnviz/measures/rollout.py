@@ -11,7 +11,7 @@ from attnviz.records import AttentionMaps
 
 
 def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
-    """Attention rollout: Π over layers of A/2 + I/2, A the mean of the layer's heads (Abnar and Zuidema 2020).
+    """Return attention rollout: Π over layers of A/2 + I/2, A the mean of a layer's heads (Abnar and Zuidema 2020).
 
     Shares: row q says what the last layer's query q draws from each token of the input, as if each layer added what
     it attends to, half and half, to what is there (the residual connection); arXiv:2005.00928. Values, norms and
@@ -30,7 +30,7 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
 
 
 def find_reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
-    """From which tokens of the input anything can come to a query, layer by layer: where rollout may lie."""
+    """Return from which tokens of the input anything can come to a query through all layers: where rollout may lie."""
     stay = np.eye(len(maps.queries), dtype=bool)
     found = stay
     for of_layer in maps.attendable:

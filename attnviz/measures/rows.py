@@ -62,8 +62,8 @@ _STATISTICS: WeakKeyDictionary[AttentionMaps, dict[int, RowStatistics]] = WeakKe
 def cache_on_record(
     number: Callable[Concatenate[AttentionMaps, Parameters], Result],
 ) -> Callable[Concatenate[AttentionMaps, Parameters], Result]:
-    """`number` of a record (and its layer), worked out once for as long as the record lives: several measures start
-    from it. It has to be small beside the record.
+    """Cache `number` of a record and its other arguments for as long as the record lives: several measures start from
+    it. The result has to be small beside the record.
     """
     known: WeakKeyDictionary[AttentionMaps, dict[object, Result]] = WeakKeyDictionary()
 
@@ -80,14 +80,14 @@ def cache_on_record(
 
 @cache_on_record
 def real_queries(maps: AttentionMaps) -> RealQueries:
-    """Those of the record: to find them takes as long as a head's measure."""
+    """Return the record's `real_queries`, cached: finding them takes as long as a head's measure."""
     return maps.real_queries
 
 
 @cache_on_record
 def split_real_queries(maps: AttentionMaps, n_cells: int | None = None) -> tuple[QueryBlock, ...]:
-    """The real queries in stretches that the processor's cache holds, where there are so many weights of each of them;
-    as many as keys unless that is given.
+    """Split the real queries into blocks that the processor's cache holds, given `n_cells` weights of each query;
+    without it, as many as there are keys.
     """
     found, start = [], 0
     for queries in split_queries(np.flatnonzero(real_queries(maps)), n_cells or len(maps.keys)):
@@ -98,8 +98,8 @@ def split_real_queries(maps: AttentionMaps, n_cells: int | None = None) -> tuple
 
 
 def compute_statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> RowStatistics:
-    """One walk over a layer's weights, for the measures that have these in common, worked out once for as long as the
-    record lives. Of what is drawn pooled, what a picture shows is found on the same walk: ask for that first.
+    """Walk once over a layer's weights for all measures that need the same, cached for as long as the record lives.
+    Where maps are drawn pooled, ask for `with_pools` first, so that pools come of the same walk.
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
@@ -114,8 +114,10 @@ def _create_pools(maps: AttentionMaps, layer: int) -> Pools:
 
 
 def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
-    """Of several heads in one step where the record says so, else head by head. Of a long text a few are walked over at
-    a time, as numpy lets threads run side by side, and each head's numbers are its own.
+    """Walk over several heads in one step where the record says so, else head by head.
+
+    Of a long text a few heads are walked over at a time, as numpy lets threads run side by side; each head's numbers
+    are its own.
     """
     n_queries, n_keys = int(real_queries(maps).sum()), len(maps.keys)
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
@@ -151,19 +153,19 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
 
 
 def choose_pool_size(maps: AttentionMaps) -> int:
-    """How many queries, and keys, become one where all heads are drawn; 1 where each weight has room."""
+    """Return how many queries, and keys, become one where all heads are drawn; 1 where each weight has room."""
     longest = max(len(maps.queries), len(maps.keys))
     n_cells = maps.n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
     return 1 if n_cells <= MAX_DRAWN_WEIGHTS else -(-longest // MAX_SIDE)
 
 
 def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """What the rows of each head sum to, nearly 1."""
+    """Return the sum of each row of each head, nearly 1."""
     return compute_statistics(maps, layer).sums
 
 
 def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | None = None) -> Rows:
-    """The real queries of one head, or a block of them; their rows sum to exactly 1, which a record promises nearly.
+    """Return the real queries of one head, or a block of them; rows sum to exactly 1, which a record promises nearly.
 
     Where the model has a sink, that is what goes to keys as a distribution of its own; `to_sink` is how much that is.
     """
@@ -174,17 +176,17 @@ def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | No
 
 
 def layer_rows(maps: AttentionMaps, layer: int, block: QueryBlock | None = None) -> LayerRows:
-    """The same of all heads of a layer. Padding has no row; as a key it stays, with weight 0."""
+    """Return the same of all heads of a layer. Padding has no row; as a key it stays, with weight 0."""
     return np.stack([head_rows(maps, layer, head, block) for head in range(maps.n_heads)])
 
 
 def split_mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
-    """Those of which several heads are held at a time."""
+    """Split the real queries into blocks of which several heads are held at a time."""
     return split_real_queries(maps, 4 * len(maps.keys))
 
 
 def read_halved_rows(maps: AttentionMaps, layer: int, block: QueryBlock) -> Float32[np.ndarray, "head query key"]:
-    """Half of each row of a layer's heads, for means of two, in float32 and without zeros."""
+    """Return half of each row of a layer's heads, for means of two, in float32 and without zeros."""
     scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
     found = np.empty((*scales.shape[:2], len(maps.keys)), dtype=np.float32)
     for heads in maps.heads_at_once:
@@ -204,7 +206,7 @@ class Mixer:
     def entropies(
         self, one: RecordRows, others: Float32[np.ndarray, "head query key"]
     ) -> Float64[np.ndarray, "head query"]:
-        """Of the means of one head's rows and those of each of the others, in nats."""
+        """Return the entropies, in nats, of the means of one head's rows and those of each of the others."""
         found = np.empty(others.shape[:2])
         for start in range(0, len(others), HEADS_PER_STEP):
             several = others[start : start + HEADS_PER_STEP]
@@ -216,7 +218,7 @@ class Mixer:
 
 @cache_on_record
 def compute_own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same."""
+    """Return the entropy of each head's rows as `Mixer` computes it: the mean of two copies has the very same."""
     found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
     for block in split_mixed_blocks(maps):
         rows = read_halved_rows(maps, layer, block)
@@ -227,7 +229,7 @@ def compute_own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray
 
 
 def average_per_head(maps: AttentionMaps, number: Callable[[RecordRows], Num[np.ndarray, " query"]]) -> PerHead:
-    """Mean over each head's queries of `number`, which gives one for each row: of twice the weights, twice as much.
+    """Average over each head's queries what `number` gives for each row; it has to scale with the row.
 
     So not the rows have to be divided by their sums, only what comes of them, which is far less.
     """
@@ -240,12 +242,12 @@ def average_per_head(maps: AttentionMaps, number: Callable[[RecordRows], Num[np.
 
 
 def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
-    """The share of attention that goes to some keys: mean over queries of each row's sum there."""
+    """Return the share of attention that goes to some keys: the mean over queries of each row's sum there."""
     return np.array([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
 
 
 def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
-    """The share that goes to the other tokens of a query's group, of self-attention; -1 for a token that is in none."""
+    """Return the share that goes to the other tokens of a query's group; tokens of group -1 are in none."""
     real = real_queries(maps)
     place = np.cumsum(real) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
@@ -265,7 +267,7 @@ def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) 
 
 
 def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
-    """The sum of the weights of some real queries on one key each."""
+    """Sum the weights of some real queries on one key each."""
     place = np.cumsum(real_queries(maps)) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
     for layer in range(maps.n_layers if len(queries) else 0):
@@ -275,7 +277,7 @@ def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[
 
 
 def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
-    """Each two tokens of a group that is chosen, in either order."""
+    """Pair each two tokens of a chosen group, in either order."""
     tokens = np.flatnonzero(np.append(chosen, False)[groups])  # that are in no group come last
     tokens = tokens[np.argsort(groups[tokens], kind="stable")]
     sizes = np.bincount(groups[tokens], minlength=len(chosen))
@@ -288,7 +290,7 @@ def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " g
 
 
 def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
-    """The share that goes to the key `offset` behind each query, or before it where that is negative; 0 if none is."""
+    """Return the share that goes to the key `offset` after each query, before it where negative; 0 if there is none."""
     return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(real_queries(maps).sum()))
 
 
@@ -309,25 +311,25 @@ def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offs
 
 
 def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head key"]:
-    """What each key receives of each head: mean over queries of the weight on it."""
+    """Return what each key receives of each head: the mean over queries of the weight on it."""
     return compute_statistics(maps, layer).received
 
 
 def compute_entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:
-    """-Σ w ln w of each row, in nats, where 0 ln 0 = 0."""
+    """Return -Σ w ln w of each row, in nats, where 0 ln 0 = 0."""
     terms = rows + TINY
     np.log(terms, out=terms)
     return np.asarray(0.0 - np.vecdot(terms, rows))  # not -0
 
 
 def layer_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """Of each head's rows, in nats."""
+    """Return the entropy of each head's rows, in nats."""
     return compute_statistics(maps, layer).entropies
 
 
 @cache_on_record
 def count_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
-    """How many keys each real query may attend to in this layer."""
+    """Count the keys that each real query may attend to in this layer."""
     if maps.allows_all(layer):
         return np.full(int(real_queries(maps).sum()), len(maps.keys))
     return np.concatenate([maps.read_allowed(layer, block.queries).sum(axis=-1) for block in split_real_queries(maps)])
@@ -335,13 +337,13 @@ def count_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query
 
 @cache_on_record
 def max_attendable(maps: AttentionMaps) -> int:
-    """The largest number of keys that any real query may attend to in any layer."""
+    """Return the largest number of keys that any real query may attend to in any layer."""
     return max(int(count_attendable(maps, layer).max()) for layer in find_unlike_layers(maps))
 
 
 @cache_on_record
 def max_attendable_distance(maps: AttentionMaps) -> int:
-    """The largest distance from a real query to a key that it may attend to in any layer."""
+    """Return the largest distance from a real query to a key that it may attend to in any layer."""
     farthest, end = 0, len(maps.keys) - 1
     for layer in find_unlike_layers(maps):
         if maps.allows_all(layer):
@@ -356,11 +358,11 @@ def max_attendable_distance(maps: AttentionMaps) -> int:
 
 
 def find_unlike_layers(maps: AttentionMaps) -> range:
-    """Layers that may differ in what may be attended to."""
+    """Return the layers that may differ in what may be attended to: only the first where all are alike."""
     return range(1 if maps.layers_alike else maps.n_layers)
 
 
 def check_self_attention(maps: AttentionMaps, name: str) -> None:
-    """Raises InvalidOption where queries and keys are different texts."""
+    """Raise InvalidOption where queries and keys are different texts."""
     if not maps.self_attention:
         raise InvalidOption(f"{name} needs self-attention", hint="Queries and keys of this record are different texts.")

@@ -12,7 +12,7 @@ from attnviz.records import AttentionMaps, Measurement
 
 
 def to_self(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on the query's own position (the diagonal of Kovaleva et al. 2019).
+    """Return the mean over queries of the weight on the query's own position (the diagonal of Kovaleva et al. 2019).
 
     A share, from 0 to 1 (arXiv:1908.08593). Equal words elsewhere in the text do not count: `to_same_word` has them.
     Self-attention only. Raises InvalidOption otherwise.
@@ -22,7 +22,7 @@ def to_self(maps: AttentionMaps) -> Measurement:
 
 
 def to_previous(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on the position before the query's (Clark et al. 2019, arXiv:1906.04341).
+    """Return the mean over queries of the weight on the position before (Clark et al. 2019, arXiv:1906.04341).
 
     A share, from 0 to (n - 1)/n, n the tokens: the first has none before it and counts as 0. Self-attention only.
     Raises InvalidOption otherwise.
@@ -32,7 +32,7 @@ def to_previous(maps: AttentionMaps) -> Measurement:
 
 
 def to_next(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on the position after the query's (Clark et al. 2019, arXiv:1906.04341).
+    """Return the mean over queries of the weight on the position after (Clark et al. 2019, arXiv:1906.04341).
 
     A share, from 0 to (n - 1)/n, n the tokens: the last has none after it and counts as 0. In a causal map it is 0.
     Self-attention only. Raises InvalidOption otherwise.
@@ -42,7 +42,7 @@ def to_next(maps: AttentionMaps) -> Measurement:
 
 
 def to_first(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on the first token, where it is an attention sink (Xiao et al. 2023).
+    """Return the mean over queries of the weight on the first token, where it is an attention sink (Xiao et al. 2023).
 
     A share, from 0 to 1 (arXiv:2309.17453). The first token is that of the sequence, also where it is a marker such
     as [CLS]; padding is none. In a causal map the first query has no other key, and early ones few. Self-attention
@@ -54,7 +54,7 @@ def to_first(maps: AttentionMaps) -> Measurement:
 
 
 def to_sink(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the share that goes to no token, but to a sink that the model has learned.
+    """Return the mean over queries of the share that goes to no token, but to a sink that the model has learned.
 
     A share, from 0 to 1; 0 where the model has no such place. It is what OpenAI's gpt-oss adds to the denominator of
     each softmax (arXiv:2508.10925, section 2); the first token as a sink is `to_first`.
@@ -67,7 +67,7 @@ def to_sink(maps: AttentionMaps) -> Measurement:
 
 
 def to_special(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on the markers that the model added, such as [CLS] (Clark et al. 2019).
+    """Return the mean over queries of the weight on markers that the model added, such as [CLS] (Clark et al. 2019).
 
     A share, from 0 to 1; 0 where the model adds none (arXiv:1906.04341, who read much of it as attending to nothing).
     A marker that somebody wrote into the text does not count.
@@ -76,7 +76,7 @@ def to_special(maps: AttentionMaps) -> Measurement:
 
 
 def to_punctuation(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on punctuation and symbols, such as full stops (Clark et al. 2019).
+    """Return the mean over queries of the weight on punctuation and symbols, such as full stops (Clark et al. 2019).
 
     A share, from 0 to 1 (arXiv:1906.04341). A key counts when all characters of its piece, white space around it
     aside, are of the Unicode categories P or S, so `…`, `$` and `。` do, `don't` and markers do not.
@@ -88,13 +88,13 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
 
 @lru_cache(maxsize=2**16)  # words come again and again
 def is_punctuation(piece: str) -> bool:
-    """Whether a piece, white space aside, is all punctuation or symbols."""
+    """Return whether a piece, white space aside, is all punctuation or symbols."""
     bare = piece.strip()
     return bool(bare) and all(category(character)[0] in "PS" for character in bare)
 
 
 def to_same_word(maps: AttentionMaps) -> Measurement:
-    """Mean over queries of the weight on other positions with the same piece (duplicate token heads).
+    """Return the mean over queries of the weight on other positions with the same piece (duplicate token heads).
 
     A share, from 0 (also where no piece occurs twice) to 1 (Wang et al. 2022, arXiv:2211.00593). Pieces are the same
     whatever their case and the white space around them; markers are no words. Self-attention only. Raises InvalidOption

@@ -34,7 +34,7 @@ Pairs = Int[np.ndarray, "2 pair"]  # a query and its partner
 
 
 def to_partner(maps: AttentionMaps) -> Measurement:
-    """Mean, over brackets and quotation marks with a partner that they may attend to, of the weight on that partner.
+    """Return the mean weight that brackets and quotation marks give their partner, where they may attend to it.
 
     A share, from 0 to 1. Brackets pair as they nest, straight quotation marks as they come; what is left over has no
     partner, nor has an apostrophe. Tokens count that are punctuation throughout; in a causal map only closing ones
@@ -52,13 +52,13 @@ def to_partner(maps: AttentionMaps) -> Measurement:
 
 
 def has_pair(text: str) -> bool:
-    """Whether a bracket or quotation mark has a partner in a text."""
+    """Return whether a bracket or quotation mark has a partner in a text."""
     return next(_match_pairs([text], [0], [(0, len(text))]), None) is not None
 
 
 @cache_on_record
 def find_partner_pairs(maps: AttentionMaps) -> Pairs:
-    """Each real query that has a partner which it may attend to in any layer, and that partner."""
+    """Return each real query that has a partner which it may attend to in any layer, and that partner."""
     tokens = maps.queries
     signs = np.array([_has_sign(piece) for piece in tokens.distinct_pieces])
     places = np.flatnonzero(signs[tokens.places]).tolist()
@@ -76,7 +76,7 @@ def _has_sign(piece: str) -> bool:
 
 
 def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"]:
-    """Of each pair whether its query is real and may attend to its key in any layer."""
+    """Return for each pair whether its query is real and may attend to its key in any layer."""
     reached = np.zeros(pairs.shape[1], dtype=bool)
     for start in range(0, len(reached), MIN_ROWS):
         several = slice(start, start + MIN_ROWS)
@@ -89,7 +89,7 @@ def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"
 def _match_pairs(
     pieces: Sequence[str], places: Sequence[int], offsets: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Which piece opens and which closes, pair by pair, of the pieces at some places.
+    """Yield which piece opens and which closes, pair by pair, of the pieces at `places`.
 
     Brackets and quotation marks do not cut each other off: one that is left over among these loses no pair of those.
     """
@@ -111,7 +111,7 @@ def _match_pairs(
 
 
 def _is_within_word(pieces: Sequence[str], offsets: Sequence[tuple[int, int]], place: int, at: int) -> bool:
-    """Whether letters stand on both sides of a character, also where pieces that touch hold them."""
+    """Return whether letters stand on both sides of a character, also where they belong to pieces that touch."""
     piece, (start, end) = pieces[place], offsets[place]
     before = piece[at - 1] if at else pieces[place - 1][-1:] if place and offsets[place - 1][1] == start else ""
     if at + 1 < len(piece):

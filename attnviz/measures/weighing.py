@@ -19,7 +19,7 @@ MIN_NORM = np.float32(1e-30)  # in the place of a value of length 0, whose logar
 
 
 def weigh_values(maps: AttentionMaps) -> AttentionMaps:
-    """The same record with shares of what is moved as its weights; a sink moves nothing and has none of them.
+    """Return the record with shares of what is moved as its weights; a sink moves nothing and is left out.
 
     A row whose keys all move nothing stays as it is. Raises InvalidOption for a record without value norms.
     """
@@ -44,7 +44,7 @@ def weigh_values(maps: AttentionMaps) -> AttentionMaps:
 
 
 def _weigh_factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:
-    """ln ‖v_j W_O‖ is one number more of each key, and what the rows then sum to goes into log-sum-exp."""
+    """Add ln ‖v_j W_O‖ as one more component of each key, and the log of the new row sums to the log-sum-exp."""
     n_heads, n_queries, _ = of.query.shape
     norms = np.maximum(norms, MIN_NORM)
     ones = np.full((n_heads, n_queries, 1), 1 / of.scale, dtype=np.float32)

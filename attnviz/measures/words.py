@@ -25,7 +25,7 @@ Text = Mapping[int, str]  # characters by their place
 
 
 def merge_words(maps: AttentionMaps) -> AttentionMaps:
-    """Attention from word to word (see `merged`). Its facts say how many tokens there were, markers too."""
+    """Merge attention to words (see `merge_tokens`). The facts say how many tokens there were, markers too."""
     units = find_words(maps.queries)
     of_keys = None if maps.self_attention else find_words(maps.keys)
     joined = merge_tokens(maps, units, of_keys)
@@ -41,7 +41,7 @@ def merge_words(maps: AttentionMaps) -> AttentionMaps:
 
 
 def find_words(tokens: Tokens) -> tuple[Unit, ...]:
-    """The tokens of each word, in order. A token is never cut, a marker never joined.
+    """Return the tokens of each word, in order. A token is never cut, a marker never joined.
 
     Tokens that share characters belong together, and so do those that touch where there is no border between words. A
     single space that is a token belongs to the token right after it, as in " cat".
@@ -58,7 +58,7 @@ def find_words(tokens: Tokens) -> tuple[Unit, ...]:
 
 
 def _split_texts(tokens: Tokens) -> Iterator[range]:
-    """Runs of tokens of one text: places count from 0 again behind a marker, where a second text may follow."""
+    """Yield runs of tokens of one text: places count from 0 again after a marker, where a second text may follow."""
     start = 0
     for position in range(1, len(tokens)):
         markers = tokens.special[position] or tokens.special[position - 1]
@@ -70,7 +70,7 @@ def _split_texts(tokens: Tokens) -> Iterator[range]:
 
 
 def _collect_characters(tokens: Tokens, stretch: range) -> Text:
-    """Of a piece that is not as long as what it stands for only the first and the last."""
+    """Return the characters by place: only first and last of a piece whose length is not that of its span."""
     text: dict[int, str] = {}
     for position in stretch:
         piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
@@ -82,7 +82,7 @@ def _collect_characters(tokens: Tokens, stretch: range) -> Text:
 
 
 def _belongs_to_word(tokens: Tokens, position: int, text: Text) -> bool:
-    """Whether a token belongs to the word of the one before it."""
+    """Return whether a token belongs to the word of the one before it."""
     (start, end), (next_start, next_end) = tokens.offsets[position - 1 : position + 1]
     if max(start, next_start) < min(end, next_end):
         return True
@@ -94,7 +94,7 @@ def _belongs_to_word(tokens: Tokens, position: int, text: Text) -> bool:
 
 
 def _is_border(text: Text, at: int) -> bool:
-    """Whether a word ends before the character at this place."""
+    """Return whether a word ends before the character at this place."""
     before, after = text.get(at - 1, " "), text.get(at, " ")
     if before.isspace() or after.isspace():
         return True
@@ -110,7 +110,7 @@ def _is_border(text: Text, at: int) -> bool:
 
 
 def _is_in_word(text: Text, at: int) -> bool:
-    """Whether a letter, a digit or an underscore is here, and no character that is a word alone. A mark is its base."""
+    """Return whether a letter, digit or underscore is here that is no word alone. A mark counts as its base."""
     character = text.get(at, " ")
     while unicodedata.category(character)[0] == "M" and at - 1 in text:
         at -= 1
@@ -122,7 +122,7 @@ def _is_in_word(text: Text, at: int) -> bool:
 
 
 def _continues(text: Text, at: int) -> bool:
-    """Whether the character here is part of the one before: a mark, a skin colour, half a flag, what a joiner joins."""
+    """Return whether the character here continues the one before: a mark, a skin colour, half a flag, a joined part."""
     before, after = text[at - 1], text[at]
     if unicodedata.category(after)[0] == "M" or after in JOINERS or _is_between(after, 0xE0020, 0xE007F):
         return True

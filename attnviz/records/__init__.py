@@ -226,7 +226,7 @@ class AttentionMaps(Tabular):
         return float(self.weights[layer].min())
 
     def __repr__(self) -> str:
-        """One line, whatever the size."""
+        """Describe the record in one line, whatever its size."""
         of = f"model={self.provenance.model!r}, text={self.provenance.text_name!r}"
         sizes = f"layers={self.n_layers}, heads={self.n_heads}, queries={len(self.queries)}, keys={len(self.keys)}"
         return f"AttentionMaps({of}, {sizes})"
@@ -255,11 +255,11 @@ class AttentionMaps(Tabular):
         return [slice(start, min(start + step, self.n_heads)) for start in range(0, self.n_heads, step)]
 
     def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "*heads query key"]:
-        """The weights of some queries; `layer` is a place in the record."""
+        """Return the weights of some queries; `layer` is a place in the record."""
         return np.asarray(self.weights[layer][heads, queries])
 
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
-        """What there is to know of each of several stretches of queries; its weights are good until the next comes."""
+        """Yield what is known of each of several stretches of queries; its weights are valid until the next one."""
         n_queries, n_keys = len(self.queries), len(self.keys)
         distances = spread_by_distance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries)
         room = np.empty(0, dtype=np.float32)
@@ -274,19 +274,19 @@ class AttentionMaps(Tabular):
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
     ) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries on some keys."""
+        """Return the weights of some queries on some keys."""
         return np.asarray(self.weights[layer, head][np.ix_(queries, keys)])
 
     def cells(
         self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
-        """The weights of single pairs of a query and a key."""
+        """Return the weights of single pairs of a query and a key."""
         return np.asarray(self.weights[layer, head, queries, keys])
 
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:
-        """The same of each head of a layer."""
+        """Return the weights of single pairs of a query and a key, for each head of a layer."""
         of_layer = self.weights[layer]
         if not of_layer.flags.c_contiguous:
             return np.asarray(of_layer[:, queries, keys])
@@ -296,24 +296,22 @@ class AttentionMaps(Tabular):
     def read_around(
         self, layer: int, queries: Int[np.ndarray, " query"], reach: int
     ) -> Float32[np.ndarray, "head query offset"]:
-        """The weights of each head of a layer on the key `reach` before each of some queries, and so on to `reach`
-        behind it; 0 where no key is.
-        """
+        """Return the weights of each head on the keys from `reach` before to `reach` after a query; 0 for no key."""
         keys = queries[:, None] + np.arange(-reach, reach + 1)
         there = ((keys >= 0) & (keys < len(self.keys))).astype(np.float32)
         cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
         return np.asarray(self.read_cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
 
     def read_allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
-        """Which keys some queries may attend to in a layer."""
+        """Return which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
 
     def max_span(self, layer: int) -> int:
-        """How many keys a query may attend to at most in a layer, as far as that is known without a look at masks."""
+        """Return how many keys a query may attend to at most in a layer, as far as known without a look at masks."""
         return len(self.keys)
 
     def allows_all(self, layer: int) -> bool:
-        """Whether each query may attend to each key in a layer."""
+        """Return whether each query may attend to each key in a layer."""
         return bool(self._masks[layer if len(self._masks) > 1 else 0].all())
 
     @property
@@ -329,7 +327,7 @@ class AttentionMaps(Tabular):
         return tuple(sorted({*range(n_heads)} - {*self.head_numbers}))
 
     def locate(self, layer: int, head: int) -> tuple[int, int]:
-        """Where a layer and a head lie in the record, by the model's own numbers, which it has to have."""
+        """Return the places in the record of a layer and a head that it has, given the model's own numbers."""
         return self.layer_numbers.index(layer), self.head_numbers.index(head)
 
     @property
@@ -361,7 +359,7 @@ class AttentionMaps(Tabular):
         return self.attendable[layers, queries]
 
     def read_allowed_anywhere(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
-        """Which keys some queries may attend to in any layer."""
+        """Return which keys some queries may attend to in any layer."""
         layers = range(1 if self.layers_alike else self.n_layers)
         return np.asarray(np.any([self.read_allowed(layer, queries) for layer in layers], axis=0))
 
@@ -374,7 +372,7 @@ class AttentionMaps(Tabular):
 
 
 def holds_factors(maps: AttentionMaps) -> TypeGuard[FactoredMaps]:
-    """Whether a record holds what its weights are worked out from, in the place of weights."""
+    """Return whether a record holds what its weights are worked out from, in the place of weights."""
     return maps.is_factored
 
 

@@ -22,7 +22,7 @@ BITS_PER_NAT = float(np.log2(np.e))
 
 
 def count_cores() -> int:
-    """How many this process may use, which may be less than what the machine has."""
+    """Count the cores that this process may use, which may be fewer than the machine has."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
@@ -30,8 +30,9 @@ def count_cores() -> int:
 
 
 def choose_exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
-    """A function that writes exponentials of its first argument to its second, and what it wants logarithms in: units
-    of them in a nat. Which it is depends on nothing but how many there will be, so that equal records have equal bits.
+    """Return a function that writes exp of its first argument to its second, and its units of logarithms per nat.
+
+    The choice depends only on how many numbers there will be, so that equal records have equal bits.
     """
     if n_numbers < MIN_NUMBERS_FOR_TORCH:
         return np.exp, 1.0
@@ -46,7 +47,7 @@ def choose_exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], N
 def dot(
     rows: Float32[np.ndarray, "*heads query key"], others: Float32[np.ndarray, "*#heads query key"]
 ) -> Float64[np.ndarray, "*heads query"]:
-    """Σ over keys of each row times another, in float32 a stretch at a time: the sum of very many loses digits."""
+    """Sum each row times another over keys, in float32 a stretch at a time: the sum of very many loses digits."""
     if rows.shape[-1] <= KEYS_AT_ONCE:
         return np.asarray(np.vecdot(rows, others), dtype=np.float64)
     (whole, rest), (of_whole, of_rest) = _split_stretches(rows), _split_stretches(others)
@@ -55,7 +56,7 @@ def dot(
 
 
 def sum_rows(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
-    """Σ over keys, in the same way: exact enough that a share is never above 1."""
+    """Sum each row over keys, a stretch at a time: exact enough that a share is never above 1."""
     if rows.shape[-1] < KEYS_AT_ONCE:
         return np.asarray(rows.sum(axis=-1, dtype=np.float64))
     whole, rest = _split_stretches(rows)
@@ -67,7 +68,7 @@ def sum_rows(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarra
 def _split_stretches(
     rows: Float32[np.ndarray, "*heads query key"],
 ) -> tuple[Float32[np.ndarray, "*heads query stretch keys"], Float32[np.ndarray, "*heads query rest"]]:
-    """The keys in stretches of KEYS_AT_ONCE, and those that are left, without a copy."""
+    """Split the keys into stretches of KEYS_AT_ONCE and those that are left, without a copy."""
     n_whole = rows.shape[-1] // KEYS_AT_ONCE
     whole, rest = rows[..., : n_whole * KEYS_AT_ONCE], rows[..., n_whole * KEYS_AT_ONCE :]
     return whole.reshape(*rows.shape[:-1], n_whole, KEYS_AT_ONCE), rest

@@ -1,4 +1,4 @@
-"""The arithmetic of one query, every step kept, in numpy and float64. Knows no torch, no texts and no files."""
+"""One query's arithmetic, every step kept, in numpy and float64 (arXiv:1706.03762). Knows no torch, texts or files."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class PublishedValues:
     decimals: int
 
     def compute_output(self, head: Head) -> Vector:
-        """The output to which the claimed weights lead, with the head's values."""
+        """Return the output to which the claimed weights lead, with the head's values."""
         return np.asarray(np.array(self.weights) @ head.values)
 
 
@@ -126,7 +126,7 @@ def trace_head(
     attendable: Bool[np.ndarray, " key"],
     position: PerKey | None = None,
 ) -> Head:
-    """softmax(q kᵀ / √d_head + position) v, step by step (Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1)."""
+    """Compute softmax(q kᵀ / √d_head + position) v step by step (Vaswani et al. 2017, section 3.2.1)."""
     scores = keys @ query
     scaled = scores / math.sqrt(len(query)) + (0.0 if position is None else position)
     largest = float(scaled[attendable].max())
@@ -152,18 +152,18 @@ def trace_head(
 
 
 def compute_unscaled_weights(head: Head) -> PerKey:
-    """What the weights would be without the division by √d_head."""
+    """Return the weights as they would be without the division by √d_head."""
     exponentials = np.exp(head.scores - head.scores.max())
     return np.asarray(exponentials / exponentials.sum())
 
 
 def matches(claim: Sequence[float], scaled: PerKey, unscaled: PerKey, decimals: int) -> Matches:
-    """Whether numbers rounded to `decimals` are those of the formula, of the formula without scaling, or neither."""
+    """Return whether numbers rounded to `decimals` are those of the formula, of it without scaling, or neither."""
     if agrees(claim, scaled, decimals):
         return "yes"
     return "without scaling" if agrees(claim, unscaled, decimals) else "no"
 
 
 def agrees(claim: Sequence[float], exact: Vector, decimals: int) -> bool:
-    """Whether each claimed number is the exact one rounded, in either way where it lies half-way."""
+    """Return whether each claimed number is the exact one rounded, in either way where it lies half-way."""
     return bool((np.abs(np.asarray(claim) - exact) <= 0.5 * 10.0**-decimals + 1e-9).all())

@@ -44,12 +44,12 @@ class Tolerances:
         check_tolerance(self.pixels, "--pixels ")
 
     def allow(self, name: str, change: float) -> bool:
-        """Whether a number of this name may change by so much, up or down."""
+        """Return whether a number of this name may change by so much, up or down."""
         return abs(change) <= self.named.get(name, self.numbers)  # False of NaN
 
 
 def check_tolerance(value: float, name: str) -> None:
-    """Raises InvalidOption below 0, for infinity and for NaN."""
+    """Raise InvalidOption below 0, for infinity and for NaN."""
     if not (isfinite(value) and value >= 0):
         raise InvalidOption(f"{name}{value} is not a tolerance", hint="It is a number from 0 up.")
 
@@ -121,22 +121,22 @@ class Diff:
 def pair_by_name(
     before: Mapping[str, Member], after: Mapping[str, Member]
 ) -> Iterator[tuple[str, Member | None, Member | None]]:
-    """What both have under each name, in order; None where one has nothing."""
+    """Pair what both have under each name, in order; None where one has nothing."""
     return ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
 
 
 def find_version_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
-    """Package, before, after: those that are others, or "none"."""
+    """Return package, before and after of those that changed; "none" where there was none."""
     return tuple((name, old or "none", new or "none") for name, old, new in pair_by_name(before, after) if old != new)
 
 
 def name_side(is_before: bool) -> Kind:
-    """The kind of what stands on one side."""
+    """Return the kind of difference for something that is on one side only."""
     return "only before" if is_before else "only after"
 
 
 def compare_values(place: Difference, sides: Sequence[Mapping[str, object]], what: str = "") -> Iterator[Difference]:
-    """A difference for every name under which the two sides have other values, such as "setting dpi"."""
+    """Yield a difference for every name under which the two sides have other values, such as "setting dpi"."""
     for name, one, other in pair_by_name(*sides):
         if one != other:
             left, right = (_format_value(side[name]) if name in side else "not set" for side in sides)

@@ -52,7 +52,7 @@ class FactoredMaps(AttentionMaps):
                 self.rows(layer, head, probes)  # all others are tried when they are read
 
     def __getattr__(self, name: str) -> Any:
-        """Only what is not there yet."""
+        """Work out `weights` or `attendable` when first asked for, and keep them."""
         if name not in ("weights", "attendable"):
             raise AttributeError(name)
         n_cells = self.n_layers * self.n_heads * len(self.queries) * len(self.keys)
@@ -73,20 +73,20 @@ class FactoredMaps(AttentionMaps):
         return whole
 
     def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries of one head; `layer` is a place in the record."""
+        """Return the weights of some queries of one head; `layer` is a place in the record."""
         assert not isinstance(heads, slice)
         with self._locate_errors(layer, heads):
             return self.factors[layer].rows(heads, queries)
 
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
-        """See `AttentionMaps.walk`; of one head."""
+        """Walk over one head; see `AttentionMaps.walk`."""
         assert not isinstance(heads, slice)
         with self._locate_errors(layer, heads):
             yield from self.factors[layer].walk(heads, several)
 
     @contextmanager
     def _locate_errors(self, layer: int, head: int) -> Iterator[None]:
-        """What is wrong with rows says of which layer and head they are."""
+        """Add layer and head to the error of rows that are not valid."""
         try:
             yield
         except InvalidRecord as error:
@@ -96,27 +96,27 @@ class FactoredMaps(AttentionMaps):
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
     ) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries on some keys."""
+        """Return the weights of some queries on some keys."""
         return self.factors[layer].tile(head, queries, keys)
 
     def cells(
         self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
-        """The weights of single pairs of a query and a key."""
+        """Return the weights of single pairs of a query and a key."""
         return self.factors[layer].cells(head, queries, keys)
 
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:
-        """The same of each head of a layer."""
+        """Return the weights of single pairs of a query and a key, for each head of a layer."""
         return np.stack([self.factors[layer].cells(head, queries, keys) for head in range(self.n_heads)])
 
     def read_allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
-        """Which keys some queries may attend to in a layer."""
+        """Return which keys some queries may attend to in a layer."""
         return self.factors[layer].read_allowed(queries)
 
     def max_span(self, layer: int) -> int:
-        """How many keys a query may attend to at most in a layer."""
+        """Return how many keys a query may attend to at most in a layer."""
         return self.factors[layer].span
 
     @property
@@ -125,7 +125,7 @@ class FactoredMaps(AttentionMaps):
         return range(self.n_heads)
 
     def allows_all(self, layer: int) -> bool:
-        """Whether each query may attend to each key in a layer."""
+        """Return whether each query may attend to each key in a layer."""
         return self.factors[layer].window == EVERYWHERE and bool(self.factors[layer].keys_mask.all())
 
     @property

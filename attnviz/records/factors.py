@@ -122,7 +122,7 @@ class Factors:
         return int(min(n_keys, back + 1 + forward))
 
     def _spread_biases(self, head: int) -> Float32[np.ndarray, " distance"]:
-        """What is added to a score at each distance."""
+        """Return what is added to a score at each distance."""
         if self.bias is None:
             return np.zeros(len(self._distances), dtype=np.float32)
         farthest = self.bias.shape[1] // 2
@@ -146,7 +146,7 @@ class Factors:
         return np.asarray((distances >= -back) & (distances <= forward))
 
     def read_allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
-        """Which keys some queries may attend to."""
+        """Return which keys some queries may attend to."""
         allowed = spread_by_distance(self._within, self.query.shape[1])[queries]
         return allowed if self.attendable_keys is None else allowed & self.attendable_keys
 
@@ -156,12 +156,12 @@ class Factors:
         return np.ascontiguousarray(self.key.swapaxes(1, 2))
 
     def select_keys(self, head: int) -> Float32[np.ndarray, "key d_head"]:
-        """The keys of a head, which it may share with others."""
+        """Return the keys of a head, which it may share with others."""
         keys: Float32[np.ndarray, "key d_head"] = self.key[head * len(self.key) // len(self.query)]
         return keys
 
     def walk(self, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
-        """See `AttentionMaps.walk`. Raises InvalidRecord where rows are no distribution."""
+        """Walk over one head; see `AttentionMaps.walk`. Raises InvalidRecord where rows are no distribution."""
         distances = spread_by_distance(np.abs(self._distances).astype(np.float32), self.query.shape[1])
         for block in self._blocks(head, several):
             apart = distances[block.queries, block.keys]
@@ -172,7 +172,7 @@ class Factors:
             yield found._replace(sums=np.ones_like(sums))
 
     def rows(self, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries. Raises InvalidRecord where they are no distribution."""
+        """Return the weights of some queries. Raises InvalidRecord where they are no distribution."""
         places = np.arange(self.query.shape[1])[queries]
         found = np.zeros((len(places), self.key.shape[1]), dtype=np.float32)
         step = count_block_rows(self.span)
@@ -185,8 +185,8 @@ class Factors:
         return found
 
     def _blocks(self, head: int, several: Iterable[Queries]) -> Iterator[Block]:
-        """Of some queries after the other, each in the memory of the one before: to take it anew takes as long as to
-        fill it.
+        """Yield blocks of some queries, each in the memory of the one before: taking it anew takes as long as filling
+        it.
         """
         n_heads, n_queries, _ = self.query.shape
         exp, unit = choose_exponential(n_heads * n_queries * self.key.shape[1])
@@ -219,8 +219,8 @@ class Factors:
             yield Block(queries, keys, weights, logs, unit, best, largest.astype(np.float64) / unit)
 
     def _find_reached(self, queries: Queries) -> tuple[slice, tuple[slice, slice]]:
-        """The keys that the window lets through of any of these queries, others are skipped; and those on either side
-        that it does not let through of each.
+        """Return the keys that the window lets any of these queries see, and those of them on either side that it hides
+        from some.
         """
         n_queries, n_keys = self.query.shape[1], self.key.shape[1]
         if isinstance(queries, slice):
@@ -236,7 +236,7 @@ class Factors:
     def _check_sums(
         self, head: int, block: Block, sums: Float64[np.ndarray, " query"]
     ) -> Float64[np.ndarray, " query"]:
-        """The log-sum-exp of rows. Raises InvalidRecord where the one that was given is another."""
+        """Return the log-sum-exp of rows. Raises InvalidRecord where the record was given another."""
         found = np.asarray(block.largest + np.log(sums))
         if self.log_sum_exp is not None:
             apart = np.abs(found - self.log_sum_exp[head, block.queries])
@@ -245,7 +245,7 @@ class Factors:
         return found
 
     def round_to_half(self) -> Factors:
-        """With q and k as float16 holds them, and the log-sum-exp of those. Raises InvalidRecord where it cannot."""
+        """Round q and k to float16 and drop the log-sum-exp. Raises InvalidRecord where they are too large."""
         with np.errstate(over="ignore"):  # it is told below
             query, key = (side.astype(np.float16).astype(np.float32) for side in (self.query, self.key))
         if np.array_equal(query, self.query) and np.array_equal(key, self.key):
@@ -257,7 +257,7 @@ class Factors:
     def tile(
         self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
     ) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries on some keys."""
+        """Return the weights of some queries on some keys."""
         found = np.empty((len(queries), len(keys)), dtype=np.float32)
         key = self.select_keys(head)[keys].T.astype(np.float64)
         step = max(1, CELLS_AT_ONCE // max(1, len(keys)))
@@ -270,7 +270,7 @@ class Factors:
     def cells(
         self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
-        """The weights of single pairs of a query and a key."""
+        """Return the weights of single pairs of a query and a key."""
         sides = self.query[head, queries], self.select_keys(head)[keys]
         return self._compute_weights(head, np.einsum("cd,cd->c", *sides, dtype=np.float64), queries, keys)
 
@@ -281,9 +281,7 @@ class Factors:
         queries: Int[np.ndarray, "*#cell"],
         keys: Int[np.ndarray, "*#cell"],
     ) -> Float32[np.ndarray, "*cell"]:
-        """Weights by products of q and k. In float64, and rounded once: in the end a logarithm is small, on the way it
-        is not.
-        """
+        """Compute weights from products of q and k in float64, rounded once: logarithms are small only in the end."""
         places = keys - queries + self.query.shape[1] - 1
         logs = products * self.scale - self.sums[head, queries] + self._spread_biases(head)[places]
         allowed = self._within[places] & self.keys_mask[keys]

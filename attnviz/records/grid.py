@@ -63,12 +63,12 @@ class Grid:
         return self.n_rows * self.n_columns
 
     def fits(self, n_keys: int) -> bool:
-        """Whether so many keys are the patches and the tokens before them."""
+        """Return whether so many keys are the patches and the tokens before them."""
         n_leading = n_keys - self.n_patches
         return n_leading == len(self.leading) if self.leading else 0 <= n_leading <= MAX_LEADING
 
     def names(self, n_keys: int) -> tuple[str, ...]:
-        """What so many keys are called: the tokens before the patches, and "row,column". Raises InvalidRecord."""
+        """Name so many keys: the tokens before the patches, and "row,column". Raises InvalidRecord otherwise."""
         if not self.fits(n_keys):
             before = f" after {', '.join(self.leading)}" if self.leading else ""
             raise InvalidRecord(
@@ -79,7 +79,7 @@ class Grid:
 
 
 def _suggest_grid(n_keys: int) -> str:
-    """A square, and as few tokens before it as there can be."""
+    """Suggest a square with as few tokens before it as there can be."""
     for n_leading in range(min(MAX_LEADING, n_keys - 1) + 1):
         side = isqrt(n_keys - n_leading)
         if side**2 == n_keys - n_leading:

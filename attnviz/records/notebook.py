@@ -17,7 +17,7 @@ class Displayable:
     """Shown as a page at the end of a cell, and as a picture where a notebook shows no pages."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """Page and picture of one drawing, which Jupyter asks for before it asks for either."""
+        """Return page and picture of one drawing, which Jupyter asks for before it asks for either."""
         return cast("dict[str, str]", load(DISPLAY)(self)._repr_mimebundle_())
 
     def _repr_html_(self) -> str:
@@ -31,7 +31,7 @@ class Tabular(Displayable):
     """Attention maps, which other libraries can have as tables, too."""
 
     def to_pandas(self) -> DataFrame:
-        """A row for each weight that may be above 0.
+        """Return a table with a row for each weight that may be above 0.
 
         The columns are `layer` (the model's number), `head`, `query` and `key` (positions), `query_token`, `key_token`
         (as labels call them) and `weight` (0 to 1). A weight takes about 26 bytes.
@@ -47,7 +47,8 @@ class Tabular(Displayable):
         return cast("DataFrame", load("attnviz.views.frames:to_pandas")(self))
 
     def to_xarray(self) -> DataArray:
-        """The weights with dimensions `layer`, `head`, `query`, `key`, and tokens as coordinates along the last two.
+        """Return the weights with dimensions `layer`, `head`, `query`, `key`, and tokens as coordinates of the last
+        two.
 
         Cells where attention is not allowed are NaN. Raises InvalidOption where xarray is not installed, which comes
         with `pip install 'attnviz[notebook]'`.

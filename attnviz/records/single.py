@@ -9,13 +9,13 @@ from attnviz.records import AttentionMaps
 
 
 def is_record(maps: object) -> bool:
-    """Whether this is a record, or a sequence of some."""
+    """Return whether this is a record, or a sequence of some."""
     several = isinstance(maps, Sequence) and bool(maps) and all(isinstance(each, AttentionMaps) for each in maps)
     return isinstance(maps, AttentionMaps) or several
 
 
 def unwrap_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
-    """The record itself, also of a sequence of one. Raises InvalidRecord for anything else."""
+    """Return the record itself, also of a sequence of one. Raises InvalidRecord for anything else."""
     if isinstance(maps, AttentionMaps):
         return maps
     if not is_record(maps):

@@ -147,7 +147,7 @@ class HeadMetrics:
     chance: dict[str, float]  # the largest share of any of their heads, by score
 
     def __post_init__(self) -> None:
-        """Raises ValueError for scores that are not of the same heads, or nothing is a multiple of."""
+        """Raise ValueError for scores that are not of the same heads, or that nothing is a multiple of."""
         if len({tuple(map(len, score.shares)) for score in self.scores}) != 1 or any(s.equal <= 0 for s in self.scores):
             raise ValueError("scores of heads that do not belong together")
 
@@ -172,12 +172,12 @@ class Metrics:
     tested: TestMetrics | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a file holds of it."""
+        """Return what a file holds of it."""
         return asdict(self)
 
 
 def name_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[tuple[str, float, float] | None]]:
-    """What each layer's heads look at over many texts: the pattern, its share, and that as a multiple of an equal one.
+    """Return by layer and head the pattern that it looks at over many texts, its share, and that in equal shares.
 
     None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
     goes furthest beyond `large`, of those that do not the largest share.
@@ -189,7 +189,7 @@ def name_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[t
 
 
 def label_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> Iterator[str]:
-    """The same in words, head after head: "previous token 0.93", "punctuation 5.2 ×"; "" for no single pattern."""
+    """Yield the same in words, head after head: "previous token 0.93", "punctuation 5.2 ×"; "" for no pattern."""
     for name in chain.from_iterable(name_heads(measured, large)):
         pattern, share, multiple = name or ("", 0.0, 0.0)
         yield f"{pattern} {share:.2f}" if share >= large else f"{pattern} {multiple:.1f} ×" if pattern else ""
@@ -206,6 +206,6 @@ def _name_head(measured: HeadMetrics, layer: int, head: int, large: float) -> tu
 
 
 def _compute_strength(score: HeadScore, share: float, large: float) -> float:
-    """1 where a share is just large enough to name a head."""
+    """Return how strong a share is: 1 where it is just large enough to name a head."""
     multiple = 0.0 if score.name == RARE_PATTERN else share / score.equal / LARGE_MULTIPLE
     return max(share / large, min(multiple, 1.0))

@@ -51,11 +51,11 @@ class WalkedRows(NamedTuple):
     sums: Float64[np.ndarray, "*heads query"]  # of rows as the record gives them, nearly 1
 
     def sum_received(self) -> Float32[np.ndarray, "*heads key"]:
-        """The sum over queries of what each key gets of rows that sum to 1."""
+        """Return the sum over queries of what each key gets of rows that sum to 1."""
         return np.asarray(((1 / self.totals).astype(np.float32)[..., None, :] @ self.weights)[..., 0, :])
 
     def rows(self) -> Float32[np.ndarray, "*heads query key"]:
-        """The weights as the record gives them; in place, so to be asked once, and last."""
+        """Return the weights as the record gives them. They are scaled in place: ask for them once, and last."""
         factors = (self.sums / self.totals).astype(np.float32)[..., None]
         return self.weights if (factors == 1).all() else np.multiply(self.weights, factors, out=self.weights)
 
@@ -68,8 +68,9 @@ def read_logarithms(
     keys: slice,
     unit: float = 1.0,
 ) -> WalkedRows:
-    """What is known of a block of weights by their logarithms, so many units in a nat, which are finite also where a
-    weight is 0; by the place of the largest in each row, and by how far the keys are.
+    """Describe a block of weights given their logarithms, `unit` of them in a nat, finite also where a weight is 0.
+
+    `best` is the place of the largest weight in each row, `distances` how far each key is from each query.
     """
     totals = sum_rows(weights)
     return WalkedRows(
@@ -85,19 +86,21 @@ def read_logarithms(
 
 
 def spread_by_distance(line: Shaped[np.ndarray, " distance"], n_queries: int) -> Shaped[np.ndarray, "query key"]:
-    """The matrix of one number for each distance, from the last query to the first key up to the first query to the
-    last key, in the memory of the line: each row is the one before it, one place further on.
+    """Return the matrix that has one number for each distance, as a view of the line.
+
+    The line goes from the last query and the first key to the first query and the last key; each row of the matrix is
+    the one before it, one place further on.
     """
     return np.lib.stride_tricks.sliding_window_view(line, len(line) - n_queries + 1)[::-1]
 
 
 def count_block_rows(n_keys: int) -> int:
-    """How many rows a block has, each of so many keys; of a narrow window it is about as high as it is wide."""
+    """Return how many rows of so many keys a block has; for a narrow window it is about as high as wide."""
     return max(MIN_ROWS, min(CELLS_AT_ONCE // n_keys, isqrt(CELLS_AT_ONCE)))
 
 
 def split_queries(queries: Int[np.ndarray, " query"], n_keys: int) -> Iterator[Queries]:
-    """Some queries in rising order, each of so many keys, a block at a time; as slices where they stand together."""
+    """Yield some queries in rising order a block at a time, each of so many keys; as slices where possible."""
     step = count_block_rows(n_keys)
     for start in range(0, len(queries), step):
         several = queries[start : start + step]
@@ -106,7 +109,7 @@ def split_queries(queries: Int[np.ndarray, " query"], n_keys: int) -> Iterator[Q
 
 
 def walk_each(walk: Callable[[OneOrMore], object], several: Sequence[OneOrMore], n_cells: int) -> None:
-    """A walk over so many weights of each head; of a long text a few side by side, as numpy lets threads run.
+    """Walk over `several` heads of so many weights each; in a long text a few at a time, as numpy lets threads run.
 
     Not more than there are cores: they would only take the caches from each other.
     """

@@ -18,7 +18,7 @@ SHARES_TITLE = "each token by its share of each method's largest score"
 
 
 def attribution_report(found: Sequence[Attribution], title: str | None, top_k: int) -> Report:
-    """One text, one answer. Of several methods each has a row, as shares of its largest score.
+    """Report how much each token did for one answer; of several methods as shares of each one's largest score.
 
     The data hold every score: target, against, probability, tokens, and by method scores, passes, total, others, parts.
     """
@@ -65,7 +65,7 @@ def _compose_title(found: Sequence[Attribution]) -> str:
 
 
 def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
-    """A header and a row per token, for CSV: every digit, and no text that a spreadsheet would run."""
+    """Yield a header and a row per token, for CSV: every digit, and no text that a spreadsheet would run."""
     parts = [(each, name, scores) for each in found for name, scores in each.parts]
     yield ("position", "token", *(each.method for each in found), *(f"{one.method} {name}" for one, name, _ in parts))
     for position, piece in enumerate(found[0].tokens.pieces):
@@ -74,7 +74,7 @@ def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
 
 
 def _choose_scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
-    """The scores themselves, or of several methods the shares of each one's largest."""
+    """Return the scale and the scores themselves, or of several methods the shares of each one's largest."""
     values = np.stack([each.scores for each in found])
     if len(found) == 1:
         most = float(np.abs(values).max())
@@ -87,7 +87,7 @@ def _choose_scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
 
 
 def _tokens_table(found: Sequence[Attribution], tokens: Sequence[str], top_k: int) -> Table:
-    """The tokens that did most, for or against, by the first method."""
+    """List the tokens that did most, for or against, by the first method."""
     scores = found[0].scores
     order = np.argsort(-np.abs(scores), kind="stable")[:top_k]
     parts = found[0].parts if len(found) == 1 else ()
@@ -108,7 +108,7 @@ def _tokens_table(found: Sequence[Attribution], tokens: Sequence[str], top_k: in
 
 
 def _parts_table(found: Sequence[Attribution]) -> Table:
-    """What of the answer is whose."""
+    """List which share of the answer comes from which part."""
     (each,) = [each for each in found if each.parts]
     assert each.total is not None
     rows: list[Row] = [(f"{name}, by tokens", float(of.sum())) for name, of in each.parts]

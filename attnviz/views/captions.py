@@ -19,7 +19,7 @@ SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times the
 
 
 def describe_status(provenance: Provenance) -> str:
-    """Trained or not: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…", "weights as given"."""
+    """Say whether a model is trained: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…"."""
     if provenance.trained is False:
         return f"untrained (random weights{provenance.revision.removeprefix('random')})"
     known = "trained, " if provenance.trained else ""
@@ -30,20 +30,20 @@ def describe_status(provenance: Provenance) -> str:
 
 
 def compose_title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
-    """The user's own title, else which model attends to which text, or to how many."""
+    """Return the user's own title, else which model attends to which text, or to how many."""
     texts = _escape_text(provenance) if n_texts == 1 else f"{n_texts} texts"
     return choose_title(own, f"{_escape_model(provenance)} attends to {texts}")
 
 
 def choose_title(own: str | None, otherwise: str) -> str:
-    """The user's own title, which may be none at all, else another."""
+    """Return the user's own title, which may be empty, else the other one."""
     if own is None:
         return otherwise
     return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
 
 
 def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, own_title: bool) -> str:
-    """Trained or not and how much of the text; model and text too where the user's own title does not say them.
+    """Say whether it is trained and how much of the text it read; also model and text if an own title hides them.
 
     `hidden` is the share of attention that goes to what is not drawn.
     """
@@ -61,13 +61,13 @@ def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | 
 
 
 def compose_caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
-    """What a picture has to say even without its title: that nothing was trained, and what is hidden."""
+    """Say what a picture has to say even without its title: that nothing was trained, and what is hidden."""
     untrained = describe_status(maps.provenance) if maps.provenance.trained is False else ""
     return " · ".join(filter(None, (untrained, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))))
 
 
 def _describe_unknown(maps: AttentionMaps) -> str:
-    """Where the model reads half of the text or more as one and the same token, maps show little but positions."""
+    """Say if half of the text or more is read as one and the same token: maps then show little but positions."""
     n_unknown, n_in_text = sum(maps.queries.unknown), len(maps.queries) - sum(maps.queries.special)
     if not n_unknown or 2 * n_unknown < n_in_text:
         return ""
@@ -75,7 +75,7 @@ def _describe_unknown(maps: AttentionMaps) -> str:
 
 
 def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
-    """How much is hidden, and with it how much of what the queries that are drawn attend to."""
+    """Say how much is hidden, and with it how much of what the queries that are drawn attend to."""
     said = _describe_hidden(maps, part)
     if not said or hidden is None or not list_left_out(maps.keys, part.keys):
         return f"{said} hidden" if said else ""
@@ -84,7 +84,7 @@ def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: fl
 
 
 def list_facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
-    """For a file's metadata: enough to make the record again."""
+    """List facts for a file's metadata, enough to make the record again."""
     named = (
         ("model", provenance.model),
         ("status", describe_status(provenance)),
@@ -97,7 +97,7 @@ def list_facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
 
 
 def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
-    """What a reader of the maps would otherwise get wrong."""
+    """Yield notes on what a reader of the maps would otherwise get wrong."""
     n_read = maps.provenance.facts.queries_before_joining
     yield from describe_misuse(maps.provenance, n_read or len(maps.queries))
     if maps.provenance.facts.guess:
@@ -124,7 +124,7 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def describe_known_heads(maps: AttentionMaps) -> Iterator[Note]:
-    """What the model's card says of its heads: one text has not everything that a head looks at."""
+    """Say what the model's card says of its heads: one text has not everything that a head looks at."""
     places = product(maps.layer_numbers, maps.head_numbers)
     named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
     if maps.known_heads:
@@ -134,7 +134,7 @@ def describe_known_heads(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
-    """Which tokens are not drawn; `share` is what goes to them. `lift`: colours are multiples of an equal share."""
+    """Say which tokens are not drawn. `share` goes to them; with `lift` colours are multiples of an equal share."""
     one = maps.self_attention and part.queries == part.keys
     sides = [(maps.queries, part.queries, "tokens" if one else "queries")]
     if not one:
@@ -150,13 +150,13 @@ def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, l
 
 
 def describe_unlisted(n_heads: int, layer: str | int | float, head: str | int | float) -> Note:
-    """Where the strongest keys of so many heads would be too much to read."""
+    """Say that the strongest keys of so many heads are not listed, and how to list those of one."""
     one = f"--layer {layer} --head {head}"
     return Note(f"Of {n_heads} heads only these numbers are listed; {one} lists what each query of one attends to.")
 
 
 def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
-    """Which layers and heads of the model are in the record, where not all are."""
+    """Say which layers and heads of the model are in the record, where not all are."""
     facts, unseen = maps.provenance.facts, maps.unseen_layers
     if facts.n_heads_in_model is not None:
         of_model = {"layers": (maps.layer_numbers, facts.n_layers_in_model if unseen else None)}
@@ -177,7 +177,7 @@ def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def _describe_written(maps: AttentionMaps) -> Iterator[Note]:
-    """What the model wrote, and which row is which."""
+    """Say what the model wrote, and which row is which."""
     n_chosen = len(maps.chosen)
     if n_chosen:
         text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
@@ -189,7 +189,7 @@ def _describe_written(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def name_layers(several: Sequence[AttentionMaps]) -> str:
-    """Which layers attention was followed through: "all layers", "layers 1 and 3 of 4"."""
+    """Name the layers through which attention was followed: "all layers", "layers 1 and 3 of 4"."""
     lacking = {maps.layer_numbers: maps for maps in several if maps.unseen_layers}
     if not lacking:
         return "all layers"
@@ -200,7 +200,7 @@ def name_layers(several: Sequence[AttentionMaps]) -> str:
 
 
 def _list_numbers(numbers: Sequence[int]) -> str:
-    """ "1 and 3", "0, 1, 2 and 9 more"."""
+    """List numbers as "1 and 3" or "0, 1, 2 and 9 more"."""
     named = [str(number) for number in numbers[:MAX_NAMED]]
     more = len(numbers) - len(named)
     last = f"{more} more" if more else named.pop()
@@ -208,7 +208,7 @@ def _list_numbers(numbers: Sequence[int]) -> str:
 
 
 def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
-    """That words are no tokens of the model's."""
+    """Say that words are no tokens of the model's."""
     facts = maps.provenance.facts
     counts = [(facts.queries_before_joining, len(maps.queries), "tokens" if maps.self_attention else "queries")]
     if not maps.self_attention:
@@ -226,7 +226,7 @@ def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
 
 
 def describe_misuse(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
-    """Where the model does what it was not made for."""
+    """Say where the model does what it was not made for."""
     if provenance.trained and provenance.facts.causal:
         yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
     made_for = provenance.facts.made_for_tokens
@@ -235,7 +235,7 @@ def describe_misuse(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
 
 
 def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
-    """Which tokens the vocabulary does not hold."""
+    """Say which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
         named = _list_tokens(tokens, places)
@@ -250,7 +250,7 @@ def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
 
 
 def _describe_maps_extent(maps: AttentionMaps) -> str:
-    """ "first 20 of 233 tokens and 2 markers"."""
+    """Say how much was read, such as "first 20 of 233 tokens and 2 markers"."""
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'queries')}, {_count(len(maps.keys), 'keys')}"
     n_markers = sum(bool(r) and s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
@@ -266,7 +266,7 @@ def _describe_text_extent(maps: AttentionMaps) -> str:
 
 
 def _describe_hidden(maps: AttentionMaps, part: TokenSelection) -> str:
-    """ "2 tokens"; nothing where all are drawn."""
+    """Count what is hidden, such as "2 tokens"; "" where all are drawn."""
     n_queries, n_keys = len(list_left_out(maps.queries, part.queries)), len(list_left_out(maps.keys, part.keys))
     if maps.self_attention and part.queries == part.keys:
         return _count(n_keys, "tokens") if n_keys else ""
@@ -274,7 +274,7 @@ def _describe_hidden(maps: AttentionMaps, part: TokenSelection) -> str:
 
 
 def describe_extent(provenance: Provenance, shown: int) -> str:
-    """How much of the text `shown` tokens are; the fact `tokens_in_text` counts it without any marker."""
+    """Say how much of the text `shown` tokens are; the fact `tokens_in_text` counts it without any marker."""
     in_text = provenance.facts.tokens_in_text
     if in_text is not None and in_text > shown:
         if provenance.facts.keep == "head-tail":

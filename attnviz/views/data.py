@@ -35,7 +35,7 @@ def collect_data(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> Mapping[str, object]:
-    """The chosen heads of one record, and everything that is known about where they come from."""
+    """Collect the chosen heads of one record, and everything that is known about where they come from."""
     return {
         "title": title,
         **describe_provenance(maps.provenance),
@@ -70,7 +70,7 @@ def _collect_cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[i
 
 
 def _collect_weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
-    """[layer, head, query, key]: of all heads as they lie in memory, of some no more than those."""
+    """Return weights [layer, head, query, key]: of all heads as they lie in memory, of some only those."""
     if len(layers) * len(heads) == maps.n_layers * maps.n_heads:
         return choose_heads(maps.weights, layers, heads)
     return np.stack([[maps.rows(layer, head, slice(None)) for head in heads] for layer in layers])
@@ -90,7 +90,7 @@ def _describe_pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence
 
 
 def _choose_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarray:
-    """[layer, head, row, column]; of one layer as it lies in memory."""
+    """Return an array [layer, head, row, column] of the chosen heads; of one layer as it lies in memory."""
     whole = maps[0][None] if len(maps) == 1 else np.stack(maps)
     return choose_heads(whole, range(len(maps)), heads)
 
@@ -98,7 +98,7 @@ def _choose_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarr
 def describe_hidden(
     maps: AttentionMaps, part: TokenSelection, share: Measurement, layers: Sequence[int], heads: Sequence[int]
 ) -> Mapping[str, object]:
-    """What is not drawn, as one more key."""
+    """Describe what is not drawn, as one more key."""
     return {
         "hidden": {
             "queries": list_left_out(maps.queries, part.queries),
@@ -109,7 +109,7 @@ def describe_hidden(
 
 
 def choose_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
-    """`array[layers][heads]`, or `array[layers]`; all of it is the array itself, since weights may be large."""
+    """Return `array[layers][heads]`, or `array[layers]`; for all of it the array itself, since weights may be large."""
     if array.ndim == 1:
         return array[list(layers)]
     if list(layers) == list(range(array.shape[0])) and list(heads) == list(range(array.shape[1])):
@@ -118,7 +118,7 @@ def choose_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int])
 
 
 def describe_provenance(provenance: Provenance) -> Mapping[str, object]:
-    """Where a record comes from, for machines."""
+    """Describe for machines where a record comes from."""
     return {
         "model": provenance.model,
         "status": describe_status(provenance),
@@ -131,7 +131,7 @@ def describe_provenance(provenance: Provenance) -> Mapping[str, object]:
 
 
 def describe_tokens(tokens: Tokens) -> Mapping[str, object]:
-    """Tokens for machines: as they are, nothing escaped."""
+    """Describe tokens for machines: as they are, nothing escaped."""
     return {
         "pieces": list(tokens.pieces),
         "offsets": [list(offset) for offset in tokens.offsets],

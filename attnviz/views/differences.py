@@ -9,7 +9,7 @@ MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
 
 
 def describe_difference(difference: Difference) -> str:
-    """One difference as a sentence."""
+    """Write one difference as a sentence."""
     subject, said = _name_subject(difference), shorten_text(difference.said) if difference.said else ""
     match difference.kind:
         case "only before" | "only after":
@@ -24,7 +24,7 @@ def describe_difference(difference: Difference) -> str:
 
 
 def _name_subject(difference: Difference) -> str:
-    """ "film: attention.safetensors: weight of layer 0, head 1"; of a file and a job as a whole just their names."""
+    """Name what differs: "film: attention.safetensors: weight of layer 0, head 1"; of a whole file just its name."""
     what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
     if what == "job":
         return f"job {shorten_name(difference.job)}"
@@ -41,10 +41,10 @@ def _format_value(value: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """A name in few characters, safe to show; "" for none."""
+    """Return a name in few characters, safe to show; "" for none."""
     return escape_for_display(name, MAX_NAME_LENGTH) if name else ""
 
 
 def shorten_text(text: str) -> str:
-    """Any text in few characters, safe to show."""
+    """Return any text in few characters, safe to show."""
     return escape_for_display(text, MAX_TEXT_LENGTH)

@@ -17,7 +17,7 @@ N_COLUMNS = 4
 
 
 def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool = True) -> Iterator[Curves]:
-    """A picture of each layer with a chart of each head: the median over queries, and between which half of them are.
+    """Yield for each layer a chart of each head: the median over queries, and the range of their middle half.
 
     They count every token; where others of the record's pictures do not show all, which are not `whole`, that is said.
     Raises InvalidOption for attention from one text to another.
@@ -40,7 +40,7 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool
 
 
 def distance_data(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
-    """The same for machines: from which distance each band is, and quartiles [layer][head][band][3]."""
+    """Return the same for machines: from which distance each band is, and quartiles [layer][head][band][3]."""
     found = [measure_distance_bands(maps, layer) for layer in layers]
     quartiles = np.stack([_compute_quartiles(each)[:, list(heads)] for each in found])
     return {"from": found[0].starts, "quartiles": np.moveaxis(quartiles, 1, -1)}

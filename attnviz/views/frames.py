@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(maps: AttentionMaps) -> DataFrame:
-    """A row for each attendable cell: see `Tabular.to_pandas`."""
+    """Return a table with a row for each attendable cell: see `Tabular.to_pandas`."""
     try:
         import pandas
     except ImportError as error:
@@ -36,7 +36,7 @@ def to_pandas(maps: AttentionMaps) -> DataFrame:
 
 
 def to_xarray(maps: AttentionMaps) -> DataArray:
-    """The weights with named dimensions: see `Tabular.to_xarray`."""
+    """Return the weights with named dimensions: see `Tabular.to_xarray`."""
     try:
         import xarray
     except ImportError as error:
@@ -58,7 +58,7 @@ def to_xarray(maps: AttentionMaps) -> DataArray:
 
 
 def _name_places(tokens: Tokens, places: np.ndarray) -> Categorical[str]:
-    """What stands at each place, as codes: a text per weight would take ten times as much."""
+    """Return what stands at each place, as codes: a text per weight would take ten times as much."""
     from pandas import Categorical, Index
 
     names, codes = np.unique(np.array(label_tokens(tokens), dtype=object), return_inverse=True)

@@ -36,16 +36,16 @@ class MapFrame(NamedTuple):
 
     @classmethod
     def from_maps(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
-        """What all maps of a text share: which tokens are drawn, and their labels."""
+        """Collect what all maps of a text share: which tokens are drawn, and their labels."""
         queries, keys = label_queries(maps), label_keys(maps)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
 
     def draw_map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
-        """A picture of cells [query, key] of the whole record."""
+        """Draw cells [query, key] of the whole record."""
         return self.draw_rows(name, title, values[self.part.rows], allowed[self.part.rows], scale)
 
     def draw_rows(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
-        """A picture of cells [query drawn, key]."""
+        """Draw cells [query drawn, key]."""
         return Heatmap(
             name=name,
             title=title,
@@ -61,12 +61,12 @@ class MapFrame(NamedTuple):
 
 
 def name_head(maps: AttentionMaps, place: Place) -> str:
-    """A head by the model's own numbers: "3.5"."""
+    """Name a head by the model's own numbers: "3.5"."""
     return f"{maps.layer_numbers[place[0]]}.{maps.head_numbers[place[1]]}"
 
 
 def draw_heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
-    """One map per head."""
+    """Draw one map per head."""
     frame = MapFrame.from_maps(maps, part)
     return tuple(
         frame.draw_rows(
@@ -80,7 +80,7 @@ def draw_heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelec
 
 
 def needs_pooling(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
-    """Whether maps of these heads hold more cells than are drawn one by one.
+    """Return whether maps of these heads hold more cells than are drawn one by one.
 
     Raises InvalidOption where tokens are left out of such maps.
     """
@@ -96,7 +96,7 @@ def needs_pooling(maps: AttentionMaps, places: Sequence[Place], part: TokenSelec
 
 
 def has_too_many_weights(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
-    """Whether so many heads have more weights than are drawn one by one, of all tokens or a part of them."""
+    """Return whether so many heads have more weights than are drawn one by one, of all tokens or of a part."""
     n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
     return n_heads * n_queries * n_keys > MAX_DRAWN_WEIGHTS and choose_pool_size(maps) > 1
 
@@ -109,7 +109,7 @@ def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequenc
 
 
 def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
-    """What one query attends to: a row per head."""
+    """Draw what one query attends to, in a row per head."""
     frame = MapFrame.from_maps(maps, TokenSelection((query,), part.keys, part.counted))
     row = frame.part.rows
     rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
@@ -136,7 +136,7 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
 def arrange_overview(
     maps: AttentionMaps, pictures: tuple[Heatmap, ...], places: Sequence[Place], spec: FigureOptions
 ) -> tuple[HeatmapGrid, ...]:
-    """A row per layer; the heads of a single layer, and those that were picked, in rows of about four."""
+    """Arrange a row per layer; heads of a single layer, and those that were picked, in rows of about four."""
     if len(pictures) < 2 and not spec.pick:
         return ()
     layers = {layer for layer, _ in places}
@@ -160,18 +160,18 @@ def arrange_overview(
 
 
 def _choose_columns(n_heads: int) -> int:
-    """How many heads in a row: about four, with the fewest empty places."""
+    """Return how many heads stand in a row: about four, with the fewest empty places."""
     return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
 
 
 def lift_scale(what: str = "attention weight", of_shown: bool = False) -> Scale:
-    """The same for every text, model and head. `of_shown`: the share is that of the keys which are shown."""
+    """Return the scale that is the same for every text, model and head. `of_shown`: the share is of the keys shown."""
     equal = "an equal share among the keys shown" if of_shown else "an equal share (1/n)"
     return Scale("lift", 1.0, MAX_LIFT, f"{what}, × {equal}")
 
 
 def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False) -> Scale:
-    """One range of colours for all maps; the label says which, so that no picture flatters unnoticed.
+    """Return one range of colours for all maps; the label says which, so that no picture flatters unnoticed.
 
     `high` is the largest weight drawn. `log` begins a tenth below the weight of uniform attention, rounded down to a
     power of ten. `auto` is `shared`, and `log` for more than 64 keys, where most weights are too small to be seen.
@@ -189,17 +189,17 @@ def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = Fal
 
 
 def list_scales(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:
-    """What a reader may choose from. See `choose_scale`."""
+    """List the scales from which a reader may choose. See `choose_scale`."""
     kinds: tuple[ScaleKind, ...] = tuple(kind for kind in get_args(ScaleKind) if kind != "auto")
     return tuple(choose_scale(kind, high, n_keys, of_shown) for kind in kinds)
 
 
 def rollout_title(several: Sequence[AttentionMaps]) -> str:
-    """What the picture of rollout is called."""
+    """Return the title of a picture of rollout."""
     return f"attention rollout through {captions.name_layers(several)} (Abnar & Zuidema 2020)"
 
 
 def rollout_scale(kind: ScaleKind, high: float, several: Sequence[AttentionMaps], of_shown: bool = False) -> Scale:
-    """A scale of its own: these are no weights of attention."""
+    """Return a scale of rollout's own: its numbers are no weights of attention."""
     what = f"share of the token after {captions.name_layers(several)}"
     return lift_scale(what, of_shown) if kind == "lift" else Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")

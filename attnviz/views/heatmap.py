@@ -42,7 +42,7 @@ def heatmap_report(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> Report:
-    """All chosen heads side by side, then each alone, then tables and notes.
+    """Report all chosen heads side by side, then each alone, then tables and notes.
 
     `layers` and `heads` are places in the record. With `spec.pick` just those heads side by side, with `spec.query` one
     row of each. What `spec.sort` names has to be among the measurements. Raises InvalidSelection for a layer, head or
@@ -93,7 +93,7 @@ def heatmap_report(
 def _collect_notes(
     maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions
 ) -> list[Note]:
-    """What is known of the text and the heads, and what is left out."""
+    """Collect what is known of the text and the heads, and what is left out."""
     notes = [*captions.collect_notes(maps), *captions.describe_known_heads(maps)]
     if share_hidden is not None:
         notes.append(
@@ -124,7 +124,7 @@ def _find_sharpest(
 
 
 def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
-    """Whether each head's queries are listed. Of very many heads nobody reads them, unless somebody chose the heads.
+    """Return whether each head's queries are listed: of very many heads only where somebody chose the heads.
 
     Where maps are to be shaded, the list stands in for those that are too wide.
     """
@@ -134,7 +134,7 @@ def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
 def _find_places(
     maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], heads: Sequence[int]
 ) -> tuple[Place, ...]:
-    """Of each head that is drawn, where its layer and itself lie in the record."""
+    """Return the places in the record of the layer and head of each head that is drawn."""
     if spec.pick:
         return pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
     _check_range("layer", layers, maps.n_layers)
@@ -161,7 +161,7 @@ def _order_pictures(
 def _draw_heads(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, *, pooled: bool
 ) -> tuple[Heatmap, ...]:
-    """A picture for each head."""
+    """Draw a picture for each head."""
     if not (pooled or maps.is_factored):
         return draw_heatmaps(maps, places, part)
     from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
@@ -182,7 +182,7 @@ def _draw_patches(
 def _draw_rollout(
     maps: AttentionMaps, part: TokenSelection, kind: ScaleKind
 ) -> tuple[Mapping[str, object], tuple[Heatmap, ...]]:
-    """Its numbers and its picture."""
+    """Return the numbers and the picture of rollout."""
     from attnviz.measures.rollout import find_reachable, rollout
 
     rolled = rollout(maps).astype(np.float32)
@@ -195,7 +195,7 @@ def _draw_rollout(
 def _draw_distance(
     maps: AttentionMaps, places: Sequence[Place], *, whole: bool
 ) -> tuple[tuple[Curves, ...], Mapping[str, object]]:
-    """Its charts and its numbers."""
+    """Return the charts and the numbers of attention by distance."""
     from attnviz.views.distance import distance_curves, distance_data
 
     layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
@@ -207,7 +207,7 @@ def _find_highest(pictures: Sequence[Heatmap]) -> float:
 
 
 def _describe_scale(maps: AttentionMaps, scale: Scale) -> Scale:
-    """A scale that says what the numbers of these maps are."""
+    """Return a scale whose label says what the numbers of these maps are."""
     return replace(scale, label=scale.label.replace("attention weight", MOVED_LABEL)) if maps.weighed else scale
 
 

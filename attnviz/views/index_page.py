@@ -53,7 +53,7 @@ class TextNumbers(NamedTuple):
 
 
 def batch_page(manifest: Manifest) -> Report:
-    """Tables of jobs and of numbers, and charts where one model saw several texts."""
+    """Report a batch: tables of jobs and of numbers, and charts where one model saw several texts."""
     texts = list(_collect_texts(manifest.jobs))
     return Report(
         title=batch_title(manifest),
@@ -70,7 +70,7 @@ def batch_page(manifest: Manifest) -> Report:
 
 
 def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entry]) -> Report:
-    """Several texts of one model: a table that leads to the page of each, with its numbers, and charts.
+    """Report several texts of one model: a table that leads to the page of each, with its numbers, and charts.
 
     An entry is one text.
     """
@@ -96,13 +96,13 @@ def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entr
 
 
 def batch_title(manifest: Manifest) -> str:
-    """ "3 jobs, 1 failed"."""
+    """Count the jobs of a batch: "3 jobs, 1 failed"."""
     n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
     return f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}"
 
 
 def format_settings(settings: Mapping[str, object]) -> str:
-    """ "model=multi:2 format=png,svg"."""
+    """Write settings as "model=multi:2 format=png,svg"."""
     return " ".join(f"{name}={_write_value(value)}" for name, value in settings.items())
 
 
@@ -141,7 +141,7 @@ def _write_value(value: object) -> str:
 
 
 def _collect_texts(entries: Sequence[Entry]) -> Iterator[TextNumbers]:
-    """Of commands that draw attention: others have numbers of other kinds."""
+    """Yield the texts of commands that draw attention: others have numbers of other kinds."""
     for entry in entries:
         if entry.command == "heatmap":
             for name, measures in entry.numbers.items():
@@ -153,7 +153,7 @@ def _collect_texts(entries: Sequence[Entry]) -> Iterator[TextNumbers]:
 
 
 def _name_model(entry: Entry) -> str:
-    """What distinguishes whose heads they are, in the words of the config."""
+    """Name the model by the settings that say whose heads they are, in the words of the config."""
     given = {name: entry.settings[name] for name in MODEL_SETTINGS if name in entry.settings}
     if given.get("seed") == 0:
         del given["seed"]
@@ -162,7 +162,7 @@ def _name_model(entry: Entry) -> str:
 
 
 def _numbers_table(texts: Sequence[TextNumbers]) -> Iterator[Table]:
-    """The mean over the heads, text by text; a measure of a whole layer is one number of it already."""
+    """List the mean over the heads, text by text; a measure of a whole layer is one number already."""
     measures = list(dict.fromkeys(name for text in texts for name in text.measures))
     if measures:
         columns = (
@@ -181,13 +181,13 @@ def _numbers_row(text: TextNumbers, measures: Sequence[str]) -> tuple[str | floa
 
 
 def _compute_mean(values: list[list[float]] | None) -> float:
-    """NaN of what was not measured."""
+    """Average over layers and heads; NaN of what was not measured."""
     numbers = [number for layer in values or () for number in layer]
     return sum(numbers) / len(numbers) if numbers else float("nan")
 
 
 def _draw_charts(texts: Sequence[TextNumbers]) -> Iterator[Distributions]:
-    """A chart for each of up to four measures, a sample for each head of each model that saw several texts."""
+    """Chart each of up to four measures, with a sample for each head of each model that saw several texts."""
     seen = defaultdict(list)
     for text in texts:
         if text.whole:  # else the place in the list is not the number of the head

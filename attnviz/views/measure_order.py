@@ -5,5 +5,5 @@ PREFERRED = ("effective_keys", "entropy", "distance", "peak")
 
 
 def rank(measure: str) -> int:
-    """Which measures are drawn first."""
+    """Return the rank of a measure: the lowest are drawn first."""
     return PREFERRED.index(measure) if measure in PREFERRED else len(PREFERRED)

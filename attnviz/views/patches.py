@@ -17,7 +17,7 @@ from attnviz.views.tokens import quote_token
 def draw_patches(
     maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
 ) -> tuple[()] | tuple[HeatmapGrid, Note]:
-    """A picture of the heads for one query, over the image where it is there, and a note of what goes elsewhere.
+    """Draw the heads for one query over the image, if it is there, and note what goes elsewhere.
 
     Nothing of a record without patches, or of lines and texts. The query is `spec.query`, else the first token before
     the patches, else the one in the middle. Raises InvalidSelection for a query that is not there.

@@ -18,7 +18,7 @@ NO_PATTERN = "no single pattern"
 
 
 def name_patterns(maps: AttentionMaps) -> list[list[str]]:
-    """Of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
+    """Name the pattern of each layer's heads with the largest share of attention, such as "previous token 0.92"."""
     uniform_maps = make_uniform(maps)
     names, shares, equals = [], [], []
     for measure in MEASURES:

@@ -18,14 +18,14 @@ from attnviz.views.tokens import TokenSelection, label_keys, label_queries, labe
 
 
 def pool_layer(maps: AttentionMaps, layer: int) -> PooledMaps:
-    """The pooled maps of a layer whose heads `needs_pooling`."""
+    """Return the pooled maps of a layer (see `needs_pooling`)."""
     found = compute_statistics(maps, layer, with_pools=True).pooled
     assert found is not None
     return found
 
 
 def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, ...]:
-    """One map per head: where large weights are, and how much of them there is.
+    """Draw one map per head: where large weights are, and how much of them there is.
 
     A block of queries is called by its first, a block of keys by the one that gets most.
     """
@@ -57,7 +57,7 @@ def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], col
 
 
 def _compute_equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
-    """See `Heatmap.equal_share`; of padding 0."""
+    """Return the equal share of each query (see `Heatmap.equal_share`), 0 for padding."""
     of_query = np.zeros(len(maps.queries), dtype=np.float32)
     of_query[real_queries(maps)] = 1 / count_attendable(maps, layer)
     return of_query
@@ -66,7 +66,7 @@ def _compute_equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
 def add_factors(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, pictures: tuple[Heatmap, ...]
 ) -> tuple[Heatmap, ...]:
-    """The pictures with what their weights are worked out from, where a record holds that and all tokens are drawn."""
+    """Add to pictures what their weights are worked out from, where a record holds that and all tokens are drawn."""
     if not holds_factors(maps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
         return pictures
     labels = label_queries(maps), label_keys(maps)

@@ -18,7 +18,7 @@ from attnviz.views.tokens import name_token
 
 
 def compare_origins(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
-    """Everything that a record says of how it was made, but for the versions of packages."""
+    """Yield every difference in how two records were made, but for the versions of packages."""
     left_out = {"settings": "", "facts": "", "versions": ""}
     origins = (before.provenance, after.provenance)
     sides = [asdict(of) | left_out | dict(of.settings) | asdict(of.facts) for of in origins]
@@ -28,7 +28,7 @@ def compare_origins(before: AttentionMaps, after: AttentionMaps) -> Iterator[Dif
 
 
 def compare_weights(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
-    """The largest change of weight in each head where one is beyond its tolerance; the largest of all first.
+    """Yield the largest change of weight in each head where one is beyond its tolerance; the largest of all first.
 
     Before it what only one record has, and of other tokens nothing but that.
     """
@@ -45,7 +45,7 @@ def compare_weights(before: AttentionMaps, after: AttentionMaps, tolerances: Tol
 
 
 def compare_arrays(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
-    """What records of the same tokens and heads hold beside their weights, where it is further apart than these."""
+    """Yield what records of the same tokens and heads hold beside weights that differs beyond the tolerances."""
     for name in ("sink", "value_norms"):
         one, other = getattr(before, name), getattr(after, name)
         if one is None or other is None:
@@ -56,7 +56,7 @@ def compare_arrays(before: AttentionMaps, after: AttentionMaps, tolerances: Tole
 
 
 def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
-    """Layers and heads that only one record has, and other keys that may be attended to."""
+    """Yield layers and heads that only one record has, and layers whose masks differ."""
     for what in ("layer", "head"):
         one, other = (dict.fromkeys(getattr(maps, f"{what}_numbers"), maps) for maps in (before, after))
         for number in one.keys() ^ other.keys():
@@ -72,7 +72,7 @@ def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Dif
 def compare_heads(
     before: AttentionMaps, after: AttentionMaps, names: list[str], tolerances: Tolerances
 ) -> tuple[list[Difference], list[HeadChange]]:
-    """What differs, and each head with its measures called `names`, the most different first.
+    """Return what differs, and each head with its measures called `names`, the most different first.
 
     Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
     """
@@ -108,7 +108,7 @@ def _find_other_tokens(before: AttentionMaps, after: AttentionMaps) -> Differenc
 
 
 def _find_largest_change(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Difference:
-    """The largest change of a weight, of which query and to which key; of equal ones the first."""
+    """Return the largest change of a weight, with its query and key; of equal ones the first."""
     places = [maps.locate(layer, head) for maps in (before, after)]
     found = []
     for queries in split_queries(np.arange(len(before.queries)), len(before.keys)):

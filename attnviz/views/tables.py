@@ -23,7 +23,7 @@ MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to 
 
 
 def parse_sort(sort: str) -> tuple[Measure, bool]:
-    """The measure that heads are sorted by, and whether the smallest comes first.
+    """Return the measure that heads are sorted by, and whether the smallest comes first.
 
     Raises InvalidOption for one that there is not, and for one that is no number of a single head.
     """
@@ -43,8 +43,7 @@ def heads_table(
     part: TokenSelection,
     spec: FigureOptions,
 ) -> Table:
-    """One line per head: its numbers, what it looks at, and the pair drawn with the largest weight, of equal ones the
-    earliest.
+    """List one line per head: its numbers, what it looks at, and the first drawn pair with the largest weight.
 
     `places` are those of layers and heads in the record. In this order, or by the measurement that `spec.sort` names
     (see `parse_sort`), equal ones in this order. Nothing but the order is worked out before it is read.
@@ -83,7 +82,7 @@ def heads_table(
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:
-    """One line per layer: the numbers of all its heads together, whichever are drawn."""
+    """List one line per layer: the numbers of all its heads together, whichever are drawn."""
     of_layers = [m for m in measurements if m.level == "layer"]
     if not of_layers:
         return ()
@@ -100,7 +99,7 @@ def _create_column(measurement: Measurement, minor: bool = False) -> Column:
 def measures_rows(
     maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]
 ) -> Iterator[Row]:
-    """For a spreadsheet: a header, and a row for each number with every digit; the head is empty for all of a layer."""
+    """Yield a header and a row for each number, every digit, for a spreadsheet; the head is empty for a whole layer."""
     yield ("model", "text", "layer", "head", "measure", "unit", "value")
     of = tuple(map(escape_for_spreadsheet, (maps.provenance.model, maps.provenance.text_name)))
     for m in measurements:
@@ -114,7 +113,7 @@ def measures_rows(
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:
-    """One line per query drawn that is not padding: its `top_k` keys, largest weight first, of equal ones the earlier.
+    """List for each real query drawn its `top_k` keys, largest weight first, of equal ones the earlier.
 
     A key that may not be attended to is never listed; a query with fewer keys than `top_k` leaves its last cells empty.
     """
@@ -138,7 +137,7 @@ def _list_top_rows(picture: Heatmap, real_queries: RealQueries, k: int) -> Itera
 
 
 def find_largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
-    """The `k` allowed positions of largest weight, in order; linear in the number of keys."""
+    """Return the `k` allowed positions of largest weight, in order; linear in the number of keys."""
     if len(allowed) > k:
         least = np.partition(weights[allowed], -k)[-k]
         allowed = allowed[weights[allowed] >= least]
@@ -147,9 +146,10 @@ def find_largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
 
 
 def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: TokenSelection) -> tuple[str, Cell]:
-    """Among queries that have a choice: the first token of a causal map attends to itself whatever the head does.
+    """Return the drawn pair of largest weight among queries that have a choice of keys, and that weight.
 
-    Both cells are empty where no query drawn may attend to any key drawn.
+    The first token of a causal map attends to itself whatever the head does. Both cells are empty where no query drawn
+    may attend to any key drawn.
     """
     real, drawn = real_queries(maps), np.isin(np.arange(len(maps.queries)), part.queries)
     places = np.flatnonzero(real)
@@ -170,7 +170,7 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
 def _find_peak_keys(
     maps: AttentionMaps, layer: int, head: int, keys: Int[np.ndarray, " key"]
 ) -> Int[np.ndarray, " query"]:
-    """Among these keys the one that each query gives most to; -1 where it may attend to none of them."""
+    """Return which of these keys each query gives most to; -1 where it may attend to none of them."""
     found = []
     for block in split_real_queries(maps):
         of_block = np.arange(len(maps.queries))[block.queries]

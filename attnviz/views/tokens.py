@@ -24,12 +24,12 @@ WRITTEN_PREFIX = "▸ "  # before the name of a token that the model wrote
 
 
 def quote_token(tokens: Tokens, position: int) -> str:
-    """A token within a sentence: "5 “and”"."""
+    """Quote a token within a sentence: "5 “and”"."""
     return f"{position} “{label_token(tokens, position)}”"
 
 
 def label_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
-    """What a token is called beside a map: the characters of the text that it covers, whatever the vocabulary says.
+    """Label a token beside a map: the characters of the text that it covers, whatever the vocabulary says.
 
     The space with which a word begins in many vocabularies is left out, and tokens that are bytes of one character are
     counted: "猫 1/3".
@@ -43,12 +43,12 @@ def label_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
 
 
 def label_tokens(tokens: Tokens) -> tuple[str, ...]:
-    """All of them, in order."""
+    """Label all tokens, in order."""
     return tuple(label_token(tokens, position) for position in range(len(tokens)))
 
 
 def label_queries(maps: AttentionMaps) -> tuple[str, ...]:
-    """The names of a record's queries, in order: those that chose a token are named by that token."""
+    """Label a record's queries, in order: those that chose a token are named by that token."""
     names, n_chosen = label_tokens(maps.queries), len(maps.chosen)
     if not n_chosen:
         return names
@@ -58,7 +58,7 @@ def label_queries(maps: AttentionMaps) -> tuple[str, ...]:
 
 
 def label_keys(maps: AttentionMaps) -> tuple[str, ...]:
-    """The names of a record's keys, in order: those that the model wrote stand apart."""
+    """Label a record's keys, in order: those that the model wrote stand apart."""
     names = label_tokens(maps.keys)
     n_prompt = len(names) - len(maps.chosen) + 1
     if not (maps.chosen and maps.self_attention):
@@ -67,12 +67,12 @@ def label_keys(maps: AttentionMaps) -> tuple[str, ...]:
 
 
 def name_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
-    """A token is identified by its position: "7 film"."""
+    """Name a token by its position: "7 film"."""
     return f"{position} {label_token(tokens, position, max_width)}"
 
 
 def _find_sharing(tokens: Tokens, position: int) -> tuple[int, int]:
-    """The first and the last of the tokens around this one that share characters of the text, each with the next."""
+    """Return the first and last of the tokens around this one that share characters of the text, each with the next."""
     first = last = position
     while first > 0 and _overlap(tokens, first - 1):
         first -= 1
@@ -82,7 +82,7 @@ def _find_sharing(tokens: Tokens, position: int) -> tuple[int, int]:
 
 
 def _overlap(tokens: Tokens, position: int) -> bool:
-    """Whether a token and the next one cover a character in common."""
+    """Return whether a token and the next one cover a character in common."""
     (start, end), (next_start, next_end) = tokens.offsets[position : position + 2]
     return max(start, next_start) < min(end, next_end)
 
@@ -96,11 +96,11 @@ class TokenSelection:
     counted: tuple[int, ...] = ()  # those that are drawn, unless given
 
     def choose(self, cells: np.ndarray) -> np.ndarray:
-        """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
+        """Return what is drawn of cells [query, key]; without a copy where possible, since maps may be large."""
         return self.select_columns(cells[self.rows])
 
     def select_columns(self, cells: np.ndarray) -> np.ndarray:
-        """What is drawn of cells [query drawn, key]."""
+        """Return what is drawn of cells [query drawn, key]."""
         return cells[:, _create_index(self.keys)]
 
     @property
@@ -109,11 +109,11 @@ class TokenSelection:
         return _create_index(self.queries)
 
     def renormalizes(self, maps: AttentionMaps) -> bool:
-        """Whether an equal share is not one of all keys of these maps."""
+        """Return whether an equal share is not one of all keys of these maps."""
         return len(self.counted or self.keys) < len(maps.keys)
 
     def equal_share(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray | None:
-        """See `Heatmap.equal_share`, from cells [query drawn, key]; None where all keys are drawn."""
+        """Return `Heatmap.equal_share` from cells [query drawn, key]; None where all keys are drawn."""
         counted = TokenSelection(self.queries, self.counted or self.keys)
         n_keys = values.shape[1]
         if len(self.keys) == n_keys:
@@ -124,8 +124,9 @@ class TokenSelection:
 
 
 def select_tokens(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
-    """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left, and
-    InvalidOption for a stretch of two texts.
+    """Select all tokens but those that `spec` hides.
+
+    Raises InvalidSelection where no query or no key would be left, and InvalidOption for a stretch of two texts.
     """
     queries = _choose_kept(maps.queries, spec)
     keys = counted = queries if maps.self_attention else _choose_kept(maps.keys, spec)
@@ -150,7 +151,7 @@ def select_tokens(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
 
 
 def measure_hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
-    """The share of what goes to tokens that goes to the hidden keys: a mean over the queries drawn, padding aside.
+    """Return the share of what goes to tokens that goes to hidden keys: a mean over the queries drawn, padding aside.
 
     Nothing where all tokens are drawn.
     """
@@ -167,7 +168,7 @@ def measure_hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | N
 
 
 def list_left_out(tokens: Tokens, kept: Sequence[int]) -> list[int]:
-    """The positions that are not kept, in order."""
+    """List the positions that are not kept, in order."""
     return sorted(set(range(len(tokens))) - set(kept))
 
 
@@ -191,6 +192,6 @@ def _name_options(spec: FigureOptions) -> str:
 
 
 def _create_index(positions: Sequence[int]) -> slice | Int[np.ndarray, " position"]:
-    """Of positions in order without a gap, where they begin and end."""
+    """Return a slice for positions in order without a gap, else an array."""
     first, last = positions[0], positions[-1]
     return slice(first, last + 1) if last - first + 1 == len(positions) else np.array(positions)
