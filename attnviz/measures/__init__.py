@@ -182,7 +182,7 @@ MEASURES = (
         "Clark et al. 2019",
         self_attention_only=True,
         of_some_texts=True,
-        label="bracket/quote",
+        label="own bracket",
     ),
     Measure(
         "max_received",

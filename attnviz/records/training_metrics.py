@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -15,6 +16,13 @@ N_RANDOM_TEXTS = 8  # that random encoders read: means over few texts stray furt
 LARGE_SHARE, MIN_MULTIPLE = 0.25, 2.0
 MIN_SHARE, LARGE_MULTIPLE = 0.1, 5.0
 RARE_PATTERN = "own bracket"  # few queries have one, so that chance comes to many times an equal share
+PLACE = re.compile("previous token|itself|next token|[0-9]+ (before|after)")  # what `name_offset` gives
+
+
+def name_offset(offset: int) -> str:
+    """Return what a head is called whose queries attend most to the key `offset` behind them: "2 before", "itself"."""
+    near = {-1: "previous token", 0: "itself", 1: "next token"}
+    return near.get(offset, f"{abs(offset)} {'before' if offset < 0 else 'after'}")
 
 
 @dataclass(frozen=True)
@@ -192,12 +200,18 @@ def label_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> Iterator[s
     """Yield the same in words, head after head: "previous token 0.93", "punctuation 5.2 ×"; "" for no pattern."""
     for name in chain.from_iterable(name_heads(measured, large)):
         pattern, share, multiple = name or ("", 0.0, 0.0)
-        yield f"{pattern} {share:.2f}" if share >= large else f"{pattern} {multiple:.1f} ×" if pattern else ""
+        strength = f"{share:.2f}" if share >= min(large, LARGE_SHARE) else f"{multiple:.1f} ×"
+        yield f"{pattern} {strength}" if pattern else ""
 
 
 def _name_head(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:
+    # A head that attends to one place from the query is called by that place, and by no other near it.
+    places = [score for score in measured.scores if PLACE.fullmatch(score.name)]
+    nearest = max(places, key=lambda score: score.shares[layer][head], default=None)
     seen = []
     for score in measured.scores:
+        if PLACE.fullmatch(score.name) and score is not nearest:
+            continue
         share = score.shares[layer][head]
         if share > measured.chance.get(score.name, 1.0) and _compute_strength(score, share, large) >= 1:
             seen.append((_compute_strength(score, share, large), share, score.name, share / score.equal))

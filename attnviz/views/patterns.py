@@ -6,19 +6,21 @@ import numpy as np
 
 from attnviz.measures import MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.concentration import make_uniform
+from attnviz.measures.rows import MAX_OFFSET, real_queries, sum_by_distance
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import LARGE_MULTIPLE, LARGE_SHARE, MIN_MULTIPLE, MIN_SHARE
+from attnviz.records.training_metrics import LARGE_MULTIPLE, LARGE_SHARE, MIN_MULTIPLE, MIN_SHARE, name_offset
 from attnviz.registry import load
 
 LABELS = {measure.name: measure.label for measure in MEASURES if measure.label}
+OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})  # of which each names a head like any other offset
 # Of a head in one text: only some texts have pairs, and only some models have learned a sink.
-PATTERNS = {name: label for name, label in LABELS.items() if name not in (*SOME_TEXTS_MEASURES, "to_sink")}
+PATTERNS = {name: label for name, label in LABELS.items() if name not in (*SOME_TEXTS_MEASURES, *OF_OFFSETS, "to_sink")}
 FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
 NO_PATTERN = "no single pattern"
 
 
 def name_patterns(maps: AttentionMaps) -> list[list[str]]:
-    """Name the pattern of each layer's heads with the largest share of attention, such as "previous token 0.92"."""
+    """Return of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
     uniform_maps = make_uniform(maps)
     names, shares, equals = [], [], []
     for measure in MEASURES:
@@ -26,6 +28,13 @@ def name_patterns(maps: AttentionMaps) -> list[list[str]]:
             names.append(PATTERNS[measure.name])
             shares.append(load(measure)(maps).values)
             equals.append(np.broadcast_to(load(measure)(uniform_maps).values, shares[-1].shape))
+    if maps.self_attention:
+        n_queries = int(real_queries(maps).sum())
+        by_offset, equal_by_offset = (sum_by_distance(of) / n_queries for of in (maps, uniform_maps))
+        for offset in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=abs):  # of equal shares the nearest place is taken
+            names.append(name_offset(offset))
+            shares.append(by_offset[..., MAX_OFFSET + offset])
+            equals.append(np.broadcast_to(equal_by_offset[..., MAX_OFFSET + offset], shares[-1].shape))
     share, equal = np.stack(shares).round(2), np.stack(equals)  # as they are shown; of equal ones the first is taken
     large = (share >= LARGE_SHARE) & (share >= MIN_MULTIPLE * equal)
     special = (share >= MIN_SHARE) & (share >= LARGE_MULTIPLE * equal)

@@ -15,7 +15,7 @@ import numpy as np
 from attnviz import store
 from attnviz.commands.survey.facts import model_facts
 from attnviz.commands.survey.file import NAME, survey_bytes
-from attnviz.commands.survey.plan import BLOCK, SurveyPlan
+from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
 from attnviz.commands.survey.texts import survey_block
 from attnviz.models.loading import ModelReference
@@ -33,10 +33,15 @@ Opening: TypeAlias = tuple[ModelReference, tuple[str, ...]]  # what `open_model`
 
 
 def measure_block(
-    opening: Opening, info: SurveyInfo, block: int, documents: Sequence[Document], means: np.ndarray | None
+    opening: Opening,
+    info: SurveyInfo,
+    block: int,
+    documents: Sequence[Document],
+    slopes: np.ndarray,
+    means: np.ndarray | None,
 ) -> Survey:
     """What a worker does: one block. Raises what reading the model and its texts raises."""
-    return survey_block(open_model(*opening), info, block, block * BLOCK, documents, means)
+    return survey_block(open_model(*opening), info, block, documents, slopes, means)
 
 
 def measure_facts(
@@ -82,11 +87,12 @@ class SurveyRun:
         opening = (plan.reference, plan.vocabulary)
         facts: Future[ModelFacts] | None = None
         if plan.shard[0] == 0 and self.survey.facts is None:
-            facts = executor.submit(measure_facts, opening, plan.info, plan.few_documents(), plan.on_few_texts)
+            facts = executor.submit(measure_facts, opening, plan.info, plan.few, plan.on_few_texts)
         blocks = (each for each in plan.blocks() if not self.survey.has_block(each[0]))
         while True:
             for block, documents in islice(blocks, n_tasks - len(pending)):
-                pending.add(executor.submit(measure_block, opening, plan.info, block, documents, plan.means))
+                given = (opening, plan.info, block, documents, plan.slopes, plan.means)
+                pending.add(executor.submit(measure_block, *given))
             if not pending:
                 break
             ended, pending = wait(pending, return_when=FIRST_COMPLETED)

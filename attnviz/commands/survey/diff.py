@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from attnviz.records.differences import (
     find_version_changes,
     name_side,
 )
+
+STRENGTH = re.compile(r" [0-9.]+( ×)?$")  # of a label, such as "2 after 0.40"
 
 
 class MeanChange(NamedTuple):
@@ -69,7 +72,7 @@ def compare_surveys(before: Survey, after: Survey, tolerances: Tolerances) -> tu
         for (layer, head), one, other in zip(
             before.info.heads, describe_heads(before), describe_heads(after), strict=True
         ):
-            if one.split(" ")[0] != other.split(" ")[0]:
+            if STRENGTH.sub("", one) != STRENGTH.sub("", other):
                 found.append(replace(place, what="pattern", layer=layer, head=head, before=one, after=other))
     if not (found or tolerances.numbers or tolerances.named or _content(before) == _content(after)):
         found.append(replace(place, what="survey", said="not its means, but what else it holds of the texts"))

@@ -35,7 +35,7 @@ class Summary:
     """Of some texts, each with a number per column, or NaN for none. Texts are known by their numbers, no two alike.
 
     `sums` are whole multiples of 2⁻⁴⁰, of the numbers brought to 0 to 1 and of their squares. `extremes` are the
-    largest numbers and the negatives of the smallest, each with its text.
+    largest ranks and the negatives of the smallest, each with its text and the number that the text has.
     """
 
     n_texts: int
@@ -44,6 +44,7 @@ class Summary:
     bins: Int64[np.ndarray, "column bin"]
     extremes: Float64[np.ndarray, "2 place column"]
     extreme_texts: Int64[np.ndarray, "2 place column"]
+    extreme_values: Float64[np.ndarray, "2 place column"]
     hashes: UInt64[np.ndarray, " sample"]
     sampled_texts: Int64[np.ndarray, " sample"]
     sample: Float64[np.ndarray, "sample column"]
@@ -55,22 +56,24 @@ class Summary:
         bounds: Bounds,
         texts: Int64[np.ndarray, " text"],
         hashes: UInt64[np.ndarray, " text"],
+        ranks: Values | None = None,
     ) -> Self:
         """Summarise some texts, or none. A column's numbers lie within its bounds, but for rounding.
 
-        Raises TooLarge for more than MAX_TEXTS.
+        `ranks` are what texts are extreme by, their numbers unless given. Raises TooLarge for more than MAX_TEXTS.
         """
         _check_number(len(values))
         values = values + 0.0  # no -0, which is as small as 0 and has other bits
+        ranks = values if ranks is None else ranks + 0.0
         there = ~np.isnan(values)
         shares = np.where(there, np.clip((values - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0), 0.0)
         places = np.minimum((shares * N_BINS).astype(np.int64), N_BINS - 1)
         n_columns = values.shape[1]
         bins = np.bincount((places + N_BINS * np.arange(n_columns))[there], minlength=N_BINS * n_columns)
-        signed = np.where(there, np.stack([values, -values]), -np.inf)
+        signed = np.where(there, np.stack([ranks, -ranks]), -np.inf)
         numbers = np.broadcast_to(np.where(there, texts[:, None], NO_TEXT), signed.shape)
         order = np.lexsort((texts, hashes))[:N_SAMPLED]
-        extremes, extreme_texts = _largest(signed, numbers)
+        extremes, extreme_texts, extreme_values = _largest(signed, numbers, np.stack([values, values]))
         return cls(
             n_texts=len(values),
             sums=np.rint(np.stack([shares, shares * shares]) * UNIT).astype(np.int64).sum(axis=1),
@@ -78,6 +81,7 @@ class Summary:
             bins=bins.reshape(n_columns, N_BINS).astype(np.int64),
             extremes=extremes,
             extreme_texts=extreme_texts,
+            extreme_values=extreme_values,
             hashes=hashes[order],
             sampled_texts=texts[order],
             sample=values[order],
@@ -85,9 +89,8 @@ class Summary:
 
     @property
     def texts(self) -> frozenset[int]:
-        """Those that are named: the extreme ones and the sample."""
-        named = np.union1d(self.extreme_texts, self.sampled_texts)
-        return frozenset(named[named != NO_TEXT].tolist())
+        """Those that are named: the extreme ones."""
+        return frozenset(self.extreme_texts[self.extreme_texts != NO_TEXT].tolist())
 
     @property
     def counts(self) -> Int64[np.ndarray, " column"]:
@@ -140,9 +143,8 @@ def merge_summaries(parts: Sequence[Summary]) -> Summary:
     ranges = np.stack(by_field["ranges"])
     hashes, texts = (np.concatenate(by_field[name]) for name in ("hashes", "sampled_texts"))
     order = np.lexsort((texts, hashes))[:N_SAMPLED]
-    extremes, extreme_texts = _largest(
-        np.concatenate(by_field["extremes"], axis=1), np.concatenate(by_field["extreme_texts"], axis=1)
-    )
+    names = ("extremes", "extreme_texts", "extreme_values")
+    extremes, extreme_texts, extreme_values = _largest(*(np.concatenate(by_field[name], axis=1) for name in names))
     return Summary(
         n_texts=sum(by_field["n_texts"]),
         sums=reduce(np.add, by_field["sums"]),
@@ -150,6 +152,7 @@ def merge_summaries(parts: Sequence[Summary]) -> Summary:
         bins=reduce(np.add, by_field["bins"]),
         extremes=extremes,
         extreme_texts=extreme_texts,
+        extreme_values=extreme_values,
         hashes=hashes[order],
         sampled_texts=texts[order],
         sample=np.concatenate(by_field["sample"])[order],
@@ -164,10 +167,17 @@ def _check_number(n_texts: int) -> None:
 
 
 def _largest(
-    values: Float64[np.ndarray, "2 text column"], texts: Int64[np.ndarray, "2 text column"]
-) -> tuple[Float64[np.ndarray, "2 place column"], Int64[np.ndarray, "2 place column"]]:
-    """The largest numbers of each column, of equal ones those of the first texts; filled up where there are few."""
-    order = np.lexsort((texts, -values), axis=1)[:, :N_EXTREMES]
-    found = [np.take_along_axis(of, order, axis=1) for of in (values, texts)]
+    ranks: Float64[np.ndarray, "2 text column"],
+    texts: Int64[np.ndarray, "2 text column"],
+    values: Float64[np.ndarray, "2 text column"],
+) -> tuple[
+    Float64[np.ndarray, "2 place column"], Int64[np.ndarray, "2 place column"], Float64[np.ndarray, "2 place column"]
+]:
+    """Return the largest ranks of each column, of equal ones the first texts, and their values; padded if too few."""
+    order = np.lexsort((texts, -ranks), axis=1)[:, :N_EXTREMES]
+    found = [np.take_along_axis(of, order, axis=1) for of in (ranks, texts, values)]
     missing = ((0, 0), (0, N_EXTREMES - order.shape[1]), (0, 0))
-    return np.pad(found[0], missing, constant_values=-np.inf), np.pad(found[1], missing, constant_values=NO_TEXT)
+    largest = np.pad(found[0], missing, constant_values=-np.inf)
+    largest_texts = np.pad(found[1], missing, constant_values=NO_TEXT)
+    of_largest = np.pad(found[2], missing, constant_values=np.nan)
+    return largest, largest_texts, np.where(largest_texts == NO_TEXT, np.nan, of_largest)

@@ -12,15 +12,15 @@ import numpy as np
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures import SOME_TEXTS_MEASURES, measure_possible
-from attnviz.measures.concentration import make_uniform
 from attnviz.measures.repeat import SCORES, score_repeats
-from attnviz.measures.rows import count_attendable
+from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
+from attnviz.records.training_metrics import name_offset
 from attnviz.text import Document
 from attnviz.views.patterns import LABELS
 
-N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher
+N_TEXTS = 8  # of a random sample, that the model and random models read alike
 N_RANDOM = 20  # models of first weights
 N_REPEATED, N_DRAWS = 50, 10  # tokens that come twice, and how often others are drawn: as TransformerLens has them
 
@@ -48,7 +48,7 @@ def model_facts(
     check_facts(model, asked)
     names = sorted(measure.name for measure in info.measures if measure.name in LABELS)
     texts = [document.text for document in documents]
-    facts = ModelFacts(len(texts[:N_TEXTS]), equal=_equal(model, texts, names), plain=_shares(model, texts, names))
+    facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names))
     if "random" in asked:
         assert isinstance(model, Reinitialisable)
         found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
@@ -70,24 +70,18 @@ def shuffle_words(text: str) -> str:
 
 
 def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """The mean over texts of each pattern's share, head by head; none of what no text has."""
-    found = [
-        {name: each.values.ravel() for name, each in measure_possible(maps, known).items()}
-        for maps, known in _attentions(model, texts, names)
-    ]
-    return {name: tuple(means.tolist()) for name, means in _means(found)}
-
-
-def _equal(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, float]:
-    """What attention gives that favours no key, nor the sink where there is one."""
+    """Return the mean over texts of each pattern's share, head by head; none of what no text has."""
     found = []
     for maps, known in _attentions(model, texts, names):
-        shares = {name: each.values.mean() for name, each in measure_possible(make_uniform(maps), known).items()}
-        if maps.sink is not None and "to_sink" in shares:
-            of_layers = [1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]
-            shares["to_sink"] = np.mean(of_layers)
+        shares = {name: each.values.ravel() for name, each in measure_possible(maps, known).items()}
+        if known == names:
+            by_offset = sum_by_distance(maps) / maps.real_queries.sum()
+            of_heads = by_offset.reshape(-1, by_offset.shape[-1])
+            shares |= {
+                name_offset(offset): of_heads[:, MAX_OFFSET + offset] for offset in range(-MAX_OFFSET, MAX_OFFSET + 1)
+            }
         found.append(shares)
-    return {name: float(mean) for name, mean in _means(found)}
+    return {name: tuple(means.tolist()) for name, means in _means(found)}
 
 
 def _attentions(

@@ -11,22 +11,24 @@ import numpy as np
 
 from attnviz import store
 from attnviz.commands.survey.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
-from attnviz.commands.survey.survey import QUERIES, ModelFacts, Survey, SurveyInfo, WordTable
+from attnviz.commands.survey.survey import EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt, WordTable
 from attnviz.errors import InvalidRecord
 from attnviz.measures import SOME_TEXTS_MEASURES
+from attnviz.records.training_metrics import name_offset
 from attnviz.running.metrics import from_json
 from attnviz.views.patterns import LABELS
 
 NAME = "survey.safetensors"
-SCHEMA = 1
+SCHEMA = 2
 MAX_BYTES = 2**32
-ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "hashes", "sampled_texts", "sample")  # of a summary
+# Of a summary.
+ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "extreme_values", "hashes", "sampled_texts", "sample")
 
 
 def survey_bytes(survey: Survey) -> bytes:
     """A survey as a safetensors file: equal surveys, equal bytes."""
     arrays = {name: getattr(survey.summary, name) for name in ARRAYS}
-    arrays |= {"distances": survey.distances, "support": survey.words.support, "mass": survey.words.mass}
+    arrays |= _other_arrays(survey)
     meta = {
         "schema": SCHEMA,
         "info": asdict(survey.info),
@@ -34,7 +36,7 @@ def survey_bytes(survey: Survey) -> bytes:
         "n_measured": survey.summary.n_texts,
         "n_texts": survey.n_texts,
         "n_queries": survey.n_queries,
-        "names": list(survey.names.items()),
+        "excerpts": [asdict(excerpt) for excerpt in survey.excerpts.values()],
         "skipped": list(survey.skipped.items()),
         "words": survey.words.words,
         "facts": None if survey.facts is None else asdict(survey.facts),
@@ -64,14 +66,24 @@ def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
         info=from_json(SurveyInfo, meta["info"], "info"),
         blocks=tuple((start, stop) for start, stop in from_json(tuple[tuple[int, ...], ...], meta["blocks"], "blocks")),
         summary=Summary(count["n_measured"], **{name: arrays[name] for name in ARRAYS}),
-        names=_names(meta["names"]),
+        slopes=arrays["slopes"],
+        excerpts={each.text: each for each in from_json(tuple[TextExcerpt, ...], meta["excerpts"], "excerpts")},
         distances=arrays["distances"],
+        equal_distances=arrays["equal_distances"],
         n_queries=count["n_queries"],
-        words=WordTable(from_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["mass"]),
+        words=WordTable(
+            from_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["equal"], arrays["mass"]
+        ),
         skipped=_names(meta["skipped"]),
         n_texts=from_json(int | None, meta["n_texts"], "n_texts"),
         facts=from_json(ModelFacts | None, meta["facts"], "facts"),
     )
+
+
+def _other_arrays(survey: Survey) -> dict[str, np.ndarray]:
+    """Return what is not of the summary."""
+    found = {name: getattr(survey, name) for name in ("slopes", "distances", "equal_distances")}
+    return found | {name: getattr(survey.words, name) for name in ("support", "equal", "mass")}
 
 
 def _names(found: Any) -> dict[int, str]:
@@ -91,12 +103,15 @@ def _check(survey: Survey) -> None:
         "bins": ((n_columns, N_BINS), np.int64),
         "extremes": ((2, N_EXTREMES, n_columns), np.float64),
         "extreme_texts": ((2, N_EXTREMES, n_columns), np.int64),
+        "extreme_values": ((2, N_EXTREMES, n_columns), np.float64),
         "hashes": ((n_sampled,), np.uint64),
         "sampled_texts": ((n_sampled,), np.int64),
         "sample": ((n_sampled, n_columns), np.float64),
     }
     found = {field.name: getattr(summary, field.name) for field in fields(Summary)}
-    found |= {"distances": survey.distances, "support": words.support, "mass": words.mass}
+    found |= _other_arrays(survey)
+    shapes["slopes"], shapes["equal_distances"] = ((n_columns,), np.float64), ((2 * info.reach + 1,), np.int64)
+    shapes["equal"] = (len(words.words),), np.int64
     shapes["distances"] = (info.n_places, 2 * info.reach + 1), np.int64
     shapes["support"] = (len(words.words),), np.int64
     shapes["mass"] = (len(words.words), info.n_places if words.words else 0), np.int64
@@ -106,7 +121,9 @@ def _check(survey: Survey) -> None:
     _check_counts(info, summary)
     if not (info.bounds[0] < info.bounds[1]).all():
         raise ValueError("bounds hold nothing between them")
-    if not summary.texts <= set(survey.names):
+    if not np.isfinite(survey.slopes).all():
+        raise ValueError("a slope is not finite")
+    if not summary.texts <= set(survey.excerpts):
         raise ValueError("texts are counted that are not there")
     if list(words.words) != sorted(set(words.words)):
         raise ValueError("words are not in order")
@@ -122,7 +139,11 @@ def _check(survey: Survey) -> None:
 def _check_counts(info: SurveyInfo, summary: Summary) -> None:
     """Raises ValueError where a number is missing that every text has."""
     some = np.zeros(info.bounds.shape[1], dtype=bool)
-    for name in {*SOME_TEXTS_MEASURES, QUERIES} & info.columns.keys():
+    for name in {
+        *SOME_TEXTS_MEASURES,
+        *(f"{EQUAL}{name}" for name in SOME_TEXTS_MEASURES),
+        QUERIES,
+    } & info.columns.keys():
         some[info.columns[name]] = True
     if not np.isfinite(np.where(some & np.isnan(summary.sample), 0.0, summary.sample)).all():
         raise ValueError("a number is not finite")
@@ -137,8 +158,9 @@ def _check_facts(info: SurveyInfo, facts: ModelFacts) -> None:
     patterns = [measure for measure in info.measures if measure.name in LABELS]
     names = {measure.name for measure in patterns if measure.level == "head"}
     by_head = (facts.plain, facts.shuffled, facts.probes)
-    known = all(set(found) == set(facts.plain) for found in (facts.equal, facts.chance or facts.plain))
-    if len(names) != len(patterns) or not known or not {*facts.plain, *facts.shuffled} <= names:
+    names |= {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
+    known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
+    if any(measure.level != "head" for measure in patterns) or not known:
         raise ValueError("its facts are of other patterns")
     if any(len(shares) != info.n_places for found in by_head for shares in found.values()):
         raise ValueError("its facts are of other heads")

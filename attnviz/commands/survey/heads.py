@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.commands.survey.exact import N_EXTREMES
-from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Survey, SurveyMeasure
+from attnviz.commands.survey.survey import ABLATION, EQUAL, MASS_BITS, ModelFacts, Survey, SurveyMeasure, TextExcerpt
 from attnviz.display import escape_for_spreadsheet
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.records import training_metrics
-from attnviz.records.training_metrics import HeadMetrics, HeadScore
+from attnviz.records.training_metrics import HeadMetrics, HeadScore, name_offset
 from attnviz.report import Row
-from attnviz.views.patterns import LABELS, NO_PATTERN
+from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 LARGE = 0.5  # of attention: a share that names a head by itself
@@ -31,44 +31,68 @@ def mean_intervals(survey: Survey) -> tuple[Float64[np.ndarray, " column"], Floa
     return summary.means(bounds), times * summary.deviations(bounds)
 
 
-def head_labels(survey: Survey) -> list[str]:
-    """Of each head such as "previous token 0.93", "punctuation 5.2 ×"; "" for no single pattern, or no null."""
+def label_survey_heads(survey: Survey) -> list[str]:
+    """Return of each head such as "2 after 0.40", "punctuation 5.2 ×"; "" for no single pattern, or without a null.
+
+    Shares and what an equal share is are of all texts. The null is of a few, and compared with the same head on them.
+    """
     facts, info = survey.facts or ModelFacts(), survey.info
     if not facts.chance:
         return [""] * info.n_places
-    means = survey.summary.means(info.bounds)
     scores = tuple(
-        HeadScore(label, (tuple(means[info.columns[name]].tolist()),), facts.equal[name])
-        for name, label in LABELS.items()
-        if name in facts.chance and facts.equal[name] > 0
+        HeadScore(pattern, (tuple(np.where(_beyond_chance(facts, name), shares, 0.0).tolist()),), equal)
+        for name, pattern, shares, equal in pattern_shares(survey)
+        if name in facts.chance and equal > 0
     )
-    chance = {LABELS[name]: share for name, share in facts.chance.items()}
+    chance = {score.name: 0.0 for score in scores}
     measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
     return list(training_metrics.label_heads(measured, LARGE))
+
+
+def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarray, " place"], float]]:
+    """Yield of each pattern its name in the facts, what it is called, each head's share, and what an equal share is.
+
+    What is a place from the query is a mean over all queries, else a mean over texts.
+    """
+    info, means = survey.info, survey.summary.means(survey.info.bounds)
+    for name, pattern in LABELS.items():
+        if name in info.columns and name not in OF_OFFSETS:
+            equal = float(means[info.columns[f"{EQUAL}{name}"]].item())
+            if np.isfinite(equal):
+                yield name, pattern, means[info.columns[name]], equal
+    n_queries = max(1, survey.n_queries) * 2.0**MASS_BITS
+    for offset in sorted(range(-info.reach, info.reach + 1), key=abs):
+        place, name = info.reach + offset, name_offset(offset)
+        yield name, name, survey.distances[:, place] / n_queries, float(survey.equal_distances[place] / n_queries)
+
+
+def _beyond_chance(facts: ModelFacts, name: str) -> np.ndarray:
+    return np.array(facts.plain[name]) > facts.chance[name]
 
 
 def describe_heads(survey: Survey) -> list[str]:
     """The same for people, who are to tell a head without a single pattern from one that was held against nothing."""
     without = NO_PATTERN if survey.facts is not None and survey.facts.chance else "-"
-    return [label or without for label in head_labels(survey)]
+    return [label or without for label in label_survey_heads(survey)]
 
 
-def extreme_texts(survey: Survey, column: int, top: int) -> Iterator[tuple[str, int, float]]:
-    """The texts with the largest and the smallest numbers of a column: which end, the text's number, the column's."""
+def extreme_texts(survey: Survey, column: int, top: int) -> Iterator[tuple[str, TextExcerpt, float]]:
+    """Yield the texts whose numbers are the largest and the smallest for their length: end, text, its number."""
     summary = survey.summary
-    for end, (side, sign) in enumerate((("largest", 1.0), ("smallest", -1.0))):
-        texts, values = (of[end, :top, column].tolist() for of in (summary.extreme_texts, summary.extremes))
-        yield from ((side, text, sign * value) for text, value in zip(texts, values, strict=True) if np.isfinite(value))
+    for end, side in enumerate(("largest", "smallest")):
+        texts, values = (of[end, :top, column].tolist() for of in (summary.extreme_texts, summary.extreme_values))
+        for text, value in zip(texts, values, strict=True):
+            if text in survey.excerpts:
+                yield side, survey.excerpts[text], value
 
 
 def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple[str, float, int]]]:
-    """Of each head the words that receive most: each with the mean share that its places receive, as a multiple of the
-    mean over all places, and how often it stands in the texts, at least `min_support` times.
+    """Yield of each head the words that receive most: each with the share that its places receive, as a multiple of
+    what attention gives the same places that favours no key, and how often it stands in the texts (`min_support`).
     """
     table = survey.words
-    often = np.flatnonzero(table.support >= min_support)
-    means = table.mass[often] / table.support[often, None]
-    lifts = means / (table.mass.sum(axis=0) / table.support.sum())
+    often = np.flatnonzero((table.support >= min_support) & (table.equal > 0))
+    lifts = table.mass[often] / table.equal[often, None]
     for of_head in lifts.T:
         best = np.argsort(-of_head, kind="stable")[:top]
         yield [(table.words[often[n]], float(of_head[n]), int(table.support[often[n]])) for n in best]
@@ -96,7 +120,7 @@ def survey_rows(survey: Survey) -> Iterator[Row]:
     yield ("layer", "head", "measure", "unit", "mean", "low", "high", "smallest", *shares, "largest", "label")
     info = survey.info
     places: dict[str, list[tuple[str | int, str | int, str]]] = {
-        "head": [(*of, label) for of, label in zip(info.heads, head_labels(survey), strict=True)],
+        "head": [(*of, label) for of, label in zip(info.heads, label_survey_heads(survey), strict=True)],
         "layer": [(layer, "", "") for layer in info.layer_numbers],
         "text": [("", "", "")],
     }
@@ -108,11 +132,18 @@ def survey_rows(survey: Survey) -> Iterator[Row]:
 
 def survey_data(survey: Survey) -> Mapping[str, object]:
     """Everything that is known of each head."""
-    info, labels, counts = survey.info, head_labels(survey), survey.summary.counts
+    info, labels, counts = survey.info, label_survey_heads(survey), survey.summary.counts
     found: dict[str, list[object]] = {measure.name: [] for measure in info.measures}
     for measure, numbers, _, column in _numbers(survey):
         texts = [
-            {"end": side, "index": text, "name": survey.names[text], "value": value}
+            {
+                "end": side,
+                "index": text.text,
+                "name": text.name,
+                "tokens": text.n_tokens,
+                "words": text.words,
+                "value": value,
+            }
             for side, text, value in extreme_texts(survey, column, N_EXTREMES)
         ]
         found[measure.name].append({**numbers, "texts": texts})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import heappop, heappush
 from itertools import count, islice
 
 import numpy as np
@@ -14,8 +14,8 @@ import numpy as np
 from attnviz.commands.survey.exact import N_SAMPLED
 from attnviz.commands.survey.facts import N_TEXTS, check_facts
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
-from attnviz.commands.survey.survey import ABLATION, TOKENS, SurveyInfo, SurveyMeasure
-from attnviz.commands.survey.texts import text_hash
+from attnviz.commands.survey.survey import ABLATION, EQUAL, TOKENS, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.texts import BLOCK, fit_slopes, text_hash
 from attnviz.errors import InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import MEASURES, choose_measures
@@ -32,8 +32,8 @@ from attnviz.text.stream import TextStream
 from attnviz.views.captions import describe_status
 from attnviz.views.patterns import LABELS
 
-BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
-N_SEARCHED = 1_000  # texts for some with pairs
+N_SEARCHED = 1_000  # texts of a random sample, which are searched for some with pairs
+N_FITTED, FITTED_SHARE = 32, 4  # texts that slopes are fitted on, and at most one in so many of all
 N_VOCABULARY = 1_000  # texts at the beginning that make the vocabulary of a model that brings none
 
 
@@ -48,6 +48,8 @@ class SurveyPlan:
     n_texts: int
     shard: tuple[int, int]  # which of how many, from 0
     on_few_texts: tuple[str, ...]  # see `SurveySpec`
+    few: tuple[Document, ...]  # on which that is
+    slopes: np.ndarray  # see `fit_slopes`
     means: np.ndarray | None = None  # what heads give on average, where they are to be replaced by that
 
     def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
@@ -61,14 +63,6 @@ class SurveyPlan:
             if block % of == number:
                 yield block, of_block
 
-    def few_documents(self) -> tuple[Document, ...]:
-        """The first of the corpus, and the next with a pair of brackets or quotation marks until there are as many."""
-        documents = self.stream.documents()
-        first = tuple(islice(documents, N_TEXTS))
-        n_missing = N_TEXTS - sum(has_pair(document.text) for document in first)
-        having = (document for document in islice(documents, N_SEARCHED) if has_pair(document.text))
-        return (*first, *islice(having, n_missing))
-
 
 def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     """Read the texts once to count them, and the first of them with the model.
@@ -78,7 +72,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     """
     reference, stream = inputs.model, inputs.stream
     assert stream is not None
-    n_texts, sha256 = _count_texts(stream)
+    n_texts, sha256, sample = _read_texts(stream)
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
     learns = reference.learns_from_texts and spec.model.vocab is None
@@ -94,23 +88,33 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     info, means = _info(spec, stream, sha256, maps), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
-        means = model.mean_outputs(_sample(stream.documents()))
-    return SurveyPlan(reference, stream, vocabulary, info, n_texts, parse_shard(spec.shard), spec.on_few_texts, means)
+        means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
+    slopes = fit_slopes(model, info, [document.text for document in sample[: min(N_FITTED, n_texts // FITTED_SHARE)]])
+    shard, few = parse_shard(spec.shard), _choose_few(sample)
+    return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, spec.on_few_texts, few, slopes, means)
 
 
-def _count_texts(stream: TextStream) -> tuple[int, str]:
-    """How many texts there are, and the sha256 of them all with their labels."""
-    n_texts, digest = 0, hashlib.sha256()
+def _read_texts(stream: TextStream) -> tuple[int, str, list[Document]]:
+    """Return how many texts there are, the sha256 of them all with their labels, and a random sample of them.
+
+    The sample are the texts of the smallest hashes: the same ones for every shard, and in any order of the texts.
+    """
+    n_texts, digest, sample = 0, hashlib.sha256(), list[tuple[int, int, Document]]()
     for document in stream.documents():
-        n_texts += 1
         digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
-    return n_texts, digest.hexdigest()
+        heappush(sample, (-text_hash(0, document.text), -n_texts, document))  # numbers differ: no two are compared
+        if len(sample) > N_SEARCHED:
+            heappop(sample)
+        n_texts += 1
+    return n_texts, digest.hexdigest(), [document for *_, document in sorted(sample, reverse=True)]
 
 
-def _sample(documents: Iterator[Document]) -> list[str]:
-    """The texts of the smallest hashes, as a survey keeps them: the same ones for every shard."""
-    hashed = ((text_hash(number, document.text), number, document.text) for number, document in enumerate(documents))
-    return [text for *_, text in nsmallest(N_SAMPLED, hashed)]
+def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the first of the sample, and the next with a pair of brackets or quotes until there are as many."""
+    first = sample[:N_TEXTS]
+    n_missing = N_TEXTS - sum(has_pair(document.text) for document in first)
+    having = (document for document in sample[N_TEXTS:] if has_pair(document.text))
+    return (*first, *islice(having, n_missing))
 
 
 def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
@@ -154,10 +158,13 @@ def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
     asked = [measure.name for measure in choose_measures(spec.measure)]
     every = {measure.name: measure for measure in MEASURES}
     asked += [name for name in LABELS if name not in asked]
-    for name in asked:
-        if name != "to_sink" or maps.sink is not None or name in spec.measure:
-            low, high = every[name].bounds(maps.n_heads, spec.model.max_tokens or 0)
-            yield SurveyMeasure(name, every[name].unit, every[name].level, low, max(high, low + 1.0))
+    chosen = [name for name in asked if name != "to_sink" or maps.sink is not None or name in spec.measure]
+    for name in chosen:
+        low, high = every[name].bounds(maps.n_heads, spec.model.max_tokens or 0)
+        yield SurveyMeasure(name, every[name].unit, every[name].level, low, max(high, low + 1.0))
+    for name in chosen:
+        if name in LABELS:
+            yield SurveyMeasure(f"{EQUAL}{name}", every[name].unit, "text", 0.0, 1.0)
     for kind in spec.ablations:
         yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head", -1.0, 1.0)
     yield SurveyMeasure(TOKENS, "tokens", "text", 0.0, float(spec.model.max_tokens or 0))

@@ -13,6 +13,7 @@ from attnviz.commands.survey.heads import (
     describe_heads,
     extreme_texts,
     mean_intervals,
+    pattern_shares,
     survey_data,
     top_words,
 )
@@ -20,13 +21,15 @@ from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Surv
 from attnviz.display import escape_for_display, quantity
 from attnviz.measures import DEFAULT_MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
-from attnviz.records.training_metrics import LARGE_MULTIPLE
+from attnviz.records.training_metrics import LARGE_MULTIPLE, name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import FOR_LABELS, LABELS
 
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
+SHOWN = 20  # characters of a text
+LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 ALPHA = 0.05
@@ -109,17 +112,20 @@ def _interval(mean: float, half: float) -> str:
 def _patterns_table(survey: Survey) -> Table:
     """Of each pattern the head that follows it most, and what it is held against."""
     info, facts = survey.info, survey.facts or ModelFacts()
-    means = survey.summary.means(info.bounds)
     columns = ["pattern", "layer", "head", "share", "equal share"]
+    if facts.chance or facts.shuffled:
+        columns.append(f"share on {quantity(facts.n_texts, 'texts')}")
     columns += [*(["first weights, at most"] if facts.chance else []), *(["words shuffled"] if facts.shuffled else [])]
     rows: list[Row] = []
-    for name, pattern in LABELS.items():
-        if name in info.columns and facts.equal.get(name, 0) > 0:
-            shares = means[info.columns[name]]
-            place = int(shares.argmax())
-            compared = [facts.chance.get(name, "-")] if facts.chance else []
+    for name, pattern, shares, equal in pattern_shares(survey):
+        place = int(shares.argmax())
+        if equal > 0 and (name in LABELS or name in LISTED_PLACES):
+            compared = (
+                [facts.plain[name][place] if name in facts.plain else "-"] if facts.chance or facts.shuffled else []
+            )
+            compared += [facts.chance.get(name, "-")] if facts.chance else []
             compared += [facts.shuffled[name][place] if name in facts.shuffled else "-"] if facts.shuffled else []
-            rows.append((pattern, *info.heads[place], float(shares[place]), facts.equal[name], *compared))
+            rows.append((pattern, *info.heads[place], float(shares[place]), equal, *compared))
     title = "The head that follows each pattern most"
     return Table("patterns", title, "facts", tuple(map(Column, columns)), tuple(rows))
 
@@ -187,9 +193,11 @@ def _extremes(survey: Survey, top: int) -> Iterator[Table]:
         for place, of in enumerate(survey.info.heads):
             found: dict[str, list[str]] = {"largest": [], "smallest": []}
             for side, text, value in extreme_texts(survey, first + place, top):
-                found[side].append(f"{text} ({value:.2g})" if value < 99.5 else f"{text} ({value:,.0f})")  # no 1e+02
+                number = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"  # no 1e+02
+                words = escape_for_display(text.words, SHOWN)
+                found[side].append(f"{text.text} ({number}, {text.n_tokens} tokens) “{words}”")
             rows.append((*of, *map(", ".join, found.values())))
-        title = f"Texts of extreme {measure.title}: their numbers for --index (and values)"
+        title = f"Texts of extreme {measure.title} for their length: number for --index, value, first words"
         yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
 
 
@@ -199,7 +207,7 @@ def _words_table(survey: Survey) -> Table:
     for of, found in zip(survey.info.heads, top_words(survey, N_WORDS, MIN_SUPPORT), strict=True):
         words = (f"{escape_for_display(word, 16)} {lift:.1f} × ({support:,})" for word, lift, support in found)
         rows.append((*of, ", ".join(words) or "-"))
-    title = "What is attended to: × an equal share (times in the texts)"
+    title = "What is attended to: × what equal attention gives the same places (times in the texts)"
     return Table("words", title, "facts", (Column("layer"), Column("head"), Column("words")), tuple(rows))
 
 
@@ -215,13 +223,14 @@ def _notes(survey: Survey) -> Iterator[str]:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
         yield (
-            f"A label needs a share of at least {LARGE:g}, or {LARGE_MULTIPLE:g} × an equal share, and more than the "
-            f"largest of any head in {facts.n_random} models of first weights on {facts.n_texts} of the texts."
+            f"A label needs a share of at least {LARGE:g}, or {LARGE_MULTIPLE:g} × an equal share, over all texts; and "
+            f"on {facts.n_texts} of them, drawn at random by a hash of each text, more than the largest share of any "
+            f"head in {facts.n_random} models of first weights."
         )
         if facts.shuffled:
             yield (
-                "A share that stays where words are shuffled is one of places, not of language: both were measured on "
-                f"{facts.n_texts} of the texts."
+                "A share that stays where words are shuffled is one of places, not of language: that was measured on "
+                f"the same {facts.n_texts} texts."
             )
     for measure in info.measures:
         if measure.name in SOME_TEXTS_MEASURES:

@@ -38,7 +38,7 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
 def _before(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
     """What is known already. Raises InvalidOption where the folder holds another survey."""
     if not spec.resume or not is_file(folder / NAME):
-        return empty_survey(plan.info)
+        return empty_survey(plan.info, plan.slopes)
     found = load_survey(folder / NAME)
     if found.info != plan.info or found.n_texts not in (None, plan.n_texts):
         raise InvalidOption(f"{folder / NAME} is of another survey", hint="Leave out --resume, or give another --out.")

@@ -20,6 +20,7 @@ from attnviz.records import Setting
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
+EQUAL = "equal_"  # what attention that favours no key gives, one number of each text
 QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
 
 
@@ -92,8 +93,9 @@ class ModelFacts:
 
     n_texts: int = 0
     n_random: int = 0  # models of first weights
-    equal: dict[str, float] = field(default_factory=dict)  # by measure: what attention that favours nothing gives
-    plain: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by measure: each head's mean over these texts
+    plain: dict[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # by measure or offset: each head's mean over these texts
     chance: dict[str, float] = field(default_factory=dict)  # the largest mean of any head of any random model
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
@@ -105,7 +107,18 @@ class WordTable:
 
     words: tuple[str, ...] = ()  # sorted
     support: Int64[np.ndarray, " word"] = field(default_factory=lambda: np.zeros(0, np.int64))
+    equal: Int64[np.ndarray, " word"] = field(default_factory=lambda: np.zeros(0, np.int64))  # if no key is favoured
     mass: Int64[np.ndarray, "word place"] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+
+
+@dataclass(frozen=True)
+class TextExcerpt:
+    """Enough of a text to know it again."""
+
+    text: int  # its number
+    name: str
+    n_tokens: int
+    words: str  # the first ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +128,10 @@ class Survey:
     info: SurveyInfo
     blocks: tuple[tuple[int, int], ...]  # stretches of blocks of texts, in order, none touching the next
     summary: Summary
-    names: dict[int, str]  # of the texts that the summary names
+    slopes: Float64[np.ndarray, " column"]  # change of each number with the log of a text's length
+    excerpts: dict[int, TextExcerpt]  # of the texts that the summary names
     distances: Int64[np.ndarray, "place offset"]  # attention from a query to the key so far behind it: see `reach`
+    equal_distances: Int64[np.ndarray, " offset"]  # the same of attention that favours no key
     n_queries: int
     words: WordTable
     skipped: dict[int, str] = field(default_factory=dict)  # texts without tokens
@@ -134,11 +149,12 @@ class Survey:
         return any(start <= block < stop for start, stop in self.blocks)
 
 
-def empty_survey(info: SurveyInfo) -> Survey:
-    """Of no text: what a survey begins with."""
+def empty_survey(info: SurveyInfo, slopes: Float64[np.ndarray, " column"]) -> Survey:
+    """Return the survey of no text, which every survey begins with."""
     n_columns = info.bounds.shape[1]
     summary = Summary.from_texts(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
-    return Survey(info, (), summary, {}, np.zeros((info.n_places, 2 * info.reach + 1), np.int64), 0, WordTable())
+    distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
+    return Survey(info, (), summary, slopes, {}, distances, distances.sum(axis=0), 0, WordTable())
 
 
 def merge_surveys(parts: Sequence[Survey]) -> Survey:
@@ -153,13 +169,15 @@ def merge_surveys(parts: Sequence[Survey]) -> Survey:
     if len(set(known)) > 1:
         raise InvalidOption(f"the texts were {min(known):,} and then {max(known):,}", hint="Survey one state of them.")
     summary = merge_summaries([part.summary for part in parts])
-    names = {text: name for part in parts for text, name in part.names.items()}
+    excerpts = {text: excerpt for part in parts for text, excerpt in part.excerpts.items()}
     return Survey(
         info=first.info,
         blocks=_join_stretches([block for part in parts for block in part.blocks]),
         summary=summary,
-        names={text: names[text] for text in sorted(summary.texts)},
+        slopes=first.slopes,
+        excerpts={text: excerpts[text] for text in sorted(summary.texts)},
         distances=np.sum([part.distances for part in parts], axis=0),
+        equal_distances=np.sum([part.equal_distances for part in parts], axis=0),
         n_queries=sum(part.n_queries for part in parts),
         words=merge_words([part.words for part in parts]),
         skipped=dict(sorted((text, name) for part in parts for text, name in part.skipped.items())),
@@ -175,13 +193,14 @@ def merge_words(tables: Sequence[WordTable]) -> WordTable:
         return WordTable()
     words = sorted({word for table in tables for word in table.words})
     places = {word: place for place, word in enumerate(words)}
-    support = np.zeros(len(words), np.int64)
+    support, equal = np.zeros((2, len(words)), np.int64)
     mass = np.zeros((len(words), tables[0].mass.shape[1]), np.int64)
     for table in tables:
         at = [places[word] for word in table.words]  # no word twice
         support[at] += table.support
+        equal[at] += table.equal
         mass[at] += table.mass
-    return WordTable(tuple(words), support, mass)
+    return WordTable(tuple(words), support, equal, mass)
 
 
 def _join_stretches(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,12 @@ import torch
 
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.spec import DiffSpec
-from attnviz.commands.survey import blocks as survey_run
 from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import plan as survey_plan
+from attnviz.commands.survey import texts as survey_texts
 from attnviz.commands.survey.exact import UNIT
 from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
-from attnviz.commands.survey.heads import head_labels
-from attnviz.commands.survey.plan import SurveyPlan
+from attnviz.commands.survey.heads import label_survey_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
 from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
@@ -35,7 +33,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Curves, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
-from attnviz.text import Document
+from attnviz.text import Document, load_corpus
 from attnviz.text.stream import stream_corpus
 from tests.events import data, report, result
 from tests.made import record, tokens
@@ -46,7 +44,7 @@ FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("no
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (survey_plan, survey_run):
+    for module in (survey_plan, survey_texts):
         monkeypatch.setattr(module, "BLOCK", 2)
     monkeypatch.setattr(survey_facts, "N_RANDOM", 3)
 
@@ -117,14 +115,14 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
 def test_large_numbers_of_extreme_texts_are_written_out(tmp_path: Path) -> None:
     run(tmp_path, measure=("distance",))
     found = load_survey(tmp_path / NAME)
-    extremes = found.summary.extremes
-    summary = replace(found.summary, extremes=np.where(np.isfinite(extremes), np.sign(extremes) * 99.6, extremes))
+    values = found.summary.extreme_values
+    summary = replace(found.summary, extreme_values=np.where(np.isfinite(values), 99.6, values))
     tables = {
         block.name: block
         for block in survey_report(replace(found, summary=summary), 1).blocks
         if isinstance(block, Table)
     }
-    assert [str(cell).split()[1] for cell in tables["extremes-distance"].rows[0][2:]] == ["(100)"] * 2
+    assert [str(cell).split()[1] for cell in tables["extremes-distance"].rows[0][2:]] == ["(100,"] * 2
 
 
 def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) -> None:
@@ -144,6 +142,81 @@ def test_words_say_what_receives_more_than_its_share(tmp_path: Path, reviews: tu
     assert words.support[words.words.index(".")] == sum(text.count(".") for text in reviews)
 
 
+class Attending:
+    """A model whose two heads attend, causally, alike to all and to the token two before; by chance alike to all."""
+
+    name = revision = trained = n_layers = n_heads = d_model = n_parameters = n_attention_parameters = None
+    aims = True
+
+    def attention(self, text: str, name: str = "text") -> AttentionMaps:
+        words = text.split()
+        attendable = np.tri(len(words), dtype=bool)
+        alike = attendable / attendable.sum(axis=1, keepdims=True)
+        aimed = np.where(np.arange(len(words))[:, None] > 1, np.eye(len(words), k=-2), alike)
+        weights = np.stack([alike, 0.8 * aimed + 0.2 * alike if self.aims else alike])[None]
+        return record(weights, tokens(*words), attendable=attendable[None])
+
+    encode = map_size = seconds = attention  # which nobody asks for
+
+    def with_first_weights(self, seed: int) -> Attending:
+        chance = Attending()
+        chance.aims = False
+        return chance
+
+
+def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp_path: Path) -> None:
+    """Attention that favours no key gives each word exactly its share, the first of a causal text too."""
+    run(tmp_path)
+    info = replace(load_survey(tmp_path / NAME).info, layer_numbers=(0,), n_heads=2, measures=patterns("to_first"))
+    texts = ["the film was long and the end was not good", "a film", "the end", *["so it was so it was"] * 3]
+    documents = [Document(text, f"{n}", "a") for n, text in enumerate(texts)]
+    model: Any = Attending()
+    found = survey_block(model, info, 0, documents, np.zeros(info.bounds.shape[1]))
+    facts = survey_facts.model_facts(model, info, documents, ("random",))
+    assert label_survey_heads(replace(found, facts=facts)) == ["", "2 before 0.53"]
+    alike = [(word, lift) for word, lift, _ in next(top_words(found, 9, 1))]
+    assert [lift for _, lift in alike] == pytest.approx([1.0] * len(alike), abs=1e-6)
+    equal = [sum(1 / n for n in range(1, len(text.split()) + 1)) / len(text.split()) for text in texts]
+    assert found.summary.means(info.bounds)[info.columns["equal_to_first"]] == pytest.approx(np.mean(equal), abs=1e-6)
+
+
+@pytest.mark.parametrize("short_first", [False, True])
+def test_random_heads_get_no_name_where_texts_are_of_unlike_lengths(
+    tmp_path: Path, reviews: tuple[str, ...], short_first: bool
+) -> None:
+    """Shares go with 1/n: held against what longer texts give, each head of random weights had a name."""
+    texts = [*reviews[:8], *(" ".join(text.split()[n : n + 4]) for n in range(5) for text in reviews)]
+    found = run(
+        tmp_path,
+        dataset=None,
+        split=None,
+        text=tuple(texts[::-1] if short_first else texts),
+        model="random:8",
+        null=("random",),
+    )
+    assert [head["label"] for head in data(found)["heads"]] == [None] * 8
+
+
+def test_texts_are_extreme_for_their_length(tmp_path: Path) -> None:
+    """Held against a plain loop: what is left of a number without its straight line over the log of the length."""
+    found = run(tmp_path, split=None, measure=("effective_keys",))
+    survey = load_survey(tmp_path / NAME)
+    rows = data(found)["measures"]["effective_keys"]["numbers"][0]["texts"]
+    model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
+    corpus = load_corpus(TextOptions(dataset="sample")).documents
+    maps = [model.attention(document.text) for document in corpus]
+    values = np.array([measure_maps(each, ["effective_keys"])[0].values.ravel()[0] for each in maps])
+    logs = np.log([len(each.keys) for each in maps])
+    slope = survey.slopes[survey.info.columns["effective_keys"]][0]
+    sample = sorted(range(len(corpus)), key=lambda n: survey_texts.text_hash(0, corpus[n].text))[: len(corpus) // 4]
+    assert slope == pytest.approx(np.polyfit(logs[sample], values[sample], 1)[0], rel=1e-4)
+    left = values - slope * logs
+    assert [row["index"] for row in rows[:3]] == np.argsort(-left)[:3].tolist()
+    assert rows[0]["value"] == pytest.approx(values[rows[0]["index"]], abs=1e-5)
+    assert rows[0]["tokens"] == len(maps[rows[0]["index"]].keys)
+    assert corpus[rows[0]["index"]].text.startswith(rows[0]["words"].removesuffix("…"))
+
+
 def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
     found = run(tmp_path, dataset=None, split=None, text=("one two", " ", "three four five"))
     assert data(found)["texts"]["number"] == 2
@@ -154,7 +227,7 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     trained = run(tmp_path / "trained", model="multi:8", null=("random",), split=None)
     labels = [head["label"] for head in data(trained)["heads"]]
     assert labels[6].startswith("previous token 0.6")
-    assert labels[3].startswith("next token 0.7")
+    assert labels[3].startswith("next token 0.68")
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
     (curves,) = report(untrained).pictures
@@ -167,6 +240,12 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     assert "Lines are of the 12 heads of a layer with the highest peaks; --json has all 16." in said
     assert "Texts of extreme numbers are listed for up to 32 heads; --json has those of all." in said
     assert [table.name for table in report(untrained).tables] == ["heads", "patterns", "words"]
+
+
+def patterns(*names: str) -> tuple[SurveyMeasure, ...]:
+    """Measures of two heads that name them, and what attention gives that favours no key."""
+    heads = [SurveyMeasure(name, "share", "head", 0.0, 1.0) for name in names]
+    return (*heads, *(SurveyMeasure(f"equal_{name}", "share", "text", 0.0, 1.0) for name in names))
 
 
 class WithSink:
@@ -192,13 +271,14 @@ class WithSink:
 
 def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path) -> None:
     run(tmp_path)
-    measures = tuple(SurveyMeasure(name, "share", "head", 0.0, 1.0) for name in ("to_sink", "to_self"))
+    measures = patterns("to_sink", "to_self")
     info = replace(load_survey(tmp_path / NAME).info, layer_numbers=(0,), n_heads=2, measures=measures)
     documents = [Document("one two three", "a", "a"), Document("four five six", "b", "b")]
     model: Any = WithSink()
     facts = survey_facts.model_facts(model, info, documents, ("random",))
-    assert facts.equal["to_sink"] == pytest.approx(1 / 4)
-    assert head_labels(replace(survey_block(model, info, 0, 0, documents), facts=facts)) == ["sink 0.80", ""]
+    found = replace(survey_block(model, info, 0, documents, np.zeros(info.bounds.shape[1])), facts=facts)
+    assert found.summary.means(info.bounds)[info.columns["equal_to_sink"]] == pytest.approx(1 / 4)
+    assert label_survey_heads(found) == ["sink 0.80", ""]
 
 
 class WithPartners(WithSink):
@@ -217,39 +297,41 @@ class WithPartners(WithSink):
         return chance
 
 
-def test_a_head_that_attends_to_partners_is_labelled_so_over_the_texts_that_have_them(tmp_path: Path) -> None:
+def test_a_head_that_attends_to_partners_is_labelled_so_over_the_texts_that_have_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the first texts have none: others are looked for. Heads of no pattern stay without a label."""
     run(tmp_path)
     before = load_survey(tmp_path / NAME)
-    measures = tuple(SurveyMeasure(name, "share", "head", 0.0, 1.0) for name in ("to_partner", "to_self"))
-    measures += (SurveyMeasure("n_tokens", "tokens", "text", 0.0, 9.0),)
+    measures = (*patterns("to_partner", "to_self"), SurveyMeasure("n_tokens", "tokens", "text", 0.0, 9.0))
     info = replace(before.info, layer_numbers=(0,), n_heads=2, measures=measures)
     texts = ["one two three ("] * 10 + ["( a b )", "c d", '" e "']
     documents = [Document(text, "a", "a") for text in texts]
-    stream: Any = SimpleNamespace(documents=lambda: iter(documents))
-    plan: Any = SimpleNamespace(stream=stream)
-    few = SurveyPlan.few_documents(plan)
+    few = survey_plan._choose_few(documents)
     assert [document.text for document in few] == [*texts[:8], "( a b )", '" e "']
     model: Any = WithPartners()
     facts = survey_facts.model_facts(model, info, few, ("random", "shuffled"))
-    assert facts.equal["to_partner"] == pytest.approx((1 / 4 + 1 / 3) / 2)
-    assert (facts.plain["to_partner"], facts.equal["to_self"]) == ((1.0, facts.equal["to_partner"]), 1 / 4)
-    blocks = [survey_block(model, info, n, n, documents[n : n + 1]) for n in range(13)]
+    assert facts.plain["to_partner"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
+    monkeypatch.setattr(survey_texts, "BLOCK", 1)
+    blocks = [survey_block(model, info, n, documents[n : n + 1], np.zeros(7)) for n in range(13)]
     found = replace(merge_surveys(blocks), facts=facts, n_texts=13)
-    assert head_labels(found) == ["bracket/quote 1.00", ""]
-    assert found.summary.counts.tolist() == [2, 2, 13, 13, 13]
+    assert label_survey_heads(found) == ["own bracket 1.00", ""]
+    assert found.summary.counts.tolist() == [2, 2, 13, 13, 2, 13, 13]
+    equal = found.summary.means(info.bounds)
+    assert equal[info.columns["equal_to_partner"]] == pytest.approx((1 / 4 + 1 / 3) / 2)
+    assert equal[info.columns["equal_to_self"]] == pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)
     said = survey_report(found, 3)
     assert "to partner: means over the 2 of 13 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
     assert (said_of["to_partner"]["n_texts"], said_of["to_partner"]["numbers"][0]["mean"]) == (2, 1.0)
     without = replace(blocks[0], facts=facts)
-    assert head_labels(without) == ["", ""]
+    assert label_survey_heads(without) == ["", ""]
     of_none: Any = survey_report(without, 3).data["measures"]
     assert of_none["to_partner"]["numbers"][0]["mean"] is None
     file = tmp_path / "again"
     file.write_bytes(survey_bytes(found))
     assert survey_bytes(load_survey(file)) == survey_bytes(found)
-    swapped = replace(info, measures=(measures[1], measures[0], measures[2]))
+    swapped = replace(info, measures=(measures[1], measures[0], *measures[2:]))
     file.write_bytes(survey_bytes(replace(found, info=swapped)))
     with pytest.raises(InvalidRecord, match="a number is not finite"):
         load_survey(file)
@@ -298,7 +380,7 @@ def test_a_damaged_survey_is_refused_in_one_line(tmp_path: Path) -> None:
         whole[:-8],
         whole.replace(b"n_queries", b"n_querie_"),
         whole.replace(rb"low\": 0.0", rb"low\": 9e9"),
-        whole.replace(rb"to_self\": ", rb"to_sel_\": "),  # of the facts
+        whole.replace(rb"previous token\": ", rb"previous_token\": "),  # of the facts
         b"{}",
     ):
         assert harm != whole
