@@ -96,7 +96,7 @@ def test_another_text_is_said(pytester: pytest.Pytester) -> None:
         ("check('maps')", "*InvalidRecord: a str is not a record*"),
         (
             "check(MAPS, tolerance=float('nan'))",
-            "*InvalidOption: tolerance=nan is not a tolerance. It is a number from 0 up.",
+            "*InvalidOption: tolerance=nan is not a tolerance. Give a finite number of at least 0.",
         ),
         ("check(MAPS, name=5)", "*InvalidOption: name=5 is not a file name. A-Z*"),
         ("check(MAPS, name='../x')", "*InvalidOption: name='../x' is not a file name. A-Z*"),

@@ -42,7 +42,9 @@ def test_a_recording_of_one_is_saved(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("several", "said"), [(2, "these are 2 records. Choose one"), (0, "a list is not a record")])
+@pytest.mark.parametrize(
+    ("several", "said"), [(2, "expected one record, got 2. Choose one"), (0, "a list is not a record")]
+)
 def test_what_is_not_one_record_replaces_no_file(several: int, said: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(b"mine")

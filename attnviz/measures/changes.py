@@ -51,11 +51,11 @@ def _pair_rows(before: AttentionMaps, after: AttentionMaps, layer: int, head: in
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:
     """Raise InvalidRecord naming the first token that differs: queries and keys have to be the same ones."""
     if before.self_attention != after.self_attention:
-        raise InvalidRecord("only one of the records is of a text that attends to itself")
+        raise InvalidRecord("one record is of self-attention, the other is not")
     for one, other, what in ((before.queries, after.queries, "query"), (before.keys, after.keys, "key")):
         _check_same_tokens(one, other, what if not before.self_attention else "token")
     if not np.array_equal(before.real_queries, after.real_queries):
-        raise InvalidRecord("other tokens are padding")
+        raise InvalidRecord("the records differ in which tokens are padding")
 
 
 def _check_same_tokens(one: Tokens, other: Tokens, what: str) -> None:

@@ -126,7 +126,7 @@ def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[
         reached = max(reached, end)
     shared = [cluster for cluster in clusters if all(cluster)]  # the others are white space
     if not shared and spans:
-        raise InvalidOption("between two markers one has tokens and another has none", hint=MARKERS_HINT)
+        raise InvalidOption("between two of their markers one model has tokens and another has none", hint=MARKERS_HINT)
     units = [[sorted(cluster[which]) for cluster in shared] for which in range(len(several))]
     for of_one, positions in zip(units, stretches, strict=True):
         home = {position: number for number, unit in enumerate(of_one) for position in unit}
@@ -146,7 +146,7 @@ def _check_markers(several: Sequence[Tokens]) -> None:
     ]
     fewest, most = min(markers, key=len), max(markers, key=len)
     if len(fewest) < len(most):
-        problem = f"one puts in {_list_markers(most)}, another {_list_markers(fewest)}"
+        problem = f"one model puts in {_list_markers(most)}, another {_list_markers(fewest)}"
         raise InvalidOption(problem, hint=MARKERS_HINT)
 
 
@@ -167,11 +167,11 @@ def _check_characters(several: Sequence[Tokens]) -> None:
                 end = min((at for at in theirs if at > start), default=max(alone) + 1)
                 last = max(at for at in alone if at < end)
                 where = f"character {last}" if last == start else f"characters {start} to {last}"
-                raise InvalidOption(f"one reads {where} of the text, another leaves out", hint=STRETCHES_HINT)
+                raise InvalidOption(f"one model reads {where} of the text, another does not", hint=STRETCHES_HINT)
     for stretches in zip(*map(_split_at_markers, several), strict=True):
         within = [_find_characters(tokens, positions) for tokens, positions in zip(several, stretches, strict=True)]
         if any(found != within[0] for found in within):
-            raise InvalidOption("their markers stand at other places of the text", hint=MARKERS_HINT)
+            raise InvalidOption("the models put their markers at different places in the text", hint=MARKERS_HINT)
 
 
 def _find_characters(tokens: Tokens, positions: range) -> set[int]:

@@ -20,7 +20,7 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
     """
     check_self_attention(maps, "rollout")
     if maps.unseen_heads:
-        raise InvalidOption("rollout is through all heads, and the record has only some", hint="Record all heads.")
+        raise InvalidOption("rollout needs all heads, and the record has only some", hint="Record all heads.")
     stay = np.eye(len(maps.queries))
     rolled = stay
     for layer in maps.weights:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int, Num
+from jaxtyping import Bool, Float32, Float64, Int
 
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
@@ -226,19 +226,6 @@ def compute_own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray
         for head, of_head in enumerate(rows):
             found[head, block.places] = mixer.entropies(of_head, of_head[None])[0]
     return found
-
-
-def average_per_head(maps: AttentionMaps, number: Callable[[RecordRows], Num[np.ndarray, " query"]]) -> PerHead:
-    """Average over each head's queries what `number` gives for each row; it has to scale with the row.
-
-    So not the rows have to be divided by their sums, only what comes of them, which is far less.
-    """
-    totals = np.zeros((maps.n_layers, maps.n_heads))
-    for block in split_real_queries(maps):
-        for layer, head in np.ndindex(totals.shape):
-            sums = row_sums(maps, layer)[head, block.places]
-            totals[layer, head] += (number(maps.rows(layer, head, block.queries)) / sums).sum()
-    return totals / int(real_queries(maps).sum())
 
 
 def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:

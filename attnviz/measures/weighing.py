@@ -26,7 +26,7 @@ def weigh_values(maps: AttentionMaps) -> AttentionMaps:
     if maps.value_norms is None:
         raise InvalidOption(
             f"the record of {maps.provenance.model} holds no value norms, which --weigh values needs",
-            hint="Draw the text anew with heatmap; dot, and modules recorded in Python, have none.",
+            hint="Record the text again with heatmap; the model dot and modules recorded in Python have none.",
         )
     settings = (*maps.provenance.settings, ("weighed_by", "value norms"))
     provenance = replace(maps.provenance, settings=settings)

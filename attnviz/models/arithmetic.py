@@ -78,7 +78,7 @@ def check_arithmetic(
             f"the weights by {weights_error:.3g}; allowed are {allowed:.3g} and {TOLERANCE:g}"
         )
     return VerifiedTrace(
-        worked=worked,
+        trace=worked,
         provenance=provenance,
         layer=of.layer,
         n_layers=of.n_layers,

@@ -58,7 +58,7 @@ class ClassifierModel(EncoderModel):
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
         answering = Answering(classifier, words, self._logits, self.device, temperature=temperature)
         ngrams = classifier.ngrams
-        if ngrams is not None and not question.alone:
+        if ngrams is not None and not question.encoder_only:
 
             def beside(ids: Tensor) -> Tensor:
                 return torch.as_tensor(ngrams(ids, torch.ones_like(ids, dtype=torch.bool)))

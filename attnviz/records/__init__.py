@@ -107,7 +107,7 @@ class Facts:
         for what, most in MAX_NUMBERS.items():
             number = getattr(self, f"n_{what}s_in_model")
             if not 0 <= (number or 0) <= most:
-                raise InvalidRecord(f"a model of {number:,} {what}s", hint=f"At most {most:,} are read.")
+                raise InvalidRecord(f"a model of {number:,} {what}s is too large", hint=f"At most {most:,} are read.")
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class AttentionMaps(Tabular):
         if self.sink is not None and self.sink.shape != self.weights.shape[:3]:
             raise InvalidRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
-            raise InvalidRecord(f"weights of shape {self.weights.shape} hold nothing")
+            raise InvalidRecord(f"weights of shape {self.weights.shape} are empty")
         self._check_numbers()
         self._check_value_norms()
         if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
@@ -197,7 +197,9 @@ class AttentionMaps(Tabular):
     def _check_value_norms(self) -> None:
         norms, expected = self.value_norms, (self.n_layers, self.n_heads, len(self.keys))
         if norms is not None and (norms.shape != expected or not ((norms >= 0) & np.isfinite(norms)).all()):
-            raise InvalidRecord(f"value norms of shape {norms.shape} are not {expected} lengths")
+            raise InvalidRecord(
+                f"value norms must be finite, at least 0 and of shape {expected}, got shape {norms.shape}"
+            )
 
     def _check_layer(self, layer: int, number: int) -> None:
         row_sums = self._row_sums(layer)
@@ -357,11 +359,6 @@ class AttentionMaps(Tabular):
         """Those that lie in memory: one, where it was given for all layers; one row, where it was for all queries."""
         layers, queries = (slice(1) if step == 0 else slice(None) for step in self.attendable.strides[:2])
         return self.attendable[layers, queries]
-
-    def read_allowed_anywhere(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
-        """Return which keys some queries may attend to in any layer."""
-        layers = range(1 if self.layers_alike else self.n_layers)
-        return np.asarray(np.any([self.read_allowed(layer, queries) for layer in layers], axis=0))
 
     @property
     def real_queries(self) -> RealQueries:

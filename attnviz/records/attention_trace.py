@@ -81,7 +81,7 @@ class AttentionTrace:
 class VerifiedTrace:
     """One query's way through a layer of a model, and what the model itself made of it."""
 
-    worked: AttentionTrace
+    trace: AttentionTrace
     provenance: Provenance
     layer: int
     n_layers: int
@@ -94,7 +94,7 @@ class VerifiedTrace:
     @property
     def projects(self) -> bool:
         """Whether queries, keys and values are projections of the states, and not the states themselves."""
-        return self.worked.projection is not None
+        return self.trace.projection is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class PublishedValues:
 class Example:
     """One part of an example to be done by hand: its heads, and for each the numbers that circulate for it."""
 
-    worked: AttentionTrace
+    trace: AttentionTrace
     given_scores: tuple[tuple[float, ...], ...]  # q · k of each head, as its source gives them
     claims: tuple[PublishedValues, ...]
 

@@ -29,11 +29,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """Which answer is to be explained. `alone`: without what an encoder has beside it, such as n-grams."""
+    """Which answer is to be explained. `encoder_only`: without what an encoder has beside it, such as n-grams."""
 
     target: str | None = None  # a label, or the next token; None: what the model answers
     against: str | None = None  # likewise; None: of two labels the other one, else none
-    alone: bool = False
+    encoder_only: bool = False
     seed: int = 0  # of random scores
 
 

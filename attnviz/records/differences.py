@@ -51,7 +51,7 @@ class Tolerances:
 def check_tolerance(value: float, name: str) -> None:
     """Raise InvalidOption below 0, for infinity and for NaN."""
     if not (isfinite(value) and value >= 0):
-        raise InvalidOption(f"{name}{value} is not a tolerance", hint="It is a number from 0 up.")
+        raise InvalidOption(f"{name}{value} is not a tolerance", hint="Give a finite number of at least 0.")
 
 
 @dataclass(frozen=True)

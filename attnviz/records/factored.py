@@ -41,9 +41,12 @@ class FactoredMaps(AttentionMaps):
         expected = (self.n_heads, len(self.queries)), len(self.keys)
         for factors in self.factors:
             if (factors.query.shape[:2], factors.key.shape[1]) != expected:
-                raise InvalidRecord(f"factors of {factors.query.shape[1]} tokens do not fit {len(self.queries)}")
+                raise InvalidRecord(
+                    f"q and k of shapes {factors.query.shape} and {factors.key.shape} do not fit "
+                    f"{len(self.queries)} queries and {len(self.keys)} keys"
+                )
         if self.sink is not None or self.grid is not None:
-            raise InvalidRecord("sinks and patches of images are not recorded by factors")
+            raise InvalidRecord("a record of factors cannot hold a sink or a grid of patches")
         self._check_numbers()
         self._check_value_norms()
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
@@ -59,7 +62,7 @@ class FactoredMaps(AttentionMaps):
         if n_cells > MAX_CELLS:
             raise TooLarge(
                 f"{n_cells:,} weights are more than the {MAX_CELLS:,} that are worked out at once",
-                hint="Ask for rows of it, for measures, or choose fewer tokens.",
+                hint="Read single rows with maps.rows, compute measures, or choose fewer tokens.",
             )
         every = slice(0, len(self.queries))
         if name == "weights":

@@ -73,9 +73,7 @@ class Factors:
         sums = self.log_sum_exp
         axes = [None if of is None else of.ndim for of in (self.query, self.key, sums, self.bias)]
         if axes[:2] != [3, 3] or not {*axes[2:]} <= {2, None}:
-            raise InvalidRecord(
-                f"factors of {axes} axes", hint="Of q, k, log-sum-exp and bias these are 3, 3, 2 and 2."
-            )
+            raise InvalidRecord(f"q, k, log-sum-exp and bias have {axes} axes", hint="Expected 3, 3, 2 and 2.")
         n_heads, n_queries, d_head = self.query.shape
         n_groups = self.key.shape[0]
         biased = (1, 1) if self.bias is None else self.bias.shape
@@ -84,7 +82,9 @@ class Factors:
             shapes = self.query.shape, self.key.shape, None if sums is None else sums.shape
             raise InvalidRecord(f"q, k and log-sum-exp of shapes {shapes} do not fit one another")
         if biased[0] not in (1, n_heads) or biased[1] % 2 == 0:
-            raise InvalidRecord(f"a bias of shape {biased} is not one of {n_heads} heads by distance")
+            raise InvalidRecord(
+                f"bias has shape {biased}, expected 1 or {n_heads} heads and an odd number of distances"
+            )
         numbers = (each for each in (self.query * self.scale, self.key, sums, self.bias) if each is not None)
         if not all((np.abs(each) <= MAX_SCORE).all() for each in numbers):  # written so that NaN is wrong too
             raise InvalidRecord("q, k, log-sum-exp or bias hold values that are not finite")
@@ -94,7 +94,9 @@ class Factors:
 
     def _check_mask(self) -> None:
         if any(type(reach) not in (int, NoneType) or (reach or 0) < 0 for reach in self.window):
-            raise InvalidRecord(f"a window of {self.window} keys", hint="Each of the two is None or a number from 0.")
+            raise InvalidRecord(
+                f"window {self.window} is invalid", hint="Each side is None or an integer of at least 0."
+            )
         keys = self.attendable_keys
         if keys is not None and (keys.shape != self.key.shape[1:2] or keys.dtype != np.bool_):
             raise InvalidRecord(f"attendable_keys are {keys.dtype} of shape {keys.shape}, not a bool for each key")
@@ -214,7 +216,7 @@ class Factors:
             best = logs.argmax(axis=1)
             largest = logs[np.arange(len(logs)), best]
             if (largest < MASKED_SCORE / 2).any():
-                raise InvalidRecord("a query that attends to nothing", hint="Each row is a distribution.")
+                raise InvalidRecord("a query attends to nothing", hint="The weights of each query have to sum to 1.")
             exp(np.subtract(logs, largest[:, None], out=logs), weights)
             yield Block(queries, keys, weights, logs, unit, best, largest.astype(np.float64) / unit)
 
@@ -241,7 +243,7 @@ class Factors:
         if self.log_sum_exp is not None:
             apart = np.abs(found - self.log_sum_exp[head, block.queries])
             if not apart.max() <= ROW_SUM_TOLERANCE:  # written so that NaN is wrong too
-                raise InvalidRecord("its rows do not sum to 1", hint="q, k and log-sum-exp do not fit.")
+                raise InvalidRecord("rows do not sum to 1", hint="q, k and log-sum-exp do not fit one another.")
         return found
 
     def round_to_half(self) -> Factors:
@@ -251,7 +253,7 @@ class Factors:
         if np.array_equal(query, self.query) and np.array_equal(key, self.key):
             return self
         if not (np.isfinite(query).all() and np.isfinite(key).all()):
-            raise InvalidRecord("q or k are larger than float16 holds", hint="Leave out half.")
+            raise InvalidRecord("q or k are larger than float16 holds", hint="Write the record without half=True.")
         return replace(self, query=query, key=key, log_sum_exp=None)
 
     def tile(

@@ -49,10 +49,11 @@ class Grid:
         sides = (self.n_rows, self.n_columns)
         if not all(type(side) is int and 1 <= side <= MAX_SIDE for side in sides):
             raise InvalidOption(
-                f"no grid of {self.n_rows} × {self.n_columns} patches", hint=f"Of 1 to {MAX_SIDE} either way."
+                f"a grid of {self.n_rows} × {self.n_columns} patches is out of range",
+                hint=f"Choose 1 to {MAX_SIDE} rows and columns.",
             )
         if isinstance(self.leading, str):
-            raise InvalidOption(f"leading={self.leading!r} is not a list", hint='Such as leading=["[CLS]"].')
+            raise InvalidOption(f"leading={self.leading!r} is not a list", hint='Write leading=["[CLS]"].')
         object.__setattr__(self, "leading", tuple(map(str, self.leading)))
         if image is not None:
             object.__setattr__(self, "pixels", load(READER)(image, *sides))
@@ -84,5 +85,5 @@ def _suggest_grid(n_keys: int) -> str:
         side = isqrt(n_keys - n_leading)
         if side**2 == n_keys - n_leading:
             tokens = {0: "", 1: " and a token before them"}.get(n_leading, f" and {n_leading} tokens before them")
-            return f"{side} × {side} patches{tokens} would."
+            return f"{side} × {side} patches{tokens} would fit."
     return f"There may be up to {MAX_LEADING} tokens before the patches."

@@ -21,5 +21,5 @@ def unwrap_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMap
     if not is_record(maps):
         raise InvalidRecord(f"a {type(maps).__name__} is not a record", hint="attnviz.from_attentions makes one.")
     if len(maps) > 1:
-        raise InvalidRecord(f"these are {len(maps)} records", hint="Choose one, such as maps[0].")
+        raise InvalidRecord(f"expected one record, got {len(maps)}", hint="Choose one, such as maps[0].")
     return maps[0]

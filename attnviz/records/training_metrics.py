@@ -157,7 +157,7 @@ class HeadMetrics:
     def __post_init__(self) -> None:
         """Raise ValueError for scores that are not of the same heads, or that nothing is a multiple of."""
         if len({tuple(map(len, score.shares)) for score in self.scores}) != 1 or any(s.equal <= 0 for s in self.scores):
-            raise ValueError("scores of heads that do not belong together")
+            raise ValueError("scores must be of the same heads and have an equal share above 0")
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class MapFrame(NamedTuple):
         )
 
 
-def name_head(maps: AttentionMaps, place: Place) -> str:
+def _name_head(maps: AttentionMaps, place: Place) -> str:
     """Name a head by the model's own numbers: "3.5"."""
     return f"{maps.layer_numbers[place[0]]}.{maps.head_numbers[place[1]]}"
 
@@ -114,7 +114,7 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
     row = frame.part.rows
     rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
-    names = [str(maps.head_numbers[place[1]]) if one_layer else name_head(maps, place) for place in places]
+    names = [str(maps.head_numbers[place[1]]) if one_layer else _name_head(maps, place) for place in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
     chose = (
         label_queries(maps)[query].removeprefix(WRITTEN_PREFIX) if query >= len(maps.queries) - len(maps.chosen) else ""
@@ -154,7 +154,7 @@ def arrange_overview(
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"
-        names = (name_head(maps, place) for place in places)
+        names = (_name_head(maps, place) for place in places)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows),)
 

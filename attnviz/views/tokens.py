@@ -19,7 +19,7 @@ from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.selection import is_stretch, stretch
 from attnviz.specs import FigureOptions
 
-LESS_HINT = "Draw it without, or give a longer text."
+LESS_HINT = "Leave the option out, or give a longer text."
 WRITTEN_PREFIX = "▸ "  # before the name of a token that the model wrote
 
 
@@ -132,7 +132,7 @@ def select_tokens(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     keys = counted = queries if maps.self_attention else _choose_kept(maps.keys, spec)
     if spec.tokens is not None:
         if not maps.self_attention:
-            raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS_HINT)
+            raise InvalidOption("--tokens needs one text, and queries and keys of this record are two", hint=LESS_HINT)
         chosen = stretch(spec.tokens, maps.queries.pieces)
         queries = keys = tuple(position for position in queries if position in chosen)
     if spec.query is not None and is_stretch(spec.query):

@@ -99,5 +99,5 @@ def test_keys_count_too() -> None:
     assert {each.jsd for each in measure_changes(one, other)} == {0}
     with pytest.raises(InvalidRecord, match="key 4, 'k4', is only there before"):
         measure_changes(one, cross_maps(n_keys=4))
-    with pytest.raises(InvalidRecord, match="attends to itself"):
+    with pytest.raises(InvalidRecord, match="one record is of self-attention"):
         measure_changes(one, random_maps(("q0", "q1", "q2")))

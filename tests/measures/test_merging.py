@@ -68,8 +68,8 @@ def test_bytes_of_one_character_have_its_span() -> None:
     [
         ("hello you", "hello|you", f"{CLS}|hello|you", r"the marker \[CLS\], another no marker. Compare models"),
         ("hello you", f"{CLS}|hello|you|{SEP}", f"{CLS}|hello|you", r"2 markers \(\[CLS\], \[SEP\]\), another the"),
-        ("hello you", f"{CLS}|hello|you", f"hello|you|{SEP}", "their markers stand at other places of the text"),
-        ("a ", f"a|{SEP}| ", f"a|{SEP}", "one has tokens and another has none"),
+        ("hello you", f"{CLS}|hello|you", f"hello|you|{SEP}", "the models put their markers at different places"),
+        ("a ", f"a|{SEP}| ", f"a|{SEP}", "one model has tokens and another has none"),
     ],
 )  # fmt: skip
 def test_markers_that_differ_are_refused(text: str, one: str, other: str, said: str) -> None:
@@ -81,18 +81,20 @@ def test_markers_that_differ_are_refused(text: str, one: str, other: str, said: 
 def test_a_text_that_one_reads_further(turned: bool) -> None:
     text = "a very long text"
     pair = [cut(text, "a", "very", "long", "text"), cut(text, "a", "ve", "ry")]
-    with pytest.raises(InvalidOption, match="one reads characters 7 to 15 of the text, another leaves out") as caught:
+    with pytest.raises(
+        InvalidOption, match="one model reads characters 7 to 15 of the text, another does not"
+    ) as caught:
         find_common_units(pair[::-1] if turned else pair)
     assert "--max-tokens" in caught.value.hint
 
 
 def test_a_middle_that_one_leaves_out() -> None:
     text = "ab cd ef gh"
-    with pytest.raises(InvalidOption, match="one reads characters 3 to 4 of"):
+    with pytest.raises(InvalidOption, match="one model reads characters 3 to 4 of"):
         find_common_units(
             [cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")]
         )  # and 10, but not 3 to 10
-    with pytest.raises(InvalidOption, match="one reads character 4 of"):
+    with pytest.raises(InvalidOption, match="one model reads character 4 of"):
         find_common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
 
 

@@ -40,5 +40,5 @@ def test_scores_are_the_means_of_diagonals_that_transformerlens_takes() -> None:
 
 
 def test_a_text_that_does_not_come_twice_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="do not come twice"):
+    with pytest.raises(InvalidOption, match="does not repeat the first"):
         score_repeats(record(np.full((1, 1, 4, 4), 0.25), tokens(*WORDS)))

@@ -14,7 +14,6 @@ import pytest
 from attnviz import records
 from attnviz.measures import rows
 from attnviz.measures.rows import (
-    average_per_head,
     cache_on_record,
     compute_entropies,
     compute_statistics,
@@ -97,13 +96,6 @@ def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
     found = compute_statistics(several, 0)
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         assert np.array_equal(getattr(found, name), getattr(alone, name)), name
-
-
-def test_a_number_per_head_is_as_if_its_rows_had_been_divided(maps: AttentionMaps) -> None:
-    factors = np.random.default_rng(0).normal(size=len(maps.keys))
-    values = average_per_head(maps, lambda rows: rows @ factors)
-    for layer, head in np.ndindex(*values.shape):
-        assert values[layer, head] == pytest.approx((head_rows(maps, layer, head) @ factors).mean(), rel=1e-12)
 
 
 def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch) -> None:

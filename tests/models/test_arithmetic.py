@@ -46,10 +46,10 @@ def test_the_arithmetic_gives_what_the_model_gives(model: ModelOptions, causal: 
     for layer in range(maps.n_layers):
         for query in (0, 9):
             found = worked(ready, layer, query)
-            weights = np.stack([head.weights for head in found.worked.heads])
+            weights = np.stack([head.weights for head in found.trace.heads])
             assert np.abs(weights - maps.weights[layer, :, query]).max() < 1e-6
-            assert found.error == np.abs(found.worked.output - found.model_output).max() < found.allowed / 10
-            assert found.worked.attendable.tolist() == maps.attendable[layer, query].tolist()
+            assert found.error == np.abs(found.trace.output - found.model_output).max() < found.allowed / 10
+            assert found.trace.attendable.tolist() == maps.attendable[layer, query].tolist()
             assert (found.layer, found.n_layers) == (layer, maps.n_layers)
 
 
@@ -73,7 +73,7 @@ def test_of_a_checkpoint_of_each_kind(
         found = worked(ready, layer)
         assert found.normed == (norm == "pre")
         assert found.error < found.allowed / 10
-        assert len(found.worked.tokens) == 10 + (pool == "cls")
+        assert len(found.trace.tokens) == 10 + (pool == "cls")
 
 
 def test_attention_over_the_whole_width_is_torchs_own() -> None:
@@ -87,22 +87,22 @@ def test_attention_over_the_whole_width_is_torchs_own() -> None:
         theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
         theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
         theirs.out_proj.load_state_dict(ours.output.state_dict())  # type: ignore[union-attr]
-        states = torch.tensor(found.worked.states, dtype=torch.float32).unsqueeze(0)
+        states = torch.tensor(found.trace.states, dtype=torch.float32).unsqueeze(0)
         output, _ = theirs(states, states, states)
-    assert np.abs(output[0, 3].numpy() - found.worked.output).max() < 1e-6
+    assert np.abs(output[0, 3].numpy() - found.trace.output).max() < 1e-6
 
 
 def test_padding_has_no_weight() -> None:
     ready = load_encoder(ModelOptions(model="random:2", max_tokens=14, show_padding=True), [TEXT])
     found = worked(ready)
-    assert found.worked.attendable.tolist() == [True] * 10 + [False] * 4
-    assert all((head.weights[10:] == 0).all() for head in found.worked.heads)
+    assert found.trace.attendable.tolist() == [True] * 10 + [False] * 4
+    assert all((head.weights[10:] == 0).all() for head in found.trace.heads)
 
 
 def test_a_text_of_one_token() -> None:
     ready = load_encoder(ModelOptions(model="random:2"), ["good"])
     found = worked(ready, query=0, text="good")
-    assert [head.weights.tolist() for head in found.worked.heads] == [[1.0], [1.0]]
+    assert [head.weights.tolist() for head in found.trace.heads] == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize("broken", ["scaling", "bias", "nan"])

@@ -171,7 +171,7 @@ def shipped() -> Attributable:
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_relevance_of_a_shipped_model_is_split_into_encoder_and_ngrams(shipped: Attributable, alone: bool) -> None:
-    found = attribute(shipped.subject(TEXT, "text", Question(target="positive", alone=alone)), "relevance")
+    found = attribute(shipped.subject(TEXT, "text", Question(target="positive", encoder_only=alone)), "relevance")
     assert found.n_passes <= 4
     assert str(found.target) == "positive − negative"
     assert found.missing <= 1e-5

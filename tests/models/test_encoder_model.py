@@ -166,7 +166,7 @@ def test_what_is_made_to_be_measured_agrees_with_the_record(spec: ModelOptions, 
     model = load_encoder(replace(spec, causal=causal), [TEXT])
     record, found = model.attention(TEXT, "name"), model.attention_to_measure(TEXT, "name")
     np.testing.assert_allclose(found.weights, record.weights, atol=1e-6)
-    assert (found.weights[:, :, ~record.read_allowed_anywhere(slice(None))] == 0).all()
+    assert (found.weights[:, :, ~record.attendable.any(axis=0)] == 0).all()
     assert (found.queries, found.provenance) == (record.queries, record.provenance)
     assert found.self_attention
     for ours, theirs in zip(measure_maps(found, ["all"]), measure_maps(record, ["all"]), strict=True):

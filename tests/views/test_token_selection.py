@@ -137,4 +137,4 @@ def test_cells_of_one_piece_are_not_copied() -> None:
 def test_nothing_would_be_left(maps: AttentionMaps, spec: FigureOptions, says: str) -> None:
     with pytest.raises(InvalidSelection) as caught:
         select_tokens(maps, spec)
-    assert str(caught.value) == f"{says}. Draw it without, or give a longer text."
+    assert str(caught.value) == f"{says}. Leave the option out, or give a longer text."

@@ -47,7 +47,7 @@ def card_of(
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
     names = [document.name for document in documents]
-    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=question.alone)
+    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=question.encoder_only)
     yield Result(report, rows=LazyRows(lambda: card_rows(found, names)))
 
 

@@ -27,7 +27,7 @@ VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscal
 
 def example_report(parts: Sequence[Example], top_k: int) -> Report:
     """Every part step by step, then the numbers that circulate beside those of the formula. All are of one text."""
-    worked = parts[0].worked
+    worked = parts[0].trace
     title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in worked.tokens.pieces)}"
     blocks: list[Block] = [*_embeddings(parts[0])]
     for place, part in enumerate(parts):
@@ -49,7 +49,7 @@ def example_report(parts: Sequence[Example], top_k: int) -> Report:
 
 
 def _embeddings(part: Example) -> Iterator[Block]:
-    worked = part.worked
+    worked = part.trace
     n_tokens, d_model = worked.states.shape
     yield Section("Step 1: the embeddings")
     yield Note(
@@ -64,26 +64,26 @@ def _embeddings(part: Example) -> Iterator[Block]:
 
 
 def _part(part: Example, top_k: int, explains: bool) -> Iterator[Block]:
-    n_heads = len(part.worked.heads)
-    for number, head in enumerate(part.worked.heads):
+    n_heads = len(part.trace.heads)
+    for number, head in enumerate(part.trace.heads):
         called = _called(part)
         yield Section(called[0].upper() + called[1:] + (f": head {number}" if n_heads > 1 else ""))
         yield from _given(part, number, explains)
-        yield from Steps(part.worked, head, f"{n_heads}-heads-{number}", top_k, explains).blocks()
+        yield from Steps(part.trace, head, f"{n_heads}-heads-{number}", top_k, explains).blocks()
         yield from _claimed(part, number)
         explains = False
     if n_heads > 1:
-        yield from concatenation(part.worked)
+        yield from concatenation(part.trace)
         yield Note("Here the example ends: it has no output projection, so the concatenation is its output.")
 
 
 def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
-    head, given = part.worked.heads[number], part.given_scores[number]
+    head, given = part.trace.heads[number], part.given_scores[number]
     yield Section("Step 2: query, keys and values", 2)
     said = "they are what step 3 gives" if agrees(given, head.scores, DIGITS) else "step 3 gives others"
     products = f"dot products, {', '.join(f'{score:g}' for score in given)}: {said}."
     if explains:
-        query = name_token(part.worked.tokens, part.worked.query)
+        query = name_token(part.trace.tokens, part.trace.query)
         yield Note(
             f"The example gives q of token {query} and k and v of every token as they are; the matrices that make them "
             f"of the embeddings are no part of it. It also gives the {products}"
@@ -93,9 +93,9 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
     yield formula(signs("q = ") + vector(head.query), signs("shape: ", r"\text{shape: }") + formulas.shape(head.d_head))
     columns = (*formulas.component_columns("k", head.d_head), *formulas.component_columns("v", head.d_head))
     rows = zip(component_rows(head.keys), component_rows(head.values), strict=True)
-    tokens = part.worked.tokens
+    tokens = part.trace.tokens
     yield Table(
-        f"{len(part.worked.heads)}-heads-{number}-given",
+        f"{len(part.trace.heads)}-heads-{number}-given",
         "",
         "facts",
         (Column("token"), *columns),
@@ -105,8 +105,8 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
 
 def _claimed(part: Example, number: int) -> Iterator[Block]:
     """The numbers in circulation for one head, beside both sets that could be meant."""
-    head, claim = part.worked.heads[number], part.claims[number]
-    tokens = part.worked.tokens
+    head, claim = part.trace.heads[number], part.claims[number]
+    tokens = part.trace.tokens
     yield Section("Check: the numbers in circulation", 2)
     columns = (
         Column("weight of"),
@@ -116,7 +116,7 @@ def _claimed(part: Example, number: int) -> Iterator[Block]:
     )
     names = [name_token(tokens, position) for position in range(len(tokens))]
     numbers = zip(names, claim.weights, head.weights.tolist(), compute_unscaled_weights(head).tolist(), strict=True)
-    yield Table(f"{len(part.worked.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
+    yield Table(f"{len(part.trace.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
     yield Note(_verdict(head, claim))
     said = "follows" if _output_follows(head, claim) else "does not follow"
     if claim.output:
@@ -148,8 +148,8 @@ def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
     rows: list[Row] = []
     outputs: list[Row] = []
     for part in parts:
-        for number, (head, claim) in enumerate(zip(part.worked.heads, part.claims, strict=True)):
-            name = f"{number} of {len(part.worked.heads)}"
+        for number, (head, claim) in enumerate(zip(part.trace.heads, part.claims, strict=True)):
+            name = f"{number} of {len(part.trace.heads)}"
             weights = (_rounded(of, claim) for of in (claim.weights, head.weights, compute_unscaled_weights(head)))
             rows.append((name, *weights, VERDICTS[_follows(head, claim)]))
             led = (_rounded(of, claim) for of in (claim.compute_output(head), head.output))
@@ -173,12 +173,12 @@ def _follows(head: Head, claim: PublishedValues) -> Matches:
 
 
 def _called(part: Example) -> str:
-    n_heads, d_head = len(part.worked.heads), part.worked.heads[0].d_head
+    n_heads, d_head = len(part.trace.heads), part.trace.heads[0].d_head
     return f"{n_heads} head{'s' if n_heads > 1 else ''} of width {d_head}"
 
 
 def _data(part: Example) -> Mapping[str, object]:
-    heads = zip(part.worked.heads, part.claims, part.given_scores, strict=True)
+    heads = zip(part.trace.heads, part.claims, part.given_scores, strict=True)
     return {
         "heads": [
             {
@@ -196,5 +196,5 @@ def _data(part: Example) -> Mapping[str, object]:
             }
             for head, claim, scores in heads
         ],
-        "concatenated": part.worked.concatenated,
+        "concatenated": part.trace.concatenated,
     }

@@ -24,7 +24,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
 
     Raises InvalidSelection for a head that is not there.
     """
-    worked = found.worked
+    worked = found.trace
     for head in heads:
         if not 0 <= head < len(worked.heads):
             raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(worked.heads) - 1}.")
@@ -72,7 +72,7 @@ def concatenation(worked: AttentionTrace) -> Iterator[Block]:
 
 
 def _states(found: VerifiedTrace) -> Iterator[Block]:
-    worked, query = found.worked, found.worked.query
+    worked, query = found.trace, found.trace.query
     d_model = worked.states.shape[1]
     n_tokens = len(worked.tokens)
     each = f"each of {n_tokens} tokens" if n_tokens > 1 else "the one token"
@@ -101,7 +101,7 @@ def _origin(found: VerifiedTrace) -> str:
 
 
 def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterator[Block]:
-    worked, n_heads = found.worked, len(found.worked.heads)
+    worked, n_heads = found.trace, len(found.trace.heads)
     yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
     yield Section("Step 2: query, keys and values", 2)
     yield from _vectors(found, head)
@@ -110,15 +110,15 @@ def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterat
 
 def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     """Where q, k and v come from."""
-    of, query = found.worked.heads[head], found.worked.query
-    n_tokens, d_model = found.worked.states.shape
+    of, query = found.trace.heads[head], found.trace.query
+    n_tokens, d_model = found.trace.states.shape
     if not found.projects:
         yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
         yield formula(signs(f"q = x_{query} = ", f"q = x_{{{query}}} = ") + vector(of.query), signs("k_j = v_j = x_j"))
         return
     tokens = f"each of the {n_tokens} tokens" if n_tokens > 1 else "the one token"
     columns = ""
-    if len(found.worked.heads) > 1:
+    if len(found.trace.heads) > 1:
         columns = f" This head has columns {_span(head, of.d_head)} of the layer's matrices."
     yield Note(f"Each vector is multiplied by matrices that were {_made(found)}, and a bias is added.{columns}")
     yield formula(
@@ -167,7 +167,7 @@ def _projection(worked: AttentionTrace) -> Iterator[Block]:
 
 def _check(found: VerifiedTrace) -> Iterator[Block]:
     """What was worked out beside what the model gave."""
-    worked = found.worked
+    worked = found.trace
     source = "x and the model's matrices" if found.projects else "x"
     yield Section("Check: does the model say the same?")
     outputs = {"worked out here": worked.output, "the model's": found.model_output}
@@ -199,7 +199,7 @@ def _span(head: int, d_head: int) -> str:
 
 
 def _subtitle(found: VerifiedTrace) -> str:
-    tokens, provenance = found.worked.tokens, found.provenance
+    tokens, provenance = found.trace.tokens, found.provenance
     parts = [
         escape_for_display(captions.describe_status(provenance), captions.MAX_NAME_LENGTH),
         escape_for_display(provenance.text_name, captions.MAX_NAME_LENGTH),
@@ -213,7 +213,7 @@ def _subtitle(found: VerifiedTrace) -> str:
 
 def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
     """Every number of every head, in float64."""
-    worked, provenance = found.worked, found.provenance
+    worked, provenance = found.trace, found.provenance
     projection = worked.projection
     return {
         "title": title,

@@ -38,7 +38,7 @@ class Steps:
     heads. What a step is for is said if `explains`: of the first head.
     """
 
-    worked: AttentionTrace
+    trace: AttentionTrace
     head: Head
     name: str
     top_k: int
@@ -79,7 +79,7 @@ class Steps:
         """The scores divided by the root of the width, with what positions add."""
         width, root = self.head.d_head, math.sqrt(self.head.d_head)
         position = self.head.position
-        biases = [()] * len(self.worked.tokens) if position is None else [(bias,) for bias in column(position)]
+        biases = [()] * len(self.trace.tokens) if position is None else [(bias,) for bias in column(position)]
         yield Section("Step 4: scaled scores, s = q ⋅ k / √d_head" + (" + b" if position is not None else ""), 2)
         yield from self.why(
             "The wider a head, the further its dot products lie apart, and the largest would take nearly all of the "
@@ -114,7 +114,7 @@ class Steps:
     def masked(self) -> Iterator[Block]:
         """The scores that may be attended to."""
         yield Section("Step 5: mask", 2)
-        closed = np.flatnonzero(~self.worked.attendable).tolist()
+        closed = np.flatnonzero(~self.trace.attendable).tolist()
         if not closed:
             yield Note("This query may attend to every key, so nothing is masked.")
             return
@@ -129,7 +129,7 @@ class Steps:
             [
                 ("yes" if allowed else "no", s, after)
                 for allowed, s, after in zip(
-                    self.worked.attendable.tolist(), column(self.head.scaled), self._after_mask, strict=True
+                    self.trace.attendable.tolist(), column(self.head.scaled), self._after_mask, strict=True
                 )
             ],
             ("…", "…", "…"),
@@ -226,22 +226,22 @@ class Steps:
     @cached_property
     def listed(self) -> list[int]:
         """Positions, in order; a row that stands for one key only would save nothing."""
-        n_keys = len(self.worked.tokens)
+        n_keys = len(self.trace.tokens)
         if n_keys <= self.top_k + 1:
             return list(range(n_keys))
-        return sorted(find_largest(self.head.weights, np.flatnonzero(self.worked.attendable), self.top_k))
+        return sorted(find_largest(self.head.weights, np.flatnonzero(self.trace.attendable), self.top_k))
 
     @cached_property
     def others(self) -> list[int]:
         """The keys that are not written out."""
-        return sorted(set(range(len(self.worked.tokens))) - set(self.listed))
+        return sorted(set(range(len(self.trace.tokens))) - set(self.listed))
 
     @property
     def written_out(self) -> list[int]:
         """Keys whose numbers also stand in the formulas."""
-        if len(self.listed) <= ALL_WRITTEN_OUT and self.worked.attendable[self.listed].all():
+        if len(self.listed) <= ALL_WRITTEN_OUT and self.trace.attendable[self.listed].all():
             return self.listed
-        return find_largest(self.head.weights, np.flatnonzero(self.worked.attendable), 1)
+        return find_largest(self.head.weights, np.flatnonzero(self.trace.attendable), 1)
 
     @cached_property
     def _scores(self) -> list[Cell]:
@@ -251,7 +251,7 @@ class Steps:
     def _after_mask(self) -> list[Cell]:
         return [
             s if allowed else -math.inf
-            for s, allowed in zip(column(self.head.scaled), self.worked.attendable.tolist(), strict=True)
+            for s, allowed in zip(column(self.head.scaled), self.trace.attendable.tolist(), strict=True)
         ]
 
     def _others(self, values: np.ndarray) -> float:
@@ -266,8 +266,8 @@ class Steps:
         total: Row | None = None,
     ) -> Table:
         """A row for each key that is listed, one for the rest together, and the sum over all."""
-        n_keys = len(self.worked.tokens)
-        shown: list[Row] = [(name_token(self.worked.tokens, key), *rows[key]) for key in self.listed]
+        n_keys = len(self.trace.tokens)
+        shown: list[Row] = [(name_token(self.trace.tokens, key), *rows[key]) for key in self.listed]
         if self.others:
             shown.append(
                 (f"… {len(self.others)} other keys, sum" if total else f"… {len(self.others)} other keys", *others)

@@ -114,13 +114,13 @@ def test_rows_sum_to_the_last_row(top_k: int, seed: int, causal: bool) -> None:
         *rows, total = column(of_table, header)
         assert sum(rows) == pytest.approx(total, abs=2 * 10**-DIGITS)
     assert column(softmax, "weight")[-1] == pytest.approx(1)
-    assert column(summed, "a⋅v[0]")[-1] == pytest.approx(of.worked.heads[0].output[0])
+    assert column(summed, "a⋅v[0]")[-1] == pytest.approx(of.trace.heads[0].output[0])
 
 
 def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
     of = found()
     rows = table(shown(of, top_k=5), "head-0-softmax").rows
-    weights = of.worked.heads[0].weights
+    weights = of.trace.heads[0].weights
     best = sorted(np.argsort(-weights)[:5].tolist())
     assert [row[0] for row in rows] == [
         *(f"{key} {FILM[key]}" for key in best),
@@ -150,14 +150,14 @@ def test_a_position_bias_is_shown_where_there_is_one() -> None:
     assert any(block.title.endswith("/ √d_head + b") for block in report.blocks if isinstance(block, Section))
     scaled = table(report, "head-0-scaled")
     assert column(scaled, "b") == [-1.5, -0.5, 0.5]
-    assert column(scaled, "s") == [s / 2 + b for s, b in zip(of.worked.heads[0].scores, (-1.5, -0.5, 0.5), strict=True)]
+    assert column(scaled, "s") == [s / 2 + b for s, b in zip(of.trace.heads[0].scores, (-1.5, -0.5, 0.5), strict=True)]
     assert any("/ 2 + (-1.5000) = -1.0903" in formula.plain for formula in formulas(report))
 
 
 def test_what_is_subtracted_is_said() -> None:
     of = found(FILM[:3], query=0)
     head = trace_head(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
-    report = shown(replace(of, worked=replace(of.worked, heads=(head, head))))
+    report = shown(replace(of, trace=replace(of.trace, heads=(head, head))))
     assert "The largest s, -162, is subtracted first." in notes(report)
     assert "exp(s - (-162))" in [each.header for each in table(report, "head-0-softmax").columns]
     assert any("a_0 = exp(-162 - (-162)) / 3 = 1 / 3 = 0.3333" in each.plain for each in formulas(report))
@@ -214,9 +214,9 @@ def test_the_data_hold_all_heads_in_full() -> None:
     of = found()
     document = json.loads(b"".join(write_alone(shown(of))))
     assert len(document["heads"]) == 2
-    for head, written in zip(of.worked.heads, document["heads"], strict=True):
+    for head, written in zip(of.trace.heads, document["heads"], strict=True):
         for name in ("query", "keys", "values", "scores", "scaled", "weights", "weighted", "output"):
             assert written[name] == getattr(head, name).tolist()
-    assert document["output"] == of.worked.output.tolist()
+    assert document["output"] == of.trace.output.tolist()
     assert document["largest_error"] == 1e-8
-    assert document["projection"]["bias"] == of.worked.projection.bias.tolist()  # type: ignore[union-attr]
+    assert document["projection"]["bias"] == of.trace.projection.bias.tolist()  # type: ignore[union-attr]

@@ -25,20 +25,20 @@ def rounded(values: np.ndarray) -> list[str]:
 
 
 def test_one_head_of_width_4() -> None:
-    (head,) = SINGLE.worked.heads
+    (head,) = SINGLE.trace.heads
     assert head.scores.tolist() == [3, 5, 7]
     assert head.scaled.tolist() == [1.5, 2.5, 3.5]
     assert rounded(head.weights) == ["0.0900", "0.2447", "0.6652"]
-    assert rounded(SINGLE.worked.output) == ["2.0647", "0.8453", "1.5752", "0.8453"]
+    assert rounded(SINGLE.trace.output) == ["2.0647", "0.8453", "1.5752", "0.8453"]
 
 
 def test_two_heads_of_width_2() -> None:
-    first, second = MULTI.worked.heads
+    first, second = MULTI.trace.heads
     assert first.scores.tolist() == [2, 2, 5]
     assert second.scores.tolist() == [6, 3, 0]
     assert rounded(first.weights) == ["0.0967", "0.0967", "0.8066"]
     assert rounded(second.weights) == ["0.8816", "0.1057", "0.0127"]
-    assert rounded(MULTI.worked.output) == ["1.0967", "1.0967", "1.1310", "0.2240"]
+    assert rounded(MULTI.trace.output) == ["1.0967", "1.0967", "1.1310", "0.2240"]
 
 
 def test_the_facts_are_those_of_the_source(shared: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_data_hold_every_number() -> None:
     document = json.loads(b"".join(write_alone(example_report((SINGLE, MULTI), 10))))
     assert document["tokens"] == ["cat", "sat", "mat"]
     single, multi = document["parts"]
-    assert single["concatenated"] == SINGLE.worked.concatenated.tolist()
+    assert single["concatenated"] == SINGLE.trace.concatenated.tolist()
     assert [head["circulating"]["follows"] for part in (single, multi) for head in part["heads"]] == [
         "yes",
         "no",

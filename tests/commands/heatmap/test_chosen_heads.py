@@ -140,10 +140,10 @@ def test_rollout_keeps_everything(tmp_path: Path) -> None:
 
 def test_what_is_of_all_heads_is_not_worked_out_of_some() -> None:
     part = maps_of(LayersAndHeads(None, (0, 1)))
-    with pytest.raises(InvalidOption, match=r"head_divergence is of all heads of a layer together, .* has 2 of 8"):
+    with pytest.raises(InvalidOption, match=r"head_divergence needs all heads of a layer, .* has 2 of 8"):
         measure_maps(part, ["head_divergence"])
     assert all(each.level == "head" for each in measure_maps(part, ["all"]))
-    with pytest.raises(InvalidOption, match="rollout is through all heads"):
+    with pytest.raises(InvalidOption, match="rollout needs all heads"):
         rollout(part)
 
 

@@ -48,7 +48,7 @@ def pictures(folder: Path) -> dict[str, bytes]:
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """51 tokens are too many: blocks of 7."""
     for module in (rows, head_pictures, heatmap_run):
-        monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
+        monkeypatch.setattr(module, "MAX_DRAWN_WEIGHTS", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 8)
 
 

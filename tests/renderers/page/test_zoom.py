@@ -89,7 +89,7 @@ def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
 def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose maps have no more than ten rows."""
     for module in (rows, head_pictures):
-        monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
+        monkeypatch.setattr(module, "MAX_DRAWN_WEIGHTS", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 10)
 
 
