@@ -14,7 +14,7 @@ import numpy as np
 
 from attnviz import store
 from attnviz.commands.survey.facts import model_facts
-from attnviz.commands.survey.file import NAME, survey_bytes
+from attnviz.commands.survey.file import PARTIAL, survey_bytes
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
 from attnviz.commands.survey.texts import survey_block
@@ -64,21 +64,19 @@ class SurveyRun:
     n_before: int = 0
 
     def run(self, executor: Executor, n_tasks: int) -> Generator[Progress, None, Survey]:
-        """Measure every block that is not known. Where the iteration is left, the file holds all that was done.
+        """Measure every block that is not known. Where the iteration is left, the partial file holds what was done.
 
         Raises ExecutionError where a worker dies again and again, and what a worker raises.
         """
         self.n_before = self._n_done
-        whole = False
         try:
             yield self._progress()
             yield from self._measure(executor, n_tasks)
             self._merge()
             self.survey = replace(self.survey, n_texts=self.plan.n_texts)
-            whole = True
         finally:
             self._merge()
-            if self._n_done or whole:
+            if self._n_done:
                 self._save()
         return self.survey
 
@@ -116,7 +114,7 @@ class SurveyRun:
 
     def _save(self) -> None:
         self._merge()
-        store.write(self.folder / NAME, survey_bytes(self.survey))
+        store.write(self.folder / PARTIAL, survey_bytes(self.survey))
         self.saved = time.monotonic()
 
     def _progress(self) -> Progress:
@@ -125,7 +123,7 @@ class SurveyRun:
         label = f"{rate:,.0f} texts/s" if done > self.n_before else "texts"
         if done > self.n_before and done < total:
             label += f", {_duration((total - done) / rate)} left"
-        left = PART.format(self.folder / NAME, done, total)
+        left = PART.format(self.folder / PARTIAL, done, total)
         return Progress(min(done, total), total, "texts", latest=label, label=label, if_left=(left,))
 
 

@@ -18,7 +18,7 @@ from attnviz.records.training_metrics import name_offset
 from attnviz.running.metrics import from_json
 from attnviz.views.patterns import LABELS
 
-NAME = "survey.safetensors"
+NAME, PARTIAL = "survey.safetensors", "survey.partial.safetensors"  # a finished one, and one that goes on
 SCHEMA = 2
 MAX_BYTES = 2**32
 # Of a summary.

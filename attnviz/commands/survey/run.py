@@ -7,16 +7,18 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.commands.survey.blocks import SurveyRun
-from attnviz.commands.survey.file import NAME, load_survey
+from attnviz.commands.survey.file import NAME, PARTIAL, load_survey
 from attnviz.commands.survey.output import PICTURES, write_part, write_survey
 from attnviz.commands.survey.plan import SurveyPlan, plan_survey
 from attnviz.commands.survey.spec import SurveySpec
-from attnviz.commands.survey.survey import Survey, empty_survey
+from attnviz.commands.survey.survey import Survey, empty_survey, find_difference
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs
 from attnviz.running import Events, Progress
 from attnviz.running.executors import open_executor
 from attnviz.running.pictures import Pictures
+
+ANOTHER = "Give another --out, or remove the file."
 
 
 def survey(spec: SurveySpec, inputs: Inputs) -> Events:
@@ -25,7 +27,7 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     folder = inputs.out
     with store.locked(folder):
         plan = plan_survey(spec, inputs)
-        before = _before(spec, plan, folder)
+        before = _find_known(spec, plan, folder)
         yield Progress(0, plan.n_texts, "texts", notices=plan.stream.notices)
         with open_executor(inputs.n_workers, inline=True, cluster=spec.cluster) as (executor, n_tasks):
             whole = yield from SurveyRun(plan, folder, before).run(executor, n_tasks)
@@ -33,13 +35,19 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
             yield from write_survey(whole, spec.figure, spec.top, folder)
         else:
             yield from write_part(spec, whole, folder)
+        store.remove(folder / PARTIAL)
 
 
-def _before(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
-    """What is known already. Raises InvalidOption where the folder holds another survey."""
-    if not spec.resume or not is_file(folder / NAME):
-        return empty_survey(plan.info, plan.slopes)
-    found = load_survey(folder / NAME)
-    if found.info != plan.info or found.n_texts not in (None, plan.n_texts):
-        raise InvalidOption(f"{folder / NAME} is of another survey", hint="Leave out --resume, or give another --out.")
-    return found
+def _find_known(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
+    """Return what is known already. Raises InvalidOption where the folder holds another survey, which would be lost."""
+    for name in (PARTIAL, NAME):
+        if is_file(folder / name):
+            found = load_survey(folder / name)
+            if found.info != plan.info:
+                held = f"{found.info.model} over {found.info.corpus}, {find_difference(found.info, plan.info)}"
+                raise InvalidOption(f"{folder / name} is of another survey: {held}", hint=ANOTHER)
+            if spec.shard is not None and found.is_whole:
+                raise InvalidOption(f"{folder / name} is whole: part {spec.shard} would replace it", hint=ANOTHER)
+            if spec.resume:
+                return found
+    return empty_survey(plan.info, plan.slopes)

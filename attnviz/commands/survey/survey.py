@@ -163,7 +163,8 @@ def merge_surveys(parts: Sequence[Survey]) -> Survey:
     for part in parts[1:]:
         if part.info != first.info:
             raise InvalidOption(
-                f"parts of different surveys: {_difference(first.info, part.info)}", hint="Merge those of one command."
+                f"parts of different surveys: {find_difference(first.info, part.info)}",
+                hint="Merge those of one command.",
             )
     known = [part.n_texts for part in parts if part.n_texts is not None]
     if len(set(known)) > 1:
@@ -215,7 +216,8 @@ def _join_stretches(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int],
     return tuple(found)
 
 
-def _difference(one: SurveyInfo, other: SurveyInfo) -> str:
+def find_difference(one: SurveyInfo, other: SurveyInfo) -> str:
+    """Say in what two surveys differ first."""
     name = next(name for name, value in vars(one).items() if name in vars(other) and vars(other)[name] != value)
     if name == "settings":
         changed = {key for key, _ in one.settings.items() ^ other.settings.items()}

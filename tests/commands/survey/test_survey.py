@@ -17,7 +17,7 @@ from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey import texts as survey_texts
 from attnviz.commands.survey.exact import UNIT
-from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
+from attnviz.commands.survey.file import NAME, PARTIAL, load_survey, survey_bytes
 from attnviz.commands.survey.heads import label_survey_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
@@ -80,11 +80,11 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     for event in events:
         if isinstance(event, Progress) and event.done >= 6:
             assert event.if_left == (
-                f"{tmp_path}/left/{NAME} holds 6 of 12 texts; the same command with --resume goes on",
+                f"{tmp_path}/left/{PARTIAL} holds 6 of 12 texts; the same command with --resume goes on",
             )
             events.close()  # type: ignore[attr-defined]
             break
-    left = load_survey(tmp_path / "left" / NAME)
+    left = load_survey(tmp_path / "left" / PARTIAL)
     assert (left.summary.n_texts, left.is_whole) == (6, False)
     run(tmp_path / "left", resume=True, **options)
     whole = files(tmp_path / "whole")
@@ -466,10 +466,33 @@ def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tm
     assert {row[5] for row in next(compared.tables).rows} == {"-"}  # of so few texts there is no interval
 
 
-def test_a_part_written_over_a_survey_tells_of_the_pictures_that_are_left(tmp_path: Path) -> None:
-    run(tmp_path / "out")
+def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Path) -> None:
+    """Whoever asks for another one in its folder, and however that ends, the file and its pictures stay."""
+    out = tmp_path / "out"
+    run(out)
+    before = files(out)
+    for options, problem in (
+        ({"model": "multi:4"}, "another survey: multi:2 over sample train.:12., of multi:2 and of multi:4"),
+        ({"split": "train[:11]"}, "is of another survey"),
+        ({"null": ("random",)}, "not alike in on_few_texts"),
+        ({"shard": "1/2"}, "is whole: part 1/2 would replace it"),
+    ):
+        with pytest.raises(InvalidOption, match=problem):
+            run(out, **options)
+        assert files(out) == before
+    events = survey(build(SurveySpec, out=str(out), **FAST))
+    for event in events:
+        if isinstance(event, Progress) and event.done >= 6:
+            events.close()  # type: ignore[attr-defined]
+            break
+    assert {name: data for name, data in files(out).items() if name != PARTIAL} == before
+    assert load_survey(out / PARTIAL).summary.n_texts == 6
+    run(out, resume=True)
+    assert files(out) == before
+
+
+def test_a_part_is_a_file_and_no_report(tmp_path: Path) -> None:
     part = run(tmp_path / "out", shard="1/2")
-    assert any("also holds" in notice and "of an earlier run" in notice for notice in part.notices)
     assert part.report is None
     assert not load_survey(tmp_path / "out" / NAME).is_whole
 
