@@ -16,28 +16,29 @@ from attnviz.records.attention_trace import AttentionTrace, Example, PublishedVa
 FILE = Path(__file__).parents[2] / "data" / "worked-example.toml"
 
 
-def examples(labels: LabelKind) -> tuple[Example, ...]:
-    """With one head, then with two."""
+def load_examples(labels: LabelKind) -> tuple[Example, ...]:
+    """Load the example with one head, then with two."""
     found = tomllib.loads(FILE.read_text(encoding="utf-8"))
     pieces = tuple(found["tokens"][labels])
     ends = np.cumsum([len(piece) + 1 for piece in pieces]).tolist()
     offsets = tuple((end - 1 - len(piece), end - 1) for piece, end in zip(pieces, ends, strict=True))
     tokens = Tokens(pieces, offsets, (False,) * len(pieces))
-    return tuple(_example(found, found[part], tokens) for part in ("single", "multi"))
+    return tuple(_trace_example(found, found[part], tokens) for part in ("single", "multi"))
 
 
-def _example(found: Mapping[str, Any], given: Sequence[Mapping[str, Any]], tokens: Tokens) -> Example:
+def _trace_example(found: Mapping[str, Any], given: Sequence[Mapping[str, Any]], tokens: Tokens) -> Example:
     attendable = np.ones(len(tokens), dtype=bool)
     heads = tuple(
-        trace_head(_floats(head["query"]), _floats(head["keys"]), _floats(head["values"]), attendable) for head in given
+        trace_head(_to_array(head["query"]), _to_array(head["keys"]), _to_array(head["values"]), attendable)
+        for head in given
     )
     claims = tuple(
         PublishedValues(tuple(head["circulating"]), tuple(head.get("circulating_output", ())), found["decimals"])
         for head in given
     )
-    worked = AttentionTrace(tokens, found["query"], attendable, _floats(found["embeddings"]), heads, projection=None)
+    worked = AttentionTrace(tokens, found["query"], attendable, _to_array(found["embeddings"]), heads, projection=None)
     return Example(worked, tuple(tuple(map(float, head["scores"])) for head in given), claims)
 
 
-def _floats(numbers: Sequence[Any]) -> np.ndarray:
+def _to_array(numbers: Sequence[Any]) -> np.ndarray:
     return np.array(numbers, dtype=np.float64)

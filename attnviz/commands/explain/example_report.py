@@ -26,17 +26,17 @@ VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscal
 
 
 def example_report(parts: Sequence[Example], top_k: int) -> Report:
-    """Every part step by step, then the numbers that circulate beside those of the formula. All are of one text."""
+    """Show every part step by step, then the numbers that circulate beside those of the formula, all of one text."""
     worked = parts[0].trace
     title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in worked.tokens.pieces)}"
     blocks: list[Block] = [*_embeddings(parts[0])]
     for place, part in enumerate(parts):
         blocks += _part(part, top_k, explains=place == 0)
-    blocks += _circulating(parts)
+    blocks += _summarize_verdicts(parts)
     return Report(
         title=title,
         subtitle=f"attention from token {name_token(worked.tokens, worked.query)}, "
-        f"first with {', then with '.join(map(_called, parts))}",
+        f"first with {', then with '.join(map(_name_part, parts))}",
         blocks=tuple(blocks),
         data={
             "title": title,
@@ -66,18 +66,18 @@ def _embeddings(part: Example) -> Iterator[Block]:
 def _part(part: Example, top_k: int, explains: bool) -> Iterator[Block]:
     n_heads = len(part.trace.heads)
     for number, head in enumerate(part.trace.heads):
-        called = _called(part)
+        called = _name_part(part)
         yield Section(called[0].upper() + called[1:] + (f": head {number}" if n_heads > 1 else ""))
-        yield from _given(part, number, explains)
-        yield from Steps(part.trace, head, f"{n_heads}-heads-{number}", top_k, explains).blocks()
-        yield from _claimed(part, number)
+        yield from _show_given(part, number, explains)
+        yield from Steps(part.trace, head, f"{n_heads}-heads-{number}", top_k, explains).show_steps()
+        yield from _compare_published(part, number)
         explains = False
     if n_heads > 1:
         yield from concatenation(part.trace)
         yield Note("Here the example ends: it has no output projection, so the concatenation is its output.")
 
 
-def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
+def _show_given(part: Example, number: int, explains: bool) -> Iterator[Block]:
     head, given = part.trace.heads[number], part.given_scores[number]
     yield Section("Step 2: query, keys and values", 2)
     said = "they are what step 3 gives" if agrees(given, head.scores, DIGITS) else "step 3 gives others"
@@ -103,8 +103,8 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
     )
 
 
-def _claimed(part: Example, number: int) -> Iterator[Block]:
-    """The numbers in circulation for one head, beside both sets that could be meant."""
+def _compare_published(part: Example, number: int) -> Iterator[Block]:
+    """Show the numbers in circulation for one head, beside both sets that could be meant."""
     head, claim = part.trace.heads[number], part.claims[number]
     tokens = part.trace.tokens
     yield Section("Check: the numbers in circulation", 2)
@@ -117,18 +117,18 @@ def _claimed(part: Example, number: int) -> Iterator[Block]:
     names = [name_token(tokens, position) for position in range(len(tokens))]
     numbers = zip(names, claim.weights, head.weights.tolist(), compute_unscaled_weights(head).tolist(), strict=True)
     yield Table(f"{len(part.trace.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
-    yield Note(_verdict(head, claim))
-    said = "follows" if _output_follows(head, claim) else "does not follow"
+    yield Note(_describe_verdict(head, claim))
+    said = "follows" if _is_output_right(head, claim) else "does not follow"
     if claim.output:
-        yield Note(f"The output in circulation, {_rounded(claim.output, claim)}, {said}.")
+        yield Note(f"The output in circulation, {_round(claim.output, claim)}, {said}.")
     else:
-        led = _rounded(claim.compute_output(head), claim)
+        led = _round(claim.compute_output(head), claim)
         yield Note(f"No output circulates. That of the weights in circulation, {led}, {said}.")
 
 
-def _verdict(head: Head, claim: PublishedValues) -> str:
-    written = _rounded(claim.weights, claim)
-    match _follows(head, claim):
+def _describe_verdict(head: Head, claim: PublishedValues) -> str:
+    written = _round(claim.weights, claim)
+    match _match_weights(head, claim):
         case "yes":
             return f"{written} follows from the formula, rounded to {claim.decimals} digits."
         case "without scaling":
@@ -140,8 +140,8 @@ def _verdict(head: Head, claim: PublishedValues) -> str:
             return f"{written} does not follow from the formula, and without the division by √d_head neither."
 
 
-def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
-    """All verdicts together."""
+def _summarize_verdicts(parts: Sequence[Example]) -> Iterator[Block]:
+    """Show all verdicts together."""
     yield Section("Which numbers in circulation follow")
     columns = ("head", "in circulation", "from the formula", "without / √d_head", "follows?")
     of_outputs = ("head", "output", "of those weights", "from the formula", "follows?")
@@ -150,29 +150,29 @@ def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
     for part in parts:
         for number, (head, claim) in enumerate(zip(part.trace.heads, part.claims, strict=True)):
             name = f"{number} of {len(part.trace.heads)}"
-            weights = (_rounded(of, claim) for of in (claim.weights, head.weights, compute_unscaled_weights(head)))
-            rows.append((name, *weights, VERDICTS[_follows(head, claim)]))
-            led = (_rounded(of, claim) for of in (claim.compute_output(head), head.output))
-            follows_too = "yes" if _output_follows(head, claim) else "no"
-            outputs.append((name, _rounded(claim.output, claim) or "-", *led, follows_too))
+            weights = (_round(of, claim) for of in (claim.weights, head.weights, compute_unscaled_weights(head)))
+            rows.append((name, *weights, VERDICTS[_match_weights(head, claim)]))
+            led = (_round(of, claim) for of in (claim.compute_output(head), head.output))
+            follows_too = "yes" if _is_output_right(head, claim) else "no"
+            outputs.append((name, _round(claim.output, claim) or "-", *led, follows_too))
     yield Table("circulating", "", "facts", tuple(map(Column, columns)), tuple(rows))
     yield Table("circulating-outputs", "", "facts", tuple(map(Column, of_outputs)), tuple(outputs))
 
 
-def _rounded(numbers: Iterable[float], claim: PublishedValues) -> str:
+def _round(numbers: Iterable[float], claim: PublishedValues) -> str:
     return ", ".join(f"{value:.{claim.decimals}f}" for value in numbers)
 
 
-def _output_follows(head: Head, claim: PublishedValues) -> bool:
-    """Of the output in circulation, and where there is none of that to which the weights in circulation lead."""
+def _is_output_right(head: Head, claim: PublishedValues) -> bool:
+    """Return whether the output in circulation, else that of the weights in circulation, follows from the formula."""
     return agrees(claim.output or claim.compute_output(head).tolist(), head.output, claim.decimals)
 
 
-def _follows(head: Head, claim: PublishedValues) -> Matches:
+def _match_weights(head: Head, claim: PublishedValues) -> Matches:
     return matches(claim.weights, head.weights, compute_unscaled_weights(head), claim.decimals)
 
 
-def _called(part: Example) -> str:
+def _name_part(part: Example) -> str:
     n_heads, d_head = len(part.trace.heads), part.trace.heads[0].d_head
     return f"{n_heads} head{'s' if n_heads > 1 else ''} of width {d_head}"
 
@@ -189,9 +189,9 @@ def _data(part: Example) -> Mapping[str, object]:
                     "weights": list(claim.weights),
                     "output": list(claim.output),
                     "decimals": claim.decimals,
-                    "follows": _follows(head, claim),
+                    "follows": _match_weights(head, claim),
                     "output_of_weights": claim.compute_output(head),
-                    "output_follows": _output_follows(head, claim),
+                    "output_follows": _is_output_right(head, claim),
                 },
             }
             for head, claim, scores in heads

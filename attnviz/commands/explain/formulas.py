@@ -29,12 +29,12 @@ class Written:
 
 
 def signs(plain: str, latex: str | None = None) -> Written:
-    """Symbols; in LaTeX the same unless given."""
+    """Write symbols, in LaTeX the same unless given."""
     return Written(plain, plain if latex is None else latex)
 
 
 def formula(*lines: Written) -> Formula:
-    """A display of one line, or of several below each other."""
+    """Return a display of one line, or of several below each other."""
     if len(lines) == 1:
         return Formula(lines[0].plain, lines[0].latex)
     rows = " \\\\\n".join(f"& {line.latex}" for line in lines)
@@ -42,20 +42,21 @@ def formula(*lines: Written) -> Formula:
 
 
 def number(value: float) -> Written:
-    """A whole number as one, any other with four digits after the point."""
-    return signs(_digits(value))
+    """Write a whole number as one, any other with four digits after the point."""
+    return signs(_format_number(value))
 
 
 def factor(value: float) -> Written:
-    """A number within a product: brackets keep a minus sign off the sign before it."""
-    written = _digits(value)
+    """Write a number within a product: brackets keep a minus sign off the sign before it."""
+    written = _format_number(value)
     return signs(f"({written})" if written.startswith("-") else written)
 
 
 def vector(values: np.ndarray) -> Written:
-    """ "(1, 0, 2)", or "(0.1210, -0.3302, 1.2000, 0.0310, …)" of a longer one."""
+    """Write a vector as "(1, 0, 2)", or a longer one as "(0.1210, -0.3302, 1.2000, 0.0310, …)"."""
     whole = bool((values == np.round(values)).all())
-    numbers = [_digits(value) if whole else _rounded(value) for value in values[: n_shown(len(values))].tolist()]
+    write = _format_number if whole else _round
+    numbers = [write(value) for value in values[: count_shown(len(values))].tolist()]
     more = len(numbers) < len(values)
     return Written(
         f"({', '.join([*numbers, '…'] if more else numbers)})",
@@ -64,22 +65,22 @@ def vector(values: np.ndarray) -> Written:
 
 
 def dot(left: np.ndarray, right: np.ndarray) -> Written:
-    """ "1 × 2 + 0 × (-1)", or the first four products and an ellipsis."""
-    shown = n_shown(len(left))
+    """Write a dot product as "1 × 2 + 0 × (-1)", or its first four products and an ellipsis."""
+    shown = count_shown(len(left))
     pairs = list(zip(left[:shown].tolist(), right[:shown].tolist(), strict=True))
     products = [factor(a) + signs(" × ", r" \cdot ") + factor(b) for a, b in pairs]
     if shown < len(left):
         products.append(signs("…", r"\dots"))
-    return joined(products, signs(" + "))
+    return join(products, signs(" + "))
 
 
 def fraction(above: Written, below: Written) -> Written:
-    """One quantity over another."""
+    """Write one quantity over another."""
     return Written(f"{above.plain} / {below.plain}", rf"\frac{{{above.latex}}}{{{below.latex}}}")
 
 
-def joined(parts: Sequence[Written], between: Written) -> Written:
-    """Parts with something between them."""
+def join(parts: Sequence[Written], between: Written) -> Written:
+    """Write parts with something between them."""
     total = parts[0]
     for part in parts[1:]:
         total = total + between + part
@@ -87,48 +88,48 @@ def joined(parts: Sequence[Written], between: Written) -> Written:
 
 
 def shape(*sizes: int) -> Written:
-    """ "[6 × 4]"."""
+    """Write a shape as "[6 × 4]"."""
     return signs("[" + " × ".join(map(str, sizes)) + "]", "[" + r" \times ".join(map(str, sizes)) + "]")
 
 
-def n_shown(n_components: int) -> int:
-    """How many components of a vector are written out."""
+def count_shown(n_components: int) -> int:
+    """Return how many components of a vector are written out."""
     return n_components if n_components <= MAX_COMPONENTS else MAX_COMPONENTS - 1
 
 
 def component_columns(name: str, n_components: int) -> Iterator[Column]:
-    """A column for each component that is shown, and one that says that there are more."""
-    yield from (Column(f"{name}[{i}]", digits=DIGITS) for i in range(n_shown(n_components)))
-    if n_shown(n_components) < n_components:
+    """Yield a column for each component that is shown, and one that says that there are more."""
+    yield from (Column(f"{name}[{i}]", digits=DIGITS) for i in range(count_shown(n_components)))
+    if count_shown(n_components) < n_components:
         yield Column("…")
 
 
 def component_rows(vectors: Float64[np.ndarray, "key component"]) -> list[Row]:
-    """A row of cells for each vector: whole numbers where all of them are, so that they look alike."""
-    shown = n_shown(vectors.shape[1])
+    """Return a row of cells for each vector: whole numbers where all of them are, so that they look alike."""
+    shown = count_shown(vectors.shape[1])
     rows = np.array([column(vectors[:, :shown].ravel())], dtype=object).reshape(len(vectors), shown).tolist()
     return [(*row, *(("…",) if shown < vectors.shape[1] else ())) for row in rows]
 
 
 def component_gaps(n_components: int) -> Row:
-    """As many cells without a number."""
+    """Return as many cells without a number."""
     return tuple("…" for _ in component_columns("", n_components))
 
 
 def column(values: np.ndarray) -> list[Cell]:
-    """Whole numbers where all of them are."""
+    """Return the values as cells: whole numbers where all of them are."""
     whole = bool((values == np.round(values)).all() and np.isfinite(values).all())
-    return [int(value) if whole else cell(value) for value in values.tolist()]
+    return [int(value) if whole else drop_zero_sign(value) for value in values.tolist()]
 
 
-def cell(value: float) -> float:
-    """What rounds to 0 has no sign."""
+def drop_zero_sign(value: float) -> float:
+    """Return 0 for what rounds to it, which then has no sign."""
     return 0.0 if abs(value) < 0.5 * 10**-DIGITS else value
 
 
-def _digits(value: float) -> str:
-    return str(int(value)) if value == round(value) else _rounded(value)
+def _format_number(value: float) -> str:
+    return str(int(value)) if value == round(value) else _round(value)
 
 
-def _rounded(value: float) -> str:
-    return f"{cell(value):.{DIGITS}f}"
+def _round(value: float) -> str:
+    return f"{drop_zero_sign(value):.{DIGITS}f}"

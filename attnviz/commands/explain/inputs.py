@@ -13,11 +13,11 @@ from attnviz.options import find_changed
 from attnviz.selection import numbers
 from attnviz.specs import PrintOptions
 
-OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
+EXAMPLE_OPTIONS = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 
 
 def explain_inputs(spec: ExplainSpec) -> Inputs:
-    """One model and one text; nothing for the example. Raises InvalidOption, InvalidModel or InvalidSource."""
+    """Find one model and one text; nothing for the example. Raises InvalidOption, InvalidModel or InvalidSource."""
     _check(spec)
     if spec.example:
         return Inputs()
@@ -42,7 +42,7 @@ def _check(spec: ExplainSpec) -> None:
             raise InvalidOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
         return
     for name in find_changed(spec):
-        if name not in OF_EXAMPLE:
+        if name not in EXAMPLE_OPTIONS:
             option = f"--{name.replace('_', '-')}"
             raise InvalidOption(
                 f"{option} with --example, which has a text and numbers of its own", hint="Leave one out."

@@ -1,4 +1,4 @@
-"""One query's way through a layer of a model, step by step, as a report. Knows `worked`; no renderers, no models."""
+"""One query's way through a layer of a model, step by step, as a report. Knows records; no renderers, no models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attnviz.views.tokens import name_token
 
 
 def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Report:
-    """From the states to the output: the chosen heads key by key, then all heads together and the check.
+    """Show the way from the states to the output: the chosen heads key by key, then all heads together and the check.
 
     Raises InvalidSelection for a head that is not there.
     """
@@ -31,15 +31,15 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
     blocks: list[Block] = [*_states(found)]
     for place, head in enumerate(heads):
         blocks += _head(found, head, top_k, explains=place == 0)
-    blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_check(found)]
+    blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_show_check(found)]
     blocks += captions.describe_misuse(found.provenance, len(worked.tokens))
     blocks += captions.describe_unknown(worked.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
     model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
-    title = f"Attention from token {_query(worked)} in {model}, step by step"
+    title = f"Attention from token {_name_query(worked)} in {model}, step by step"
     return Report(
         title=title,
-        subtitle=_subtitle(found),
+        subtitle=_format_subtitle(found),
         blocks=tuple(blocks),
         facts=captions.list_facts(found.provenance),
         data=_data(title, found),
@@ -47,7 +47,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
 
 
 def concatenation(worked: AttentionTrace) -> Iterator[Block]:
-    """Step 9: the heads side by side."""
+    """Show step 9: the heads side by side."""
     n_heads, d_head = len(worked.heads), worked.heads[0].d_head
     yield Section("Step 9: concatenation")
     if n_heads == 1:
@@ -58,7 +58,7 @@ def concatenation(worked: AttentionTrace) -> Iterator[Block]:
     names = [signs(f"o_{head}", f"o_{{{head}}}") for head in range(n_heads)]
     few = names if n_heads <= formulas.MAX_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
     yield formula(
-        signs("c = [") + formulas.joined(few, signs("; ")) + signs("] = ") + vector(worked.concatenated),
+        signs("c = [") + formulas.join(few, signs("; ")) + signs("] = ") + vector(worked.concatenated),
         signs("shape: ", r"\text{shape: }") + formulas.shape(n_heads * d_head),
     )
     rows = component_rows(np.stack([head.output for head in worked.heads]))
@@ -67,7 +67,7 @@ def concatenation(worked: AttentionTrace) -> Iterator[Block]:
         "",
         "facts",
         (Column("head"), Column("components of c"), *formulas.component_columns("o", d_head)),
-        tuple((head, _span(head, d_head), *row) for head, row in enumerate(rows)),
+        tuple((head, _format_span(head, d_head), *row) for head, row in enumerate(rows)),
     )
 
 
@@ -78,9 +78,9 @@ def _states(found: VerifiedTrace) -> Iterator[Block]:
     each = f"each of {n_tokens} tokens" if n_tokens > 1 else "the one token"
     yield Section("Step 1: what attention is given")
     yield Note(
-        f"One vector of d_model = {d_model} numbers for {each}: {_origin(found)}. "
-        f"The query is token {_query(worked)}. Tokens and components are counted from 0: x_{query}[0] is the first "
-        "component of its vector."
+        f"One vector of d_model = {d_model} numbers for {each}: {_describe_states(found)}. "
+        f"The query is token {_name_query(worked)}. Tokens and components are counted from 0: x_{query}[0] is the "
+        "first component of its vector."
     )
     yield formula(
         signs(f"x_{query} = ", f"x_{{{query}}} = ") + vector(worked.states[query]),
@@ -88,7 +88,7 @@ def _states(found: VerifiedTrace) -> Iterator[Block]:
     )
 
 
-def _origin(found: VerifiedTrace) -> str:
+def _describe_states(found: VerifiedTrace) -> str:
     if not found.projects:
         return "the embedding of the word"
     if found.layer:
@@ -105,11 +105,11 @@ def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterat
     yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
     yield Section("Step 2: query, keys and values", 2)
     yield from _vectors(found, head)
-    yield from Steps(worked, worked.heads[head], f"head-{head}", top_k, explains).blocks()
+    yield from Steps(worked, worked.heads[head], f"head-{head}", top_k, explains).show_steps()
 
 
 def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
-    """Where q, k and v come from."""
+    """Show where q, k and v come from."""
     of, query = found.trace.heads[head], found.trace.query
     n_tokens, d_model = found.trace.states.shape
     if not found.projects:
@@ -119,11 +119,12 @@ def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     tokens = f"each of the {n_tokens} tokens" if n_tokens > 1 else "the one token"
     columns = ""
     if len(found.trace.heads) > 1:
-        columns = f" This head has columns {_span(head, of.d_head)} of the layer's matrices."
-    yield Note(f"Each vector is multiplied by matrices that were {_made(found)}, and a bias is added.{columns}")
+        columns = f" This head has columns {_format_span(head, of.d_head)} of the layer's matrices."
+    made = _describe_matrices(found)
+    yield Note(f"Each vector is multiplied by matrices that were {made}, and a bias is added.{columns}")
     yield formula(
         signs(f"q = x_{query} W_Q + b_Q = ", f"q = x_{{{query}}} W_Q + b_Q = ") + vector(of.query),
-        _shapes(d_model, of.d_head),
+        _format_shapes(d_model, of.d_head),
         signs(
             f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for {tokens} j",
             rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for {tokens} }} j",
@@ -131,14 +132,14 @@ def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     )
 
 
-def _shapes(n_inputs: int, n_outputs: int) -> Written:
-    """Of a vector times a matrix, and a bias."""
+def _format_shapes(n_inputs: int, n_outputs: int) -> Written:
+    """Write the shapes of a vector times a matrix, and a bias."""
     bias = formulas.shape(n_outputs)
     product = formulas.shape(n_inputs) + signs(" ⋅ ", r" \cdot ") + formulas.shape(n_inputs, n_outputs)
     return signs("shapes: ", r"\text{shapes: } ") + product + signs(" + ") + bias + signs(" = ") + bias
 
 
-def _made(found: VerifiedTrace) -> str:
+def _describe_matrices(found: VerifiedTrace) -> str:
     return "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
 
 
@@ -159,19 +160,21 @@ def _projection(worked: AttentionTrace) -> Iterator[Block]:
     yield Note("One more matrix mixes what the heads found.")
     yield formula(
         signs("y = c W_O + b_O = ") + vector(worked.output),
-        _shapes(n_inputs, n_outputs),
+        _format_shapes(n_inputs, n_outputs),
     )
     summed = {"c W_O": worked.projected, "b_O": worked.projection.bias, "their sum": worked.output}
     yield _components("projection", {name: values.tolist() for name, values in summed.items()})
 
 
-def _check(found: VerifiedTrace) -> Iterator[Block]:
-    """What was worked out beside what the model gave."""
+def _show_check(found: VerifiedTrace) -> Iterator[Block]:
+    """Show what was worked out beside what the model gave."""
     worked = found.trace
     source = "x and the model's matrices" if found.projects else "x"
     yield Section("Check: does the model say the same?")
     outputs = {"worked out here": worked.output, "the model's": found.model_output}
-    yield _components("check", {name: [*map(formulas.cell, values.tolist())] for name, values in outputs.items()})
+    yield _components(
+        "check", {name: [*map(formulas.drop_zero_sign, values.tolist())] for name, values in outputs.items()}
+    )
     yield Note(
         f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(worked.output)} "
         f"components of y the largest difference from the model's own output, which it computes in 32 bits, is "
@@ -181,24 +184,24 @@ def _check(found: VerifiedTrace) -> Iterator[Block]:
 
 
 def _components(name: str, of_y: Mapping[str, Sequence[float]]) -> Table:
-    """A row for each component of y that is written out, a column for each way to it."""
+    """List each component of y that is written out in a row, with a column for each way to it."""
     rows: list[Row] = [(f"y[{i}]", *values) for i, values in enumerate(zip(*of_y.values(), strict=True))]
     columns = (Column("component"), *(Column(header, digits=DIGITS) for header in of_y))
-    shown = formulas.n_shown(len(rows))
+    shown = formulas.count_shown(len(rows))
     return Table(name, "", "facts", columns, (*rows[:shown], *([("…",) * len(columns)] if shown < len(rows) else ())))
 
 
-def _query(worked: AttentionTrace) -> str:
+def _name_query(worked: AttentionTrace) -> str:
     return name_token(worked.tokens, worked.query)
 
 
-def _span(head: int, d_head: int) -> str:
-    """The components of a head among those of all heads."""
+def _format_span(head: int, d_head: int) -> str:
+    """Write which components of all heads together are those of one."""
     first, last = head * d_head, (head + 1) * d_head - 1
     return f"{first} to {last}" if d_head > 1 else str(first)
 
 
-def _subtitle(found: VerifiedTrace) -> str:
+def _format_subtitle(found: VerifiedTrace) -> str:
     tokens, provenance = found.trace.tokens, found.provenance
     parts = [
         escape_for_display(captions.describe_status(provenance), captions.MAX_NAME_LENGTH),
@@ -212,7 +215,7 @@ def _subtitle(found: VerifiedTrace) -> str:
 
 
 def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
-    """Every number of every head, in float64."""
+    """Return every number of every head, in float64."""
     worked, provenance = found.trace, found.provenance
     projection = worked.projection
     return {

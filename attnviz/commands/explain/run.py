@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attnviz.commands.explain.example import examples
+from attnviz.commands.explain.example import load_examples
 from attnviz.commands.explain.example_report import example_report
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
@@ -24,7 +24,7 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
 
 
 def _explain_example(spec: ExplainSpec) -> Result:
-    return Result(example_report(examples(spec.lang or "en"), spec.top_k))
+    return Result(example_report(load_examples(spec.lang or "en"), spec.top_k))
 
 
 def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
@@ -34,14 +34,14 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
     (layer,) = numbers((str(spec.layer),), model.n_layers, "layer")
     heads = numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
     encoding = model.encode(document.text)
-    query = _query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
+    query = _choose_query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
     found = model.trace(document.text, document.name, layer, query)
     notices = (*inputs.corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
     return Result(explain_report(found, heads, spec.top_k), notices=notices)
 
 
-def _query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
-    """Unless it is given, the first token; of a causal model the last, since the first sees itself and nothing else."""
+def _choose_query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
+    """Choose the first token unless one is given; of a causal model the last, since the first sees only itself."""
     if spec.query is not None:
         return position(decode_argument(spec.query), pieces)
     return n_real - 1 if spec.model.causal else 0

@@ -1,4 +1,4 @@
-"""The steps of one head for one query, each with its formula and a row per key. Knows `worked` and `report`."""
+"""The steps of one head for one query, each with its formula and a row per key. Knows records and reports."""
 
 from __future__ import annotations
 
@@ -44,23 +44,30 @@ class Steps:
     top_k: int
     explains: bool = True
 
-    def blocks(self) -> Iterator[Block]:
-        """Every step, in order."""
-        for step in (self.scores, self.scaled, self.masked, self.softmax, self.weighted, self.summed):
+    def show_steps(self) -> Iterator[Block]:
+        """Show every step, in order."""
+        for step in (
+            self._show_scores,
+            self._show_scaling,
+            self._show_mask,
+            self._show_softmax,
+            self._show_weighted_values,
+            self._show_sum,
+        ):
             yield from step()
 
-    def why(self, text: str) -> Iterator[Note]:
-        """What a step is for, where that is wanted."""
+    def _explain(self, text: str) -> Iterator[Note]:
+        """Say what a step is for, where that is wanted."""
         if self.explains:
             yield Note(text)
 
-    def scores(self) -> Iterator[Block]:
-        """The dot products."""
+    def _show_scores(self) -> Iterator[Block]:
+        """Show the dot products."""
         yield Section("Step 3: scores, q ⋅ k", 2)
-        yield from self.why("The dot product says how well the query fits each key.")
+        yield from self._explain("The dot product says how well the query fits each key.")
         yield formulas.formula(
             *(
-                _of("q ⋅ k", key, r"q \cdot k")
+                _index("q ⋅ k", key, r"q \cdot k")
                 + signs(" = ")
                 + formulas.dot(self.head.query, self.head.keys[key])
                 + signs(" = ")
@@ -75,24 +82,26 @@ class Steps:
             (*formulas.component_gaps(self.head.d_head), "…"),
         )
 
-    def scaled(self) -> Iterator[Block]:
-        """The scores divided by the root of the width, with what positions add."""
+    def _show_scaling(self) -> Iterator[Block]:
+        """Show the scores divided by the root of the width, with what positions add."""
         width, root = self.head.d_head, math.sqrt(self.head.d_head)
         position = self.head.position
         biases = [()] * len(self.trace.tokens) if position is None else [(bias,) for bias in column(position)]
         yield Section("Step 4: scaled scores, s = q ⋅ k / √d_head" + (" + b" if position is not None else ""), 2)
-        yield from self.why(
+        yield from self._explain(
             "The wider a head, the further its dot products lie apart, and the largest would take nearly all of the "
             "weight. Dividing them by the square root of the width undoes that."
         )
         if position is not None:
-            yield from self.why("b is what this head has learned to add for the distance from the query to the key.")
+            yield from self._explain(
+                "b is what this head has learned to add for the distance from the query to the key."
+            )
         yield formulas.formula(
             *(
-                _of("s", key)
+                _index("s", key)
                 + signs(" = ")
                 + fraction(number(self.head.scores[key]), signs(f"√{width}", rf"\sqrt{{{width}}}"))
-                + (signs("") if position is None else _of(" + b", key))
+                + (signs("") if position is None else _index(" + b", key))
                 + signs(" = ")
                 + fraction(number(self.head.scores[key]), number(root))
                 + (signs("") if position is None else signs(" + ") + factor(position[key]))
@@ -111,8 +120,8 @@ class Steps:
             ("…",) * (2 if position is None else 3),
         )
 
-    def masked(self) -> Iterator[Block]:
-        """The scores that may be attended to."""
+    def _show_mask(self) -> Iterator[Block]:
+        """Show which scores may be attended to."""
         yield Section("Step 5: mask", 2)
         closed = np.flatnonzero(~self.trace.attendable).tolist()
         if not closed:
@@ -135,11 +144,11 @@ class Steps:
             ("…", "…", "…"),
         )
 
-    def softmax(self) -> Iterator[Block]:
-        """The weights, from the scores."""
+    def _show_softmax(self) -> Iterator[Block]:
+        """Show the weights, from the scores."""
         shift = signs(f" - {factor(self.head.shift).plain}") if self.head.shift else signs("")
         yield Section("Step 6: softmax, a = exp(s) / Σ exp(s)", 2)
-        yield from self.why(
+        yield from self._explain(
             "The exponential makes scores positive; divided by their sum, they are weights that sum to 1."
         )
         if self.head.shift:
@@ -151,7 +160,7 @@ class Steps:
         yield formulas.formula(
             total + number(self.head.denominator),
             *(
-                _of("a", key)
+                _index("a", key)
                 + signs(" = ")
                 + fraction(
                     signs("exp(", r"\exp(") + number(self.head.scaled[key]) + shift + signs(")"),
@@ -169,18 +178,18 @@ class Steps:
             "softmax",
             [Column("s", digits=DIGITS), Column(exponential, digits=DIGITS), Column("weight", digits=DIGITS)],
             list(zip(self._after_mask, self.head.exponentials.tolist(), self.head.weights.tolist(), strict=True)),
-            ("…", self._others(self.head.exponentials), self._others(self.head.weights)),
+            ("…", self._sum_others(self.head.exponentials), self._sum_others(self.head.weights)),
             ("", self.head.denominator, float(self.head.weights.sum())),
         )
 
-    def weighted(self) -> Iterator[Block]:
-        """The values times their weights."""
+    def _show_weighted_values(self) -> Iterator[Block]:
+        """Show the values times their weights."""
         yield Section("Step 7: weighted values, a ⋅ v", 2)
-        yield from self.why("What a key has to say, its value v, counts as much as its weight.")
+        yield from self._explain("What a key has to say, its value v, counts as much as its weight.")
         yield formulas.formula(
             *(
-                _of("a", key)
-                + _of(" v", key)
+                _index("a", key)
+                + _index(" v", key)
                 + signs(" = ")
                 + number(self.head.weights[key])
                 + signs(" ⋅ ", r" \cdot ")
@@ -197,11 +206,11 @@ class Steps:
                 (weight, *value)
                 for weight, value in zip(self.head.weights.tolist(), component_rows(self.head.values), strict=True)
             ],
-            (self._others(self.head.weights), *formulas.component_gaps(self.head.d_head)),
+            (self._sum_others(self.head.weights), *formulas.component_gaps(self.head.d_head)),
         )
 
-    def summed(self) -> Iterator[Block]:
-        """Their sum over the keys."""
+    def _show_sum(self) -> Iterator[Block]:
+        """Show the sum of the weighted values over the keys."""
         yield Section("Step 8: their sum, the output of the head", 2)
         total = _sum_over_keys(signs("a_j v_j")) + signs(" = ")
         yield self._sum_formula(signs("o = ") + total + vector(self.head.output))
@@ -211,14 +220,14 @@ class Steps:
         yield self._table("sum", columns, rows, others, everything)
 
     def _sum_formula(self, whole: Written) -> Formula:
-        """The first component written out too, where there are few enough keys."""
+        """Write out the first component too, where there are few enough keys."""
         if len(self.listed) > ALL_WRITTEN_OUT or self.others:
             return formulas.formula(whole)
         products = [
             number(self.head.weights[key]) + signs(" × ", r" \cdot ") + factor(self.head.values[key, 0])
             for key in self.listed
         ]
-        first = signs("o[0] = ") + formulas.joined(products, signs(" + ")) + signs(" = ") + number(self.head.output[0])
+        first = signs("o[0] = ") + formulas.join(products, signs(" + ")) + signs(" = ") + number(self.head.output[0])
         return formulas.formula(whole, first)
 
     # Which keys have a row
@@ -254,7 +263,7 @@ class Steps:
             for s, allowed in zip(column(self.head.scaled), self.trace.attendable.tolist(), strict=True)
         ]
 
-    def _others(self, values: np.ndarray) -> float:
+    def _sum_others(self, values: np.ndarray) -> float:
         return float(values[self.others].sum())
 
     def _table(
@@ -265,7 +274,7 @@ class Steps:
         others: Row,
         total: Row | None = None,
     ) -> Table:
-        """A row for each key that is listed, one for the rest together, and the sum over all."""
+        """Return a row for each key that is listed, one for the rest together, and the sum over all."""
         n_keys = len(self.trace.tokens)
         shown: list[Row] = [(name_token(self.trace.tokens, key), *rows[key]) for key in self.listed]
         if self.others:
@@ -277,8 +286,8 @@ class Steps:
         return Table(f"{self.name}-{name}", "", "facts", (Column("key"), *columns), tuple(shown))
 
 
-def _of(symbol: str, key: int, latex: str | None = None) -> Written:
-    """ "k_2"."""
+def _index(symbol: str, key: int, latex: str | None = None) -> Written:
+    """Write a symbol with the index of a key, such as "k_2"."""
     return signs(f"{symbol}_{key}", f"{latex or symbol}_{{{key}}}")
 
 

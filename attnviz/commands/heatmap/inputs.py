@@ -12,7 +12,7 @@ from attnviz.selection import numbers, pairs
 
 
 def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
-    """One model and the texts to draw. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    """Find one model and the texts to draw. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
     reference = find_model(spec.model, spec.pretrained)
     reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
     if reference.n_layers is not None and reference.n_heads is not None:

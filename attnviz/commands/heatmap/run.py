@@ -32,25 +32,25 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     model = inputs.model.open(inputs.corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
-    plans = [plan_recording(model, document.text, _needs(model, spec)) for document in documents]
+    plans = [plan_recording(model, document.text, _find_needs(model, spec)) for document in documents]
     heads = find_known_heads(model)
     with store.locked(out):
         entries = []
         for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
             maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
-            drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
+            drawn = yield from _number_as_in_model(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, inputs, model.trained) if count == 0 else ()
             notices = (*first, *plan.notices(maps), *drawn.notices)
             if len(documents) > 1:
-                entries.append(_entry(spec, document.slug, maps, drawn, out))
+                entries.append(_make_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
         if any(file.path.endswith(".html") for entry in entries for file in entry.files):
-            yield Result(files=(_index(spec, entries, maps.provenance, out),))
+            yield Result(files=(_write_index(spec, entries, maps.provenance, out),))
 
 
-def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
-    """Of what to record no more, where not all is kept: what is drawn, and what its numbers are of."""
+def _choose_heads(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
+    """Choose the layers and heads to record where not all are kept: those that are drawn or measured."""
     if figure.rollout:
         return EVERY
     layers = numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
@@ -61,22 +61,22 @@ def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
     return LayersAndHeads(layers, None if of_layers else heads)
 
 
-def _counted_by(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
-    """With numbers from the end, such as -2, written as the model's own: a record of some layers ends elsewhere."""
+def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
+    """Write numbers from the end, such as -2, as the model counts them: a record of some layers ends elsewhere."""
     if maps.provenance.facts.n_heads_in_model is None:
         return drawing
-    layer = _from_zero(drawing.spec.layer, model.n_layers, maps.layer_numbers, "layer")
-    head = _from_zero(drawing.spec.head, model.n_heads, maps.head_numbers, "head")
+    layer = _count_from_zero(drawing.spec.layer, model.n_layers, maps.layer_numbers, "layer")
+    head = _count_from_zero(drawing.spec.head, model.n_heads, maps.head_numbers, "head")
     return replace(drawing, spec=replace(drawing.spec, layer=layer, head=head))
 
 
-def _from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
+def _count_from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
     found = numbers(written, n_there, what)
     return tuple(map(str, found)) if written and {*found} <= {*here} else written
 
 
-def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
-    """What is drawn and measured, and which option needs all weights for it."""
+def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
+    """Return what is drawn and measured, and which option needs all weights for it."""
     options = {
         "--rollout": spec.figure.rollout,
         "--merge": spec.figure.merge,
@@ -89,7 +89,7 @@ def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
         check_factored_room(sizes, maps.n_bytes, spec.model.max_memory)
 
     return Needs(
-        choice=_choice(spec.figure, model),
+        choice=_choose_heads(spec.figure, model),
         needs_weights=next((option for option, given in options.items() if given), None),
         factored=spec.factored,
         max_shown=MAX_DRAWN_WEIGHTS,
@@ -97,15 +97,15 @@ def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
     )
 
 
-def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
-    """What a manifest would say of one of several texts."""
+def _make_entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
+    """Describe one of several texts as a manifest would."""
     files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
     settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
     settings["model"] = maps.provenance.model
     return Entry(name, "heatmap", settings, "", {}, drawn.numbers, (), files, layers=drawn.layers, heads=drawn.heads)
 
 
-def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
+def _write_index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
     """Write the page that leads to those of the texts."""
     ((_, content),) = html(texts_page(provenance, spec.figure.title, entries), FigureStyle())
     store.write(out / PAGE, content)

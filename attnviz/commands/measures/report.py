@@ -1,4 +1,4 @@
-"""What to show of the measures that there are. Knows their table."""
+"""The measures as a report. Knows their table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ COLUMNS = (Column("name"), Column("what it says"), Column("unit"), Column("sourc
 
 
 def measures_report() -> Report:
-    """Every measure in the order of the table, those of each head before those of all heads of a layer."""
+    """List every measure in the order of the table, those of each head before those of all heads of a layer."""
     needing = [measure.name for measure in MEASURES if measure.self_attention_only]
     return Report(
         title="measures of attention",
         subtitle="numbers of one text's attention weights",
         blocks=(
-            _listing("each-head", EACH_HEAD, (measure for measure in MEASURES if measure.level == "head")),
-            _listing("all-heads", ALL_HEADS, (measure for measure in MEASURES if measure.level == "layer")),
+            _measures_table("each-head", EACH_HEAD, (measure for measure in MEASURES if measure.level == "head")),
+            _measures_table("all-heads", ALL_HEADS, (measure for measure in MEASURES if measure.level == "layer")),
             Note(
                 f"--measure NAME chooses, --measure {ALL} takes all. Where nothing is chosen: "
                 f"{', '.join(DEFAULT_MEASURES)}."
@@ -43,6 +43,6 @@ def measures_report() -> Report:
     )
 
 
-def _listing(name: str, of: str, measures: Iterable[Measure]) -> Table:
+def _measures_table(name: str, of: str, measures: Iterable[Measure]) -> Table:
     rows = tuple((measure.name, measure.help, measure.unit, measure.source) for measure in measures)
     return Table(name, f"of {of}", "facts", COLUMNS, rows)

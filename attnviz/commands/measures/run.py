@@ -8,5 +8,5 @@ from attnviz.running import Events, Result
 
 
 def measures(spec: MeasuresSpec) -> Events:
-    """What each measure says, its unit and its source."""
-    return iter((Result(measures_report()),))
+    """List what each measure says, its unit and its source."""
+    yield Result(measures_report())

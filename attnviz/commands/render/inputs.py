@@ -15,7 +15,7 @@ from attnviz.running.drawing import Drawing, check_factored_room
 
 
 def render_inputs(spec: RenderSpec) -> Inputs:
-    """One record and a folder without another. Raises InvalidRecord, TooLarge or InvalidOption."""
+    """Check one record, and that the folder holds no other. Raises InvalidRecord, TooLarge or InvalidOption."""
     drawing = Drawing.from_options(spec.figure)
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)

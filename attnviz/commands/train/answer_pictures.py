@@ -55,12 +55,10 @@ class AnswerPictures:
                 folder = self.out if len(documents) == 1 else self.out / document.slug
                 if self.drawing is not None:
                     yield from self._draw_attention(self.drawing, model, document, prediction, folder)
-            for document in documents if self.explaining is not None else ():
-                assert isinstance(model, Attributable)
-                assert self.explaining is not None
-                folder = self.out if len(documents) == 1 else self.out / document.slug
-                drawn = yield from self.explaining.draw(model, document, folder)
-                yield Result(files=drawn.files, notices=drawn.notices)
+                if self.explaining is not None:
+                    assert isinstance(model, Attributable)
+                    drawn = yield from self.explaining.draw(model, document, folder)
+                    yield Result(files=drawn.files, notices=drawn.notices)
 
     def write_page(self, report: Report) -> Events:
         """Write the page of all answers, if there is one."""

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:
-    """The texts as they are shared out, in order."""
+    """Split the texts into what one process reads at a time, in order."""
     return [documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW)]
 
 
 def classify_on(
     n_workers: int, reference: ModelReference, limit: tuple[int, KeepKind], windows: Sequence[Sequence[Document]]
 ) -> Generator[Prediction]:
-    """One prediction per text, in order. Raises as `classify` does, ExecutionError where processes die."""
+    """Yield one prediction per text, in order. Raises as `classify` does, ExecutionError where processes die."""
     died = report_worker_death("texts", hint="Fewer --max-tokens take less memory.")
     with died, open_executor(n_workers) as (executor, _):
         for predictions in executor.map(classify_window, repeat(reference), repeat(limit), windows):
@@ -35,7 +35,7 @@ def classify_on(
 def classify_window(
     reference: ModelReference, limit: tuple[int, KeepKind], documents: Sequence[Document]
 ) -> list[Prediction]:
-    """What a worker does: one window. Raises what reading the model and its texts raises."""
+    """Classify one window, in a worker. Raises what reading the model and its texts raises."""
     model = open_model(reference, keep_memory=False)
     assert isinstance(model, Classifies)
     return list(model.limit_tokens(*limit).classify(documents))

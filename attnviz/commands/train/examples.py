@@ -36,18 +36,18 @@ class Examples:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def some(self, chosen: Int[np.ndarray, " chosen"]) -> Examples:
-        """Some of the examples, by number."""
+    def select(self, chosen: Int[np.ndarray, " chosen"]) -> Examples:
+        """Return some of the examples, by their numbers."""
         return Examples([self.texts[text] for text in chosen], self.labels[chosen])
 
-    def cut(self, spec: TrainSpec) -> Examples:
-        """The texts cut as the model will read them."""
+    def cut_texts(self, spec: TrainSpec) -> Examples:
+        """Return the texts cut as the model will read them."""
         n_markers = int(spec.pool == "cls")
         return Examples([cut_text(text, spec.max_tokens, spec.keep, n_markers) for text in self.texts], self.labels)
 
 
-def held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, " held"]:
-    """Which texts to keep from training: of each label the last ones, at least one of them and never all.
+def choose_held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, " held"]:
+    """Choose the texts to keep from training: of each label the last ones, at least one of them and never all.
 
     Neighbours stay together, because reviews of one film stand next to each other in IMDb: drawn at random, a held-out
     text would have siblings in training, and accuracy on it would read several points too high.
@@ -60,8 +60,10 @@ def held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, 
     return np.concatenate(chosen)
 
 
-def g_squared(holding: Int[np.ndarray, "pair label"], n_texts: Int[np.ndarray, " label"]) -> Float[np.ndarray, " pair"]:
-    """2 Σ observed ln(observed / expected), over the texts of each label that hold a pair and those that do not."""
+def compute_g_squared(
+    holding: Int[np.ndarray, "pair label"], n_texts: Int[np.ndarray, " label"]
+) -> Float[np.ndarray, " pair"]:
+    """Return 2 Σ observed ln(observed / expected), over the texts of each label with a pair and without it."""
     total = np.zeros(len(holding))
     for observed in (holding, n_texts - holding):
         expected = observed.sum(axis=1, keepdims=True) * (n_texts / n_texts.sum())
@@ -70,14 +72,14 @@ def g_squared(holding: Int[np.ndarray, "pair label"], n_texts: Int[np.ndarray, "
     return np.maximum(total, 0.0)  # a pair that tells nothing may come out at -1e-16
 
 
-def telling_words(examples: Examples, n_words: int, most: int) -> list[Int[np.ndarray, " word"]]:
-    """Of each label the words that tell it best from the others by G², special tokens aside."""
+def find_informative_words(examples: Examples, n_words: int, most: int) -> list[Int[np.ndarray, " word"]]:
+    """Find the words that tell each label best from the others by G², special tokens aside."""
     n_labels = int(examples.labels.max()) + 1
     holding = np.zeros((n_words, n_labels), dtype=np.int64)
     for text, label in zip(examples.texts, examples.labels, strict=True):
         holding[np.unique(text), label] += 1
     n_texts = np.bincount(examples.labels, minlength=n_labels)
-    score = g_squared(holding, n_texts)
+    score = compute_g_squared(holding, n_texts)
     score[: len(SPECIAL)] = 0
     favoured = (holding / n_texts).argmax(axis=1)
     ranked = [np.argsort(-np.where(favoured == label, score, 0), kind="stable")[:most] for label in range(n_labels)]
@@ -85,18 +87,18 @@ def telling_words(examples: Examples, n_words: int, most: int) -> list[Int[np.nd
 
 
 def fit_ngrams(examples: Examples, n_words: int, max_pairs: int) -> NgramClassifier | None:
-    """The ratios of naive Bayes, each times a trust in it that logistic regression learns. None without pairs.
+    """Return the ratios of naive Bayes, each times a trust that logistic regression learns. None without pairs.
 
     A ratio is ln(share of a label's n-grams) less the mean over the labels. The same examples give the same weights.
     """
-    pairs = informative_bigrams(examples, n_words, max_pairs, MIN_TEXTS)
+    pairs = find_informative_bigrams(examples, n_words, max_pairs, MIN_TEXTS)
     if not len(pairs):
         return None
     found = NgramClassifier(n_words, len(pairs), int(examples.labels.max()) + 1)
     found.pairs.copy_(pairs)
-    ngrams, per_text, order = _held(found, examples)
+    ngrams, per_text, order = _collect_ngrams(found, examples)
     labels = torch.from_numpy(examples.labels[order])
-    ratios = _log_ratios(ngrams, torch.repeat_interleave(labels, per_text), *found.weights.weight.shape)
+    ratios = _compute_log_ratios(ngrams, torch.repeat_interleave(labels, per_text), *found.weights.weight.shape)
     starts = per_text.cumsum(0) - per_text
     each = torch.repeat_interleave(per_text.double().rsqrt(), per_text).float()
     trust = torch.ones(len(ratios), 1, requires_grad=True)
@@ -117,10 +119,10 @@ def fit_ngrams(examples: Examples, n_words: int, max_pairs: int) -> NgramClassif
     return found
 
 
-def _held(
+def _collect_ngrams(
     counting: NgramClassifier, examples: Examples
 ) -> tuple[Int[Tensor, " ngram"], Int[Tensor, " text"], Int[np.ndarray, " text"]]:
-    """The n-grams of all texts one after the other, how many each has, and in which order the texts come."""
+    """Return the n-grams of all texts in one row, how many each text has, and in which order the texts come."""
     found, per_text, order = [], [], []
     for chosen in batch_by_length([len(text) for text in examples.texts], BATCH):
         ngrams, counted = counting.distinct(*pad([examples.texts[text] for text in chosen]))
@@ -130,10 +132,10 @@ def _held(
     return torch.cat(found), torch.cat(per_text).clamp(min=0), np.concatenate(order)
 
 
-def _log_ratios(
+def _compute_log_ratios(
     ngrams: Int[Tensor, " found"], labels: Int[Tensor, " found"], n_ngrams: int, n_labels: int
 ) -> Float[Tensor, "ngram label"]:
-    """Of each n-gram and label, with one text more that holds it."""
+    """Return the ratio of each n-gram and label, as if one text more held it."""
     holding = torch.bincount(ngrams * n_labels + labels, minlength=n_ngrams * n_labels).view(n_ngrams, n_labels) + 1.0
     logs = (holding / holding.sum(dim=0)).log()
     ratios = logs - logs.mean(dim=1, keepdim=True)
@@ -141,8 +143,8 @@ def _log_ratios(
     return ratios
 
 
-def informative_bigrams(examples: Examples, n_words: int, most: int, min_texts: int) -> Int[Tensor, " pair"]:
-    """The pairs of words that tell the labels apart best, as rising `pair_keys`; none that fewer texts hold.
+def find_informative_bigrams(examples: Examples, n_words: int, most: int, min_texts: int) -> Int[Tensor, " pair"]:
+    """Find the pairs of words that tell the labels apart best, as rising `pair_keys`, in at least `min_texts` texts.
 
     Ranked by G² between label and presence in a text (Dunning 1993, ACL J93-1003): half as many pairs do better so than
     the commonest ones, most of which ("of the") tell nothing.
@@ -152,7 +154,7 @@ def informative_bigrams(examples: Examples, n_words: int, most: int, min_texts: 
     n_labels = int(examples.labels.max()) + 1
     label = np.repeat(examples.labels, [len(pairs) for pairs in found])
     holding = np.bincount(pair * n_labels + label, minlength=len(keys) * n_labels).reshape(len(keys), n_labels)
-    score = g_squared(holding, np.bincount(examples.labels, minlength=n_labels))
+    score = compute_g_squared(holding, np.bincount(examples.labels, minlength=n_labels))
     score[holding.sum(axis=1) < min_texts] = -1
     best = np.argsort(-score, kind="stable")[:most]
     return torch.from_numpy(np.sort(keys[best[score[best] >= 0]]))

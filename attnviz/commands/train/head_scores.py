@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
-from attnviz.commands.train.examples import Examples, telling_words
+from attnviz.commands.train.examples import Examples, find_informative_words
 from attnviz.models.batches import Ids
 from attnviz.models.device import seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
@@ -21,8 +21,8 @@ from attnviz.models.tokenizer import SPECIAL, TextTokenizer
 from attnviz.records.training_metrics import N_RANDOM_TEXTS, HeadScore
 
 N_TOKENS = 128  # read of each text
-N_TELLING = 60  # words of each label
-N_RANDOM = 20  # encoders with first weights, for what chance gives
+N_INFORMATIVE = 60  # words of each label
+N_RANDOM = 20  # encoders with random weights: what chance gives
 OPENING, CLOSING, STOPS = "([{", ")]}", ".?!"
 
 Target = tuple[Bool[np.ndarray, "query key"], Bool[np.ndarray, " query"]]  # which keys count, and for which queries
@@ -34,39 +34,39 @@ class HeadTargets:
 
     texts: Sequence[Ids]
     pieces: Sequence[str]  # of the vocabulary
-    telling: dict[str, Int[np.ndarray, " word"]]
+    informative: dict[str, Int[np.ndarray, " word"]]
 
-    def of(self, ids: Ids) -> Iterator[tuple[str, Target]]:
-        """Every score's keys and queries."""
+    def list_targets(self, ids: Ids) -> Iterator[tuple[str, Target]]:
+        """List the keys and queries that count for each score, by its name."""
         n, every = len(ids), np.ones(len(ids), dtype=bool)
         pieces = [self.pieces[word] for word in ids]
         yield "previous token", (np.eye(n, k=-1, dtype=bool), every)
         yield "next token", (np.eye(n, k=1, dtype=bool), every)
         yield "itself", (np.eye(n, dtype=bool), every)
-        yield "own bracket", _brackets(pieces)
+        yield "own bracket", _find_own_brackets(pieces)
         same = (ids[:, None] == ids) & (ids >= len(SPECIAL))
         yield "same word", (same & ~np.eye(n, dtype=bool), every)
         signs = np.array([all(category(character)[0] in "PS" for character in piece) for piece in pieces])
         yield "punctuation", (np.broadcast_to(signs, (n, n)), every)
-        yield "sentence start", _sentence_starts(pieces)
-        for label, words in self.telling.items():
+        yield "sentence start", _find_sentence_starts(pieces)
+        for label, words in self.informative.items():
             yield f"words for {label}", (np.broadcast_to(np.isin(ids, words), (n, n)), every)
 
 
-def head_targets(
+def choose_head_targets(
     held_out: Examples, training: Examples, labels: Sequence[str], tokenizer: TextTokenizer, n_texts: int
 ) -> HeadTargets:
-    """`n_texts` of the texts held out, from each end as many (the labels come one after the other); or all of fewer."""
+    """Choose `n_texts` of the texts held out, half from each end, since the labels come one after the other."""
     half, there = n_texts // 2, held_out.texts
     several = there if len(there) <= n_texts else (*there[:half], *there[-half:])
     texts = [text[:N_TOKENS] for text in several]
     entries = tokenizer.entries
-    words = telling_words(training, len(tokenizer), N_TELLING)
+    words = find_informative_words(training, len(tokenizer), N_INFORMATIVE)
     return HeadTargets(texts, sorted(entries, key=entries.__getitem__), dict(zip(labels, words, strict=True)))
 
 
-def head_scores(encoder: Encoder, targets: HeadTargets, n_texts: int | None = None) -> tuple[HeadScore, ...]:
-    """Of each score the share that each head gives, and what an equal share is. What no text has is left out.
+def score_heads(encoder: Encoder, targets: HeadTargets, n_texts: int | None = None) -> tuple[HeadScore, ...]:
+    """Return by score the share that each head gives, and an equal share. What no text has is left out.
 
     `n_texts` reads as many, spread evenly, since the labels come one after the other; all are read without it.
     """
@@ -77,10 +77,10 @@ def head_scores(encoder: Encoder, targets: HeadTargets, n_texts: int | None = No
     encoder.eval()
     device = encoder.embedding.words.weight.device
     with torch.inference_mode():
-        for ids in _spread(targets.texts, n_texts):
+        for ids in _sample_evenly(targets.texts, n_texts):
             given = torch.from_numpy(ids.astype(np.int64)).to(device)
             weights = np.stack([layer.cpu().numpy() for layer in encoder.attention(given)])
-            for name, (keys, queries) in targets.of(ids):
+            for name, (keys, queries) in targets.list_targets(ids):
                 shares[name] = shares.get(name, 0) + (weights[:, :, queries] * keys[queries]).sum(axis=(2, 3))
                 equal[name] = equal.get(name, 0) + keys[queries].sum() / len(ids)
                 n_queries[name] = n_queries.get(name, 0) + int(queries.sum())
@@ -96,25 +96,25 @@ def head_scores(encoder: Encoder, targets: HeadTargets, n_texts: int | None = No
     )
 
 
-def chance(config: EncoderConfig, targets: HeadTargets) -> dict[str, float]:
-    """The largest share that any head of `N_RANDOM` encoders with first weights gives, by score."""
+def score_random_heads(config: EncoderConfig, targets: HeadTargets) -> dict[str, float]:
+    """Return by score the largest share that any head of `N_RANDOM` encoders with random weights gives."""
     found: dict[str, float] = {}
     for seed in range(N_RANDOM):
         with seeded(seed):
             encoder = Encoder(config)
-        for score in head_scores(encoder, targets, N_RANDOM_TEXTS):
+        for score in score_heads(encoder, targets, N_RANDOM_TEXTS):
             found[score.name] = max(found.get(score.name, 0.0), score.best)
     return found
 
 
-def _spread(texts: Sequence[Ids], n_texts: int | None) -> Sequence[Ids]:
+def _sample_evenly(texts: Sequence[Ids], n_texts: int | None) -> Sequence[Ids]:
     if n_texts is None or n_texts >= len(texts):
         return texts
     return [texts[place] for place in np.linspace(0, len(texts) - 1, n_texts).round().astype(int)]
 
 
-def _brackets(pieces: Sequence[str]) -> Target:
-    """A closing bracket's own opening one, whatever kind it is of."""
+def _find_own_brackets(pieces: Sequence[str]) -> Target:
+    """Find each closing bracket's own opening one, whatever kind it is of."""
     keys, queries = np.zeros((len(pieces),) * 2, dtype=bool), np.zeros(len(pieces), dtype=bool)
     opened: list[int] = []
     for place, piece in enumerate(pieces):
@@ -125,8 +125,8 @@ def _brackets(pieces: Sequence[str]) -> Target:
     return keys, queries
 
 
-def _sentence_starts(pieces: Sequence[str]) -> Target:
-    """The first token of the sentence, for those after it."""
+def _find_sentence_starts(pieces: Sequence[str]) -> Target:
+    """Find the first token of the sentence for each token after it."""
     keys, queries = np.zeros((len(pieces),) * 2, dtype=bool), np.zeros(len(pieces), dtype=bool)
     start = 0
     for place, piece in enumerate(pieces):

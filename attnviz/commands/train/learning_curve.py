@@ -16,7 +16,7 @@ EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out 
 
 
 def learning_report(history: History, *, title: str, subtitle: str, facts: tuple[tuple[str, str], ...] = ()) -> Report:
-    """Loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
+    """Show loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
     return Report(
         title=escape_for_display(title, MAX_TITLE_LENGTH),
         subtitle=escape_for_display(subtitle, MAX_TITLE_LENGTH),
@@ -42,18 +42,18 @@ def _blocks(history: History) -> Iterator[Block]:
             "Training is measured with dropout and label smoothing, and without the n-grams that a model may have "
             "beside its encoder, so that it may look worse than the held-out texts: a higher loss, a lower accuracy."
         )
-    if _noted_together(history):
+    if _has_mixed_losses(history):
         yield Note("Of training no loss is drawn: it was noted with that of masked words, learned meanwhile.")
 
 
-def _noted_together(history: History) -> bool:
+def _has_mixed_losses(history: History) -> bool:
     return bool(history.points) and all(point.loss is None for point in history.points)
 
 
 def _curves(history: History) -> tuple[Curve, Curve]:
     kept = None if history.best is None else float(history.best.number)
     known = [nan if point.loss is None else point.loss for point in history.points]
-    losses = _lines(history, [] if _noted_together(history) else known, [epoch.loss for epoch in history.epochs])
+    losses = _lines(history, [] if _has_mixed_losses(history) else known, [epoch.loss for epoch in history.epochs])
     shares = _lines(history, [point.accuracy for point in history.points], [epoch.accuracy for epoch in history.epochs])
     return (
         Curve("loss", "epoch", "cross-entropy (nats)", losses, kept, "kept"),
@@ -72,7 +72,7 @@ def _word_curves(history: History) -> tuple[Curve, Curve]:
 
 
 def _head_curves(history: History) -> Iterator[Curve]:
-    """Both stages along one axis, pretraining first."""
+    """Draw both stages along one axis, pretraining first."""
     first = max((point.epoch for point in history.heads if point.pretraining), default=0.0)
     at = tuple(point.epoch + (0.0 if point.pretraining else first) for point in history.heads)
     names = dict.fromkeys(name for point in history.heads for name in point.best)
@@ -98,20 +98,20 @@ def _row(epoch: Epoch, history: History) -> tuple[int, float, float, str]:
 
 
 def _data(history: History) -> Mapping[str, object]:
-    """The same for machines. The best epoch is given by its number."""
+    """Return the same for machines. The best epoch is given by its number."""
     return {
-        "points": [{"epoch": _number(point.epoch), **_measured(point)} for point in history.points],
-        "epochs": [{"epoch": epoch.number, **_measured(epoch)} for epoch in history.epochs],
+        "points": [{"epoch": _finite_or_none(point.epoch), **_describe_metrics(point)} for point in history.points],
+        "epochs": [{"epoch": epoch.number, **_describe_metrics(epoch)} for epoch in history.epochs],
         "best": history.best and history.best.number,
         **({"heads": [asdict(point) for point in history.heads]} if history.heads else {}),
         **({"pretraining": [asdict(point) for point in history.words]} if history.words else {}),
     }
 
 
-def _measured(at: Point | Epoch) -> Mapping[str, float | None]:
-    return {"loss": _number(at.loss), "accuracy": _number(at.accuracy)}
+def _describe_metrics(at: Point | Epoch) -> Mapping[str, float | None]:
+    return {"loss": _finite_or_none(at.loss), "accuracy": _finite_or_none(at.accuracy)}
 
 
-def _number(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity; a training that went astray has."""
+def _finite_or_none(value: float | None) -> float | None:
+    """Return None for NaN and infinity, which JSON lacks and a training that diverged has."""
     return value if value is not None and isfinite(value) else None

@@ -13,8 +13,8 @@ from torch import Tensor
 from attnviz.models.batches import Ids
 from attnviz.models.encoder import PAD_ID
 
-MASKED = 0.15  # share of the words that is hidden (Devlin et al. 2019, arXiv:1810.04805)
-REPLACED = 0.12  # share that another word stands in for (Clark et al. 2020, arXiv:2003.10555, with a second model)
+MASKED_SHARE = 0.15  # of the words that is hidden (Devlin et al. 2019, arXiv:1810.04805)
+REPLACED_SHARE = 0.12  # that another word stands in for (Clark et al. 2020, arXiv:2003.10555, with a second model)
 WINDOW = 128  # tokens
 
 
@@ -42,28 +42,28 @@ class Windows:
     def __len__(self) -> int:
         return len(self.stream) // self.n_tokens
 
-    def epoch(self, generator: np.random.Generator) -> Int[np.ndarray, "window token"]:
-        """Every text once, in random order; what is left at the end fills no window."""
+    def shuffle(self, generator: np.random.Generator) -> Int[np.ndarray, "window token"]:
+        """Return windows of the texts in random order, each once; what is left at the end fills no window."""
         stream = np.concatenate([self.texts[text] for text in generator.permutation(len(self.texts))])
         windows = stream[: len(self) * self.n_tokens].reshape(len(self), self.n_tokens).astype(np.int64)
         return windows[generator.permutation(len(windows))]
 
     def corrupt(self, windows: Int[np.ndarray, "window token"], generator: np.random.Generator) -> Corrupted:
-        """Half of the replacements are words by their frequency, half such as follow the word before somewhere."""
+        """Mask and replace words; half of the replacements are drawn by frequency, half follow the word before."""
         chance = generator.random(windows.shape)
-        masked = chance < MASKED
-        chosen = (chance >= MASKED) & (chance < MASKED + REPLACED)
+        masked = chance < MASKED_SHARE
+        chosen = (chance >= MASKED_SHARE) & (chance < MASKED_SHARE + REPLACED_SHARE)
         anywhere = self.stream[generator.integers(len(self.stream), size=windows.shape)]
-        follower = self._follower(np.concatenate([windows[:, :1], windows[:, :-1]], axis=1), generator)
+        follower = self._draw_followers(np.concatenate([windows[:, :1], windows[:, :-1]], axis=1), generator)
         other = np.where(generator.random(windows.shape) < 0.5, anywhere, follower)
         ids = np.where(masked, PAD_ID, np.where(chosen, other, windows))
         replaced = (ids != windows) & ~masked
         return Corrupted(*map(torch.from_numpy, (ids, windows, masked, replaced)))
 
-    def _follower(
+    def _draw_followers(
         self, words: Int[np.ndarray, "window token"], generator: np.random.Generator
     ) -> Int[np.ndarray, "window token"]:
-        """A word that stands behind each of `words` in the texts; the stream's first where none does."""
+        """Draw a word that stands behind each of `words` in the texts; the stream's first where none does."""
         nth = (generator.random(words.shape) * self._counts[words]).astype(np.int64)
         found = self._by_word[np.minimum(self._starts[words] + nth, len(self._by_word) - 1)]
         followers: np.ndarray = np.where(self._counts[words] > 0, self.stream[found + 1], self.stream[0])

@@ -23,14 +23,14 @@ from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.views.patterns import NO_PATTERN
 
 MAX_VALUE_LENGTH = 200
-NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
-POOLS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
+NORM_TEXTS = {"pre": "before each sublayer", "post": "after each sublayer"}
+POOL_TEXTS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
 HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3), Column("× equal", digits=1))
-KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
+KEEP_TEXTS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
 
 def card_report(metrics: Metrics) -> Report:
-    """The model card: also what the terminal shows at the end of training, and what its figure is drawn from."""
+    """Describe a trained model: its card, what the terminal shows at the end of training, and its figures."""
     heads = metrics.sizes["n_heads"]
     name = escape_for_display(metrics.data, MAX_VALUE_LENGTH)
     learned = learning_report(metrics.history, title="", subtitle="")
@@ -38,33 +38,33 @@ def card_report(metrics: Metrics) -> Report:
         title=f"Transformer encoder with {heads} head{'' if heads == 1 else 's'}, trained on {name}",
         subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
         blocks=(
-            _facts("model", "The model", _model(metrics)),
-            _facts("recipe", "How it was made", _recipe(metrics)),
+            _facts_table("model", "The model", _model_rows(metrics)),
+            _facts_table("recipe", "How it was made", _recipe_rows(metrics)),
             *(
-                [_facts("held-out", "On texts held out from training", _held_out(metrics.held_out))]
+                [_facts_table("held-out", "On texts held out from training", _validation_rows(metrics.held_out))]
                 if metrics.held_out
                 else []
             ),
             *(
-                [_facts("tested", "On texts that nothing was chosen on", _tested(metrics.tested))]
+                [_facts_table("tested", "On texts that nothing was chosen on", _test_rows(metrics.tested))]
                 if metrics.tested
                 else []
             ),
             *_heads(metrics.heads),
             *learned.blocks,
-            *_limits(metrics),
+            *_limit_notes(metrics),
         ),
         facts=(
             ("weights sha256", metrics.weights_sha256),
             ("data", name),
-            ("command", escape_for_display(command(metrics), 1000)),
+            ("command", escape_for_display(format_command(metrics), 1000)),
         ),
         data=metrics.to_dict(),
     )
 
 
-def command(metrics: Metrics) -> str:
-    """The command that trains this model. What is not said in it is at its default."""
+def format_command(metrics: Metrics) -> str:
+    """Write the command that trains this model. What it does not say is at its default."""
     data, _, split = metrics.data.rpartition(" ")
     words = ["attnviz", "train", "--dataset", data, "--split", split]
     for setting in flat_options(TrainSpec):
@@ -74,11 +74,11 @@ def command(metrics: Metrics) -> str:
     return shlex.join(words)
 
 
-def _facts(name: str, title: str, rows: list[Row]) -> Table:
+def _facts_table(name: str, title: str, rows: list[Row]) -> Table:
     return Table(name, title, "facts", (Column("what"), Column("value", digits=4)), tuple(rows))
 
 
-def _model(metrics: Metrics) -> list[Row]:
+def _model_rows(metrics: Metrics) -> list[Row]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
     layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
@@ -87,24 +87,24 @@ def _model(metrics: Metrics) -> list[Row]:
     return [
         ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
         ("feed-forward width", str(sizes["d_feed_forward"])),
-        ("layer norm", NORMS[str(settings["norm"])]),
-        *_positions(int(sizes.get("max_distance") or 0)),
-        ("classified from", POOLS[str(settings["pool"])]),
+        ("layer norm", NORM_TEXTS[str(settings["norm"])]),
+        *_position_rows(int(sizes.get("max_distance") or 0)),
+        ("classified from", POOL_TEXTS[str(settings["pool"])]),
         ("vocabulary", f"{n_words:,} entries" + (f" and {n_vectors:,} pairs of words" if n_vectors else "")),
         ("weighed beside the encoder", f"each word and {n_pairs:,} {pluralize(n_pairs, 'pairs')}" if n_pairs else "-"),
         ("parameters", f"{metrics.n_parameters:,}"),
-        ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
+        ("reads", "at most " + KEEP_TEXTS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
         ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
         ("stored as", f"{settings['storage']} embeddings, all else float32"),
     ]
 
 
-def _positions(max_distance: int) -> Iterator[Row]:
+def _position_rows(max_distance: int) -> Iterator[Row]:
     if max_distance:
         yield "positions", f"a bias per head on each score, by the distance of a key up to {max_distance} either way"
 
 
-def _recipe(metrics: Metrics) -> list[Row]:
+def _recipe_rows(metrics: Metrics) -> list[Row]:
     versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
     held = metrics.held_out.n_texts if metrics.held_out else 0
     return [
@@ -113,14 +113,14 @@ def _recipe(metrics: Metrics) -> list[Row]:
             f"{escape_for_display(metrics.data, MAX_VALUE_LENGTH)}: {metrics.n_texts:,} texts, and {held:,} held out",
         ),
         ("sha256 of the data", metrics.data_sha256),
-        ("command", escape_for_display(command(metrics), 1000)),
+        ("command", escape_for_display(format_command(metrics), 1000)),
         ("seed", str(metrics.settings["seed"])),
         ("versions", versions),
         ("computed on", escape_for_display(metrics.computed_on, MAX_VALUE_LENGTH)),
     ]
 
 
-def _held_out(held: ValidationMetrics) -> list[Row]:
+def _validation_rows(held: ValidationMetrics) -> list[Row]:
     return [
         ("texts", f"{held.n_texts:,}"),
         (f"accuracy (95 % interval {held.accuracy.low:.4f} to {held.accuracy.high:.4f})", held.accuracy.value),
@@ -131,7 +131,7 @@ def _held_out(held: ValidationMetrics) -> list[Row]:
     ]
 
 
-def _tested(tested: TestMetrics) -> list[Row]:
+def _test_rows(tested: TestMetrics) -> list[Row]:
     runs = zip(tested.seeds, tested.accuracies, strict=True)
     mean, several = tested.mean, len(tested.seeds) > 1
     interval = f"95 % interval {mean.low:.4f} to {mean.high:.4f}"
@@ -161,7 +161,7 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     )
 
 
-def _limits(metrics: Metrics) -> list[Note]:
+def _limit_notes(metrics: Metrics) -> list[Note]:
     notes = [
         "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
         "Wiegreffe & Pinter 2019). `attnviz attribute --card` tests what does say it.",

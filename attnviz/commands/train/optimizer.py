@@ -53,13 +53,13 @@ class Optimizer:
     def step(self, loss: torch.Tensor, number: int) -> None:
         """Change every parameter against its gradient of `loss`. `number` counts from 0."""
         for group in self.adamw.param_groups:
-            group["lr"] = group["initial_lr"] * rate(number, self.n_steps)
+            group["lr"] = group["initial_lr"] * compute_rate(number, self.n_steps)
         self.adamw.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.parameters, MAX_NORM)
         self.adamw.step()
 
 
-def rate(step: int, n_steps: int) -> float:
-    """The share of the learning rate at a step: a linear rise, then a linear fall to 0."""
+def compute_rate(step: int, n_steps: int) -> float:
+    """Return the share of the learning rate at a step: a linear rise, then a linear fall to 0."""
     return min(1.0, (step + 1) / max(1.0, WARM_UP * n_steps), 1 - step / n_steps)

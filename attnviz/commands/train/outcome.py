@@ -1,4 +1,4 @@
-"""What came of a training run: numbers measured on the files that it left, learning curves and the model card."""
+"""The outcome of a training run: numbers measured on the files that it left, learning curves and the model card."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, chance, head_scores
+from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, score_heads, score_random_heads
 from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.recipe import Run
 from attnviz.measures.classification import accuracy, calibration_error, log_loss
@@ -44,22 +44,22 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
         computed_on=describe_device(pick(str(run.training.spec.device))),
         history=run.training.history,
-        held_out=_held_out(run, saved.classifier) if len(run.training.held_out) else None,
-        heads=_heads(run, saved.classifier),
+        held_out=_validate(run, saved.classifier) if len(run.training.held_out) else None,
+        heads=_measure_heads(run, saved.classifier),
     )
 
 
-def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
+def _measure_heads(run: Run, stored: Classifier) -> HeadMetrics | None:
     targets = run.training.targets
     if targets is None:
         return None
-    scores, random = head_scores(stored.encoder, targets), chance(stored.config.encoder, targets)
+    scores, random = score_heads(stored.encoder, targets), score_random_heads(stored.config.encoder, targets)
     return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random) if scores else None
 
 
-def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:
+def _validate(run: Run, stored: Classifier) -> ValidationMetrics:
     held_out = run.training.held_out
-    before, after = logits(run.training.best(), held_out.texts), logits(stored, held_out.texts)
+    before, after = logits(run.training.copy_best(), held_out.texts), logits(stored, held_out.texts)
     answers = probabilities(stored, after)
     predicted = answers.argmax(axis=1)
     return ValidationMetrics(

@@ -16,7 +16,10 @@ MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
 
 
 def predict_inputs(spec: PredictSpec) -> Inputs:
-    """One classifier and every chosen text. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    """Find one classifier and every chosen text.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
+    """
     check_workers(spec.workers)
     reference = find_model(spec.model)
     reference.check(Classifies)

@@ -44,7 +44,7 @@ class _Scores:
         return int((~classification.find_occurring_labels(self.confusion)).sum())
 
 
-def predictions_report(  # noqa: PLR0913 - what answers came of is said whole
+def predictions_report(  # noqa: PLR0913 - a report says where its answers come from
     predictions: Sequence[Prediction],
     *,
     labels: tuple[str, ...],
@@ -54,40 +54,40 @@ def predictions_report(  # noqa: PLR0913 - what answers came of is said whole
     listed: int = 20,
     facts: tuple[tuple[str, str], ...] = (),
 ) -> Report:
-    """Each text with its label, or how many of each where there are more than `listed`; and scores where labels came.
+    """Show each text with its label, or how many of each where there are more than `listed`; scores where labels came.
 
     The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
     texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error, calibration_bins,
     log_loss, mean_confidence, confusion [given][predicted]; predictions, each with text, label, probability,
     probabilities {label}, given, tokens, tokens_read. A given label that the model lacks stands there as its number.
     """
-    scores = _scores(predictions, len(labels))
+    scores = _score(predictions, len(labels))
     few = len(predictions) <= listed
-    blocks: list[Block] = [_listing(predictions, labels) if few else _summary(predictions, labels)]
+    blocks: list[Block] = [_predictions_table(predictions, labels) if few else _counts_table(predictions, labels)]
     if scores:
         blocks.append(_scores_table(scores, labels))
         blocks += [_confusion_table(scores, labels)] if len(labels) <= MAX_LABELS else []
     blocks += map(Note, _notes(predictions, labels, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
-        title=f"{_short(model)} classifies {_short(corpus)}",
-        subtitle=f"{_short(status)} · {n_texts}",
+        title=f"{_shorten(model)} classifies {_shorten(corpus)}",
+        subtitle=f"{_shorten(status)} · {n_texts}",
         blocks=tuple(blocks),
-        facts=tuple((_short(name), _short(value)) for name, value in facts),
+        facts=tuple((_shorten(name), _shorten(value)) for name, value in facts),
         data={
             "model": model,
             "status": status,
             "corpus": corpus,
             "labels": list(labels),
             "texts": len(predictions),
-            **(_scores_data(scores, labels) if scores else {}),
-            "predictions": [_data(prediction, labels) for prediction in predictions],
+            **(_describe_scores(scores, labels) if scores else {}),
+            "predictions": [_describe_prediction(prediction, labels) for prediction in predictions],
         },
     )
 
 
 def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """A header and a row per text, for CSV: every digit of the numbers, and no text that a spreadsheet would run.
+    """Yield a header and a row per text, for CSV: every digit of the numbers, and no text that a spreadsheet would run.
 
     A name that begins like a formula is written behind an apostrophe (CWE-1236), and control characters are written
     out. A text without a label has an empty cell, one with a label that the model lacks that label's number.
@@ -96,7 +96,7 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
     yield ("text", "label", "probability", "given", "tokens", "tokens_read", *columns)
     names = [escape_for_spreadsheet(label) for label in labels]
     for p in predictions:
-        given = _given(p.gold, names)
+        given = _name_label(p.gold, names)
         probability, *probabilities = (repr(float(number)) for number in (p.probability, *p.probabilities))
         yield (
             escape_for_spreadsheet(p.text_name),
@@ -109,18 +109,18 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
         )
 
 
-def _short(text: str) -> str:
-    """A name in a heading."""
+def _shorten(text: str) -> str:
+    """Cut a name for a heading."""
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _given(gold: int | None, names: Sequence[str]) -> str | int | None:
-    """The name of a given label; its number where the model has no such label."""
+def _name_label(gold: int | None, names: Sequence[str]) -> str | int | None:
+    """Return the name of a given label; its number where the model has no such label."""
     return names[gold] if gold is not None and 0 <= gold < len(names) else gold
 
 
-def _scores(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
-    """Over the texts whose given label is one of the model's; nothing where there are none."""
+def _score(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
+    """Score the texts whose given label is one of the model's; None where there are none."""
     scored = [(p, p.gold) for p in predictions if p.gold is not None and 0 <= p.gold < n_labels]
     if not scored:
         return None
@@ -141,8 +141,8 @@ def _scores(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
     )
 
 
-def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
-    """One row per text; the label that came with it where any has one."""
+def _predictions_table(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
+    """List each text in a row, with the label that came with it where any has one."""
     labelled = any(p.gold is not None for p in predictions)
     names = [escape_for_display(label) for label in labels]
     columns = [Column("text"), Column("predicted"), Column("probability")]
@@ -150,15 +150,15 @@ def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Tabl
     columns.append(Column("tokens read"))
     rows: list[Row] = []
     for p in predictions:
-        given = _given(p.gold, names)
+        given = _name_label(p.gold, names)
         cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
-        name = _name(p.text_name, MAX_NAMES_LENGTH[labelled])
+        name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
         rows.append((name, names[p.label], p.probability, *cells, f"{p.n_read} of {p.n_tokens}"))
     return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
 
 
-def _name(name: str, longest: int) -> str:
-    """A text's name, cut in its middle: it begins with what it is and ends with its place in a data set."""
+def _shorten_name(name: str, longest: int) -> str:
+    """Cut a text's name in its middle: it begins with what it is and ends with its place in a data set."""
     if len(name) <= longest:
         return escape_for_display(name, MAX_TITLE_LENGTH)
     half = (longest - len(CUT)) // 2
@@ -166,8 +166,8 @@ def _name(name: str, longest: int) -> str:
     return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
-def _summary(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
-    """How many texts have each predicted label."""
+def _counts_table(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
+    """Count the texts of each predicted label."""
     counts = Counter(p.label for p in predictions)
     rows = tuple((escape_for_display(name), counts[label]) for label, name in enumerate(labels))
     return Table("predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), rows)
@@ -188,7 +188,7 @@ def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
 
 
 def _confusion_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
-    """A row per given label, a column per predicted label."""
+    """Count texts, a row per given label, a column per predicted label."""
     names = [escape_for_display(name) for name in labels]
     rows = tuple((name, *counts) for name, counts in zip(names, scores.confusion.tolist(), strict=True))
     title = "texts by given (row) and predicted (column) label"
@@ -198,7 +198,7 @@ def _confusion_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
 def _notes(
     predictions: Sequence[Prediction], labels: tuple[str, ...], scores: _Scores | None, few: bool
 ) -> Iterator[str]:
-    """What a reader of the tables would otherwise get wrong."""
+    """Say what a reader of the tables would otherwise get wrong."""
     n = len(predictions)
     if not few:
         yield f"{n} texts are too many to list: --json has every one."
@@ -206,13 +206,13 @@ def _notes(
         left_out = sum(p.n_tokens - p.n_read for p in cut)
         texts = pluralize(n, "texts")
         yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
-    given = [_given(p.gold, labels) for p in predictions]
+    given = [_name_label(p.gold, labels) for p in predictions]
     without, unknown = given.count(None), [label for label in given if isinstance(label, int)]
     if 0 < without < n:
         yield f"Not scored: {without} of {n} texts, without a label."
     if unknown:
         texts = f"{len(unknown)} of {n} {pluralize(n, 'texts')}"
-        known = first_of(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_short(each[1])})")
+        known = first_of(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_shorten(each[1])})")
         found = first_of(sorted(set(unknown)), MAX_NAMED)
         yield f"Not scored: {texts}, with a label that the model does not have ({found}): it has {known}."
     if scores and scores.n_absent:
@@ -223,7 +223,7 @@ def _notes(
     yield "A probability is the model's confidence in its answer, not the truth of it."
 
 
-def _scores_data(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, object]:
+def _describe_scores(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, object]:
     return {
         "scored": scores.n_texts,
         "accuracy": scores.accuracy.value,
@@ -238,14 +238,14 @@ def _scores_data(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, objec
     }
 
 
-def _data(p: Prediction, labels: tuple[str, ...]) -> Mapping[str, object]:
-    """One text for machines: names as they are, numbers unrounded."""
+def _describe_prediction(p: Prediction, labels: tuple[str, ...]) -> Mapping[str, object]:
+    """Describe one text for machines: names as they are, numbers unrounded."""
     return {
         "text": p.text_name,
         "label": labels[p.label],
         "probability": p.probability,
         "probabilities": dict(zip(labels, p.probabilities, strict=True)),
-        "given": _given(p.gold, labels),
+        "given": _name_label(p.gold, labels),
         "tokens": p.n_tokens,
         "tokens_read": p.n_read,
     }

@@ -20,11 +20,11 @@ from attnviz.errors import ExecutionError
 from attnviz.models.attention import PositionBias
 from attnviz.models.encoder import Encoder
 
-LEARNING_RATE = 3e-3  # of several heads
-OF_ONE_HEAD = 1.2e-3  # one of full width collapses onto few keys at 4e-3
+LEARNING_RATE = 3e-3  # for several heads
+LEARNING_RATE_OF_ONE_HEAD = 1.2e-3  # a head of full width collapses onto few keys at 4e-3
 BATCH = 12  # windows
-HELD_OUT = 96  # windows that the loss is measured on
-REPLACED_WEIGHT = 5.0  # of that loss beside the other, which is about ten times as large
+N_HELD_OUT_WINDOWS = 96  # windows that the loss is measured on
+REPLACED_WEIGHT = 5.0  # of the loss of replaced words beside that of masked ones, which is about ten times as large
 
 
 class WordObjectives(nn.Module):
@@ -35,29 +35,31 @@ class WordObjectives(nn.Module):
         self.word_bias = nn.Parameter(torch.zeros(n_words))
         self.replaced = nn.Linear(d_model, 1)
 
-    def word_logits(self, encoder: Encoder, states: Float[Tensor, "masked d_model"]) -> Float[Tensor, "masked word"]:
-        """The embeddings are the output layer too (Press & Wolf 2017, arXiv:1608.05859)."""
+    def compute_word_logits(
+        self, encoder: Encoder, states: Float[Tensor, "masked d_model"]
+    ) -> Float[Tensor, "masked word"]:
+        """Return logits by the embeddings, which are the output layer too (Press & Wolf 2017, arXiv:1608.05859)."""
         return functional.linear(states, encoder.embedding.words.weight, self.word_bias)
 
-    def masked_word_loss(
+    def compute_masked_word_loss(
         self, encoder: Encoder, states: Float[Tensor, "masked d_model"], words: Int[Tensor, " masked"]
     ) -> Float[Tensor, ""]:
-        """Cross-entropy in nats."""
-        return functional.cross_entropy(self.word_logits(encoder, states), words)
+        """Return the cross-entropy in nats of finding the masked words."""
+        return functional.cross_entropy(self.compute_word_logits(encoder, states), words)
 
-    def replaced_word_loss(
+    def compute_replaced_word_loss(
         self, states: Float[Tensor, "seen d_model"], replaced: Bool[Tensor, " seen"]
     ) -> Float[Tensor, ""]:
-        """Binary cross-entropy of telling replaced words from those of the text."""
+        """Return the binary cross-entropy in nats of telling replaced words from those of the text."""
         logits = self.replaced(states).squeeze(-1)
         return functional.binary_cross_entropy_with_logits(logits, replaced.to(logits.dtype))
 
-    def losses(self, encoder: Encoder, given: Corrupted) -> tuple[Float[Tensor, ""], Float[Tensor, ""], float]:
-        """Of the masked words, and of which of the others are replaced; and the share of masked words found."""
+    def compute_losses(self, encoder: Encoder, given: Corrupted) -> tuple[Float[Tensor, ""], Float[Tensor, ""], float]:
+        """Return the loss of masked words, that of which others are replaced, and the share of masked words found."""
         states = encoder(given.ids)
-        logits, words = self.word_logits(encoder, states[given.masked]), given.original[given.masked]
+        logits, words = self.compute_word_logits(encoder, states[given.masked]), given.original[given.masked]
         found = (logits.argmax(dim=-1) == words).double().mean().item()
-        replaced = self.replaced_word_loss(states[~given.masked], given.replaced[~given.masked])
+        replaced = self.compute_replaced_word_loss(states[~given.masked], given.replaced[~given.masked])
         return functional.cross_entropy(logits, words), replaced, found
 
 
@@ -74,22 +76,22 @@ class Pretraining:
         self.done = 0
         self.steps_per_epoch = -(-len(windows) // BATCH)
         self.n_steps = epochs * self.steps_per_epoch
-        self.learning_rate = OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
+        self.learning_rate = LEARNING_RATE_OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
         self._device = device
         self.optimizer = Optimizer((encoder, self.objectives), self.learning_rate, self.n_steps)
 
     def steps(self) -> Iterator[tuple[float, float, float]]:
-        """Both losses of each step that is left, and the share of masked words found."""
+        """Train, and yield for each step both losses and the share of masked words found."""
         self._choose_what_learns()
         while self.done < self.n_steps:
             epoch = self.done // self.steps_per_epoch
-            windows = self.windows.epoch(np.random.default_rng((self.seed, epoch, self.n_steps)))
+            windows = self.windows.shuffle(np.random.default_rng((self.seed, epoch, self.n_steps)))
             for number in range(self.steps_per_epoch):
                 yield self._step(windows[number * BATCH : (number + 1) * BATCH])
         self._choose_what_learns()
 
     def _choose_what_learns(self) -> None:
-        """Position biases learn now and stay afterwards: torch's quickest kernel takes no mask that learns."""
+        """Let position biases learn now and stay afterwards: torch's quickest kernel takes no mask that learns."""
         for module in self.encoder.modules():
             if isinstance(module, PositionBias):
                 module.bias.requires_grad_(self.done < self.n_steps)
@@ -98,7 +100,7 @@ class Pretraining:
         generator = np.random.default_rng((self.seed, self.done))
         given = Corrupted(*(tensor.to(self._device) for tensor in self.windows.corrupt(windows, generator)))
         self.encoder.eval()  # no dropout: what is hidden and replaced is noise enough
-        hidden, replaced, found = self.objectives.losses(self.encoder, given)
+        hidden, replaced, found = self.objectives.compute_losses(self.encoder, given)
         loss = hidden + REPLACED_WEIGHT * replaced
         if not loss.isfinite():
             raise ExecutionError(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
@@ -106,11 +108,12 @@ class Pretraining:
         self.done += 1
         return hidden.item(), replaced.item(), found
 
-    def held_out_loss(self, windows: Windows) -> float:
-        """The masked-word loss on some of the windows of texts that were not trained on, the same each time."""
+    def measure_held_out_loss(self, windows: Windows) -> float:
+        """Return the masked-word loss on some windows of texts that were not trained on, the same each time."""
         generator = np.random.default_rng(self.seed)
-        given = windows.corrupt(windows.epoch(generator)[:HELD_OUT], generator)
+        given = windows.corrupt(windows.shuffle(generator)[:N_HELD_OUT_WINDOWS], generator)
         self.encoder.eval()
         with torch.inference_mode():
-            hidden, _, _ = self.objectives.losses(self.encoder, Corrupted(*(part.to(self._device) for part in given)))
+            given = Corrupted(*(part.to(self._device) for part in given))
+            hidden, _, _ = self.objectives.compute_losses(self.encoder, given)
         return hidden.item()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.commands.train.examples import Examples, fit_ngrams, held_out
-from attnviz.commands.train.head_scores import head_targets
+from attnviz.commands.train.examples import Examples, choose_held_out, fit_ngrams
+from attnviz.commands.train.head_scores import choose_head_targets
 from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.pretraining import Pretraining
 from attnviz.commands.train.spec import TrainSpec
@@ -38,7 +38,7 @@ class Run:
         """The model at the end of its best epoch."""
         spec = self.training.spec
         assert spec.max_tokens is not None
-        return Checkpoint(self.training.best(), self.tokenizer, spec.max_tokens, spec.keep)
+        return Checkpoint(self.training.copy_best(), self.tokenizer, spec.max_tokens, spec.keep)
 
     @property
     def n_parameters(self) -> int:
@@ -47,27 +47,27 @@ class Run:
 
 
 def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: Sequence[str] = ()) -> Run:
-    """The same texts, labels and spec make the same run; errors call a text by its name, if there are names.
+    """Prepare a run. The same texts, labels and spec make the same; errors call a text by its name, if there are names.
 
     Raises InvalidSource where labels cannot be told apart or held out, InvalidText where a text has no tokens.
     """
-    kinds = _kinds(labels)
+    kinds = _name_labels(labels)
     vocabulary = tokenizer.train(texts, spec.vocabulary, classify=spec.pool == "cls")
     found = np.asarray(labels, dtype=np.int64)
-    held = held_out(found, spec.validation)
+    held = choose_held_out(found, spec.validation)
     kept = np.setdiff1d(np.arange(len(found)), held)
     examples = Examples(list(vocabulary.ids(texts)), found)
     for place, ids in enumerate(examples.texts):
         if len(ids) == vocabulary.classify:
             name = names[place] if names else f"text {place}"
             raise InvalidText(f"{name} has no tokens", hint="Leave it out of the data.")
-    training_texts = examples.some(kept)
-    held_texts = examples.some(held)
-    targets = head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
+    training_texts = examples.select(kept)
+    held_texts = examples.select(held)
+    targets = choose_head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        ngrams = fit_ngrams(training_texts.cut(spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
-        config = _config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
+        ngrams = fit_ngrams(training_texts.cut_texts(spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
+        config = _make_config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
         classifier.ngrams = ngrams
         classifier.to(device)
@@ -78,7 +78,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     return Run(vocabulary, training)
 
 
-def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:
+def _make_config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:
     assert spec.d_model is not None
     assert spec.heads is not None
     assert spec.layers is not None
@@ -94,8 +94,8 @@ def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ..
     return ClassifierConfig(encoder, labels, spec.pool, n_bigrams)
 
 
-def _kinds(labels: Sequence[int]) -> tuple[str, ...]:
-    """What the labels are called. Raises InvalidSource unless they are 0 to n - 1 with two texts each."""
+def _name_labels(labels: Sequence[int]) -> tuple[str, ...]:
+    """Name the labels. Raises InvalidSource unless they are 0 to n - 1 with two texts each."""
     kinds = sorted(set(labels))
     if len(kinds) < 2:
         found = f"every text has the label {kinds[0]}" if kinds else "there are none"

@@ -13,7 +13,7 @@ from attnviz.commands.train.inputs import STATE, WEIGHTS, holds, name_option, re
 from attnviz.commands.train.outcome import measure, write_card
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.state import go_on, load_state, state_bytes
+from attnviz.commands.train.state import load_state, resume, state_bytes
 from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
@@ -28,9 +28,9 @@ from attnviz.running.metrics import load_metrics, metrics_bytes
 from attnviz.specs import PrintOptions
 from attnviz.text import Corpus
 
-SMOOTHING = 0.98  # of what is said between epochs: about the last fifty steps
-PRINTED = tuple(field.name for field in fields(PrintOptions))
-NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", *PRINTED)  # what no weight follows from
+SMOOTHING = 0.98  # of the losses shown between epochs: they are means of about the last fifty steps
+PRINT_OPTIONS = tuple(field.name for field in fields(PrintOptions))
+NOT_IN_IDENTITY = ("dataset", "split", "device", "out", "resume", *PRINT_OPTIONS)  # what the weights do not depend on
 
 
 def train(spec: TrainSpec, inputs: Inputs) -> Events:
@@ -44,8 +44,8 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
 
 def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
-    texts, labels, names = _labelled(corpus)
-    settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
+    texts, labels, names = _read_labels(corpus)
+    settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
     identity = {**settings, "data_sha256": _sha256(texts, labels)}
     notices, state = corpus.notices, None
     if spec.resume and holds(folder, STATE):
@@ -61,8 +61,9 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
         notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
     run = begin(texts, labels, spec, names)
     if state is not None:
-        go_on(run.training, state, folder / STATE)
-    yield from _steps(folder, run, identity, _TrainingLog(run, corpus.name, (*notices, *_cut(run.training))))
+        resume(run.training, state, folder / STATE)
+    log = _TrainingLog(run, corpus.name, (*notices, *_describe_cut(run.training)))
+    yield from _train_steps(folder, run, identity, log)
     metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
     store.write(folder / METRICS, metrics_bytes(metrics))
     result = write_card(folder, metrics)
@@ -70,8 +71,8 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     yield result
 
 
-def _cut(training: Training) -> Iterator[str]:
-    """Training takes stretches from anywhere; what is beyond `--max-tokens` is never read in measuring."""
+def _describe_cut(training: Training) -> Iterator[str]:
+    """Say what of the texts held out is beyond `--max-tokens`, and so never read in measuring."""
     if training.n_cut:
         verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
         texts = f"{training.n_cut:,} of {len(training.held_out):,} texts held out {verb} longer"
@@ -79,15 +80,16 @@ def _cut(training: Training) -> Iterator[str]:
         yield f"{texts} than {training.spec.max_tokens} tokens: {tokens} not read"
 
 
-def _steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
+def _train_steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
     """Train and keep what is best, and where each epoch ends. Raises ExecutionError where a number is not finite."""
     keep_freed_memory()
     training = run.training
     yield log.begin()
-    store.write(folder / STATE, state_bytes(training.state(), identity))  # a disk that refuses does so before the work
+    # A disk that refuses does so before the work.
+    store.write(folder / STATE, state_bytes(training.capture_state(), identity))
     for step in training.steps():
         if step.ends_epoch:
-            state = state_bytes(training.state(), identity)
+            state = state_bytes(training.capture_state(), identity)
             if step.improved:
                 save_checkpoint(folder, run.checkpoint, training.spec.storage)
             store.write(folder / STATE, state)
@@ -95,7 +97,7 @@ def _steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _Traini
 
 
 class _TrainingLog:
-    """What is said of each step: losses that are means of the last steps, and a note at the end of each epoch."""
+    """The log of a training: losses that are means of the last steps, and a line at the end of each epoch."""
 
     def __init__(self, run: Run, data: str, notices: tuple[str, ...]) -> None:
         self.run = run
@@ -112,7 +114,7 @@ class _TrainingLog:
         self.since = self.latest = time.monotonic()  # seconds
 
     def begin(self) -> Progress:
-        """Before the first step."""
+        """Describe the run before its first step."""
         training = self.training
         n_texts, n_held_out = len(training.examples), len(training.held_out)
         texts = f"{n_texts:,} texts of {self.data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
@@ -121,7 +123,7 @@ class _TrainingLog:
         return replace(self._progress("training", what, *later), notices=self.notices)
 
     def add(self, step: TrainingStep) -> Progress:
-        """After one step."""
+        """Describe how it goes after one step."""
         if step.pretraining is not self.pretraining:  # another loss
             self.pretraining, self.n_seen, self.n_texts, self.since = step.pretraining, 0, 0, self.latest
         self.n_texts += step.n_texts
@@ -159,16 +161,17 @@ class _TrainingLog:
 
 
 def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:
-    """Raises InvalidModel where the weights that the metrics tell of are gone or changed."""
+    """Raises InvalidModel where the weights that the metrics are of are gone or changed."""
     file = folder / WEIGHTS
     if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != metrics.weights_sha256:
         raise InvalidModel(
-            f"{file} is not what {METRICS} tells of", hint="Choose another --out to train from the beginning."
+            f"{file} is not the file that {METRICS} was measured on",
+            hint="Choose another --out to train from the beginning.",
         )
 
 
-def _labelled(corpus: Corpus) -> tuple[list[str], list[int], list[str]]:
-    """Texts, labels and names. Raises InvalidSource for a text without a label, named."""
+def _read_labels(corpus: Corpus) -> tuple[list[str], list[int], list[str]]:
+    """Return texts, labels and names. Raises InvalidSource for a text without a label, named."""
     labels = []
     for document in corpus.documents:
         if document.label is None:

@@ -23,7 +23,7 @@ MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fi
 
 
 def state_bytes(state: TrainingState, run: Mapping[str, Any]) -> bytes:
-    """A file of the state; `run` says of which run. Raises ExecutionError where a number in it is not finite."""
+    """Return a file of the state; `run` says of which run. Raises ExecutionError where a number is not finite."""
     about = {"run": dict(run), "done": state.done, "pretrained": state.pretrained, "history": asdict(state.history)}
     try:
         if not all(np.isfinite(array).all() for array in state.arrays.values()):
@@ -36,24 +36,24 @@ def state_bytes(state: TrainingState, run: Mapping[str, Any]) -> bytes:
 
 
 def load_state(file: Path) -> tuple[TrainingState, dict[str, Any]]:
-    """What `state_bytes` gave, and of which run it is. Raises InvalidModel for anything else, or one changed bit."""
-    with _named(file):
+    """Read what `state_bytes` gave, and of which run it is. Raises InvalidModel for anything else or a changed bit."""
+    with _name_file_in_errors(file):
         arrays, meta = store.read_arrays(file, MAX_BYTES, "a training run")
         if meta["sha256"] != _sha256(arrays, meta["state"]):
-            raise ValueError("its contents are not those that its checksum is of")
+            raise ValueError("its contents do not match its checksum")
         about = json.loads(meta["state"])
         history = from_json(History, about["history"], "history")
         return TrainingState(about["done"], about["pretrained"], history, arrays), about["run"]
 
 
-def go_on(training: Training, state: TrainingState, file: Path) -> None:
+def resume(training: Training, state: TrainingState, file: Path) -> None:
     """Put a run where `state`, which `file` holds, stands. Raises InvalidModel where it is of another model."""
-    with _named(file):
+    with _name_file_in_errors(file):
         training.restore(state)
 
 
 @contextmanager
-def _named(file: Path) -> Iterator[None]:
+def _name_file_in_errors(file: Path) -> Iterator[None]:
     hint = "Choose another --out to start from the beginning."
     try:
         yield

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.commands.train.examples import Examples
-from attnviz.commands.train.head_scores import HeadTargets, head_scores
+from attnviz.commands.train.head_scores import HeadTargets, score_heads
 from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining
@@ -30,14 +30,14 @@ from attnviz.models.encoder import PAD_ID
 from attnviz.models.predicting import parts
 from attnviz.records.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
 
-COMPARED = 0.5  # of their logits counts where epochs are compared, so that the better encoder is kept
+NGRAM_SHARE = 0.5  # of the n-grams' logits where epochs are compared, so that the better encoder is kept
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
-AVERAGED = 0.3  # share of the steps, the last ones, whose weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)
-WIDTH = 32  # tokens that widths of batches are multiples of, so that memory that was freed fits again
-POINTS = 20  # of the learning curve per epoch
-HEAD_POINTS = 4  # per epoch
-N_PROBED = 40  # texts that the heads are measured on meanwhile
+AVERAGED_SHARE = 0.3  # of the steps, the last ones: weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)
+WIDTH_MULTIPLE = 32  # tokens that widths of batches are multiples of, so that memory that was freed fits again
+POINTS_PER_EPOCH = 20  # of the learning curve
+HEAD_POINTS_PER_EPOCH = 4  # of the heads' curves
+N_PROBED = 40  # texts that the heads are measured on during training
 DIVERGED = "A smaller --learning-rate may help."
 
 
@@ -85,7 +85,7 @@ class Training:
         self.pretraining = pretraining
         self.examples = examples
         self.n_markers = 1 if spec.pool == "cls" else 0
-        self.held_out = held_out.cut(spec)
+        self.held_out = held_out.cut_texts(spec)
         left_out = [len(whole) - len(kept) for whole, kept in zip(held_out.texts, self.held_out.texts, strict=True)]
         self.n_cut, self.n_left_out = sum(map(bool, left_out)), sum(left_out)  # texts held out, and their tokens
         self.spec = spec
@@ -109,9 +109,9 @@ class Training:
         """
         if self.pretraining is not None:
             yield from self._pretrain(self.pretraining)
-        while self.done < self.n_steps and not self._out_of_patience():
+        while self.done < self.n_steps and not self._is_out_of_patience():
             epoch = self.done // self.steps_per_epoch
-            for batch in self._batches(epoch):
+            for batch in self._shuffle_batches(epoch):
                 yield self._step(batch, epoch)
 
     @property
@@ -139,7 +139,7 @@ class Training:
         step = TrainingStep(len(batch), loss, accuracy, epoch + 1)
         if self.done % self.steps_per_epoch:
             return step
-        candidate = self._with({**self.classifier.state_dict(), **self.average})
+        candidate = self._copy_with({**self.classifier.state_dict(), **self.average})
         measured = self._evaluate(candidate, epoch + 1) if len(self.held_out) else None
         improved = self.history.best is measured  # without texts held out, the latest is the best
         if improved:
@@ -150,7 +150,7 @@ class Training:
         spec = self.spec
         generator = np.random.default_rng((spec.seed, self.done))
         texts = self.examples.texts
-        ids, real = pad([stretch(texts[i], spec.crop, generator, self.n_markers) for i in batch], WIDTH)
+        ids, real = pad([stretch(texts[i], spec.crop, generator, self.n_markers) for i in batch], WIDTH_MULTIPLE)
         ids, real = ids.to(self.device), real.to(self.device)
         labels = torch.from_numpy(self.examples.labels[batch]).to(self.device)
         hidden = torch.from_numpy(generator.random(tuple(real.shape)) < spec.word_dropout).to(self.device) & real
@@ -162,7 +162,7 @@ class Training:
         if self.pretraining is not None and hidden.any():  # else heads forget what they looked for
             places = hidden.nonzero().cpu().numpy()
             text, token = generator.permutation(places)[:MAX_HIDDEN].T
-            found = self.pretraining.objectives.masked_word_loss(
+            found = self.pretraining.objectives.compute_masked_word_loss(
                 self.classifier.encoder, states[text, token], ids[text, token]
             )
             loss = loss + WORD_WEIGHT * found
@@ -172,8 +172,8 @@ class Training:
         return of_labels.item(), (answers.argmax(dim=-1) == labels).float().mean().item()
 
     def _average(self) -> None:
-        """The running mean of all weights that learn, over the last steps of the run: it does better than the last."""
-        n_averaged = self.done - math.floor((1 - AVERAGED) * self.n_steps)
+        """Update the mean of all weights that learn over the last steps of the run: it does better than the last."""
+        n_averaged = self.done - math.floor((1 - AVERAGED_SHARE) * self.n_steps)
         if n_averaged <= 0:
             return
         with torch.no_grad():
@@ -184,11 +184,11 @@ class Training:
                     self.average[name] = weight.detach().clone()
 
     def _evaluate(self, candidate: Classifier, epoch: int) -> Epoch:
-        """How a classifier does on the texts held out; it gets the temperature that suits it."""
+        """Measure a classifier on the texts held out, and set its temperature by them."""
         encoder, ngrams = parts(candidate, self.held_out.texts)
         labels = torch.from_numpy(self.held_out.labels)
         candidate.temperature.fill_(fit_temperature(encoder + ngrams, labels))
-        found = encoder + COMPARED * ngrams
+        found = encoder + NGRAM_SHARE * ngrams
         accuracy = (found.argmax(dim=-1) == labels).double().mean().item()
         measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
         self.history = replace(self.history, epochs=(*self.history.epochs, measured))
@@ -199,17 +199,17 @@ class Training:
             return
         loss = None
         if self.pretraining is not None and self._held_windows is not None:
-            loss = self.pretraining.held_out_loss(self._held_windows)
-        best = {score.name: score.best for score in head_scores(self.classifier.encoder, self.targets, N_PROBED)}
+            loss = self.pretraining.measure_held_out_loss(self._held_windows)
+        best = {score.name: score.best for score in score_heads(self.classifier.encoder, self.targets, N_PROBED)}
         self.history = replace(self.history, heads=(*self.history.heads, HeadPoint(epoch, pretraining, loss, best)))
 
     def _note(self, of_step: tuple[float, ...], stage: Training | Pretraining) -> None:
         """Add a point to a stage's learning curve every so often, and at the end of each epoch."""
         self._since_point.append(of_step)
         epoch, into_epoch = stage.done / stage.steps_per_epoch, stage.done % stage.steps_per_epoch
-        if _ends_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS):
+        if _is_end_of_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS_PER_EPOCH):
             self._note_heads(epoch, pretraining=stage is not self)
-        if _ends_part(into_epoch, stage.steps_per_epoch, POINTS):
+        if _is_end_of_part(into_epoch, stage.steps_per_epoch, POINTS_PER_EPOCH):
             loss, found, *replaced = np.mean(self._since_point, axis=0).tolist()
             if stage is self:
                 self.history = replace(self.history, points=(*self.history.points, Point(epoch, loss, found)))
@@ -217,29 +217,29 @@ class Training:
                 self.history = replace(self.history, words=(*self.history.words, WordPoint(epoch, loss, *replaced)))
             self._since_point = []
 
-    def _out_of_patience(self) -> bool:
+    def _is_out_of_patience(self) -> bool:
         best = self.history.best
         return best is not None and len(self.history.epochs) - best.number >= self.spec.patience
 
-    def _batches(self, epoch: int) -> list[Int[np.ndarray, " text"]]:
+    def _shuffle_batches(self, epoch: int) -> list[Int[np.ndarray, " text"]]:
         lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
         return shuffle_batches(
             lengths, self.spec.batch_size, np.random.default_rng((self.spec.seed, epoch, self.n_steps))
         )
 
-    def best(self) -> Classifier:
-        """The classifier as it was at the end of its best epoch, or as it is now where none has ended."""
-        return self._with(self.best_weights or self.classifier.state_dict())
+    def copy_best(self) -> Classifier:
+        """Return the classifier as it was at the end of its best epoch, or as it is now where none has ended."""
+        return self._copy_with(self.best_weights or self.classifier.state_dict())
 
-    def _with(self, weights: Mapping[str, Tensor]) -> Classifier:
-        """A classifier of the same shape with other weights."""
+    def _copy_with(self, weights: Mapping[str, Tensor]) -> Classifier:
+        """Return a classifier of the same shape with other weights."""
         with torch.device("meta"):  # no first weights, which would be drawn from the caller's random numbers
             classifier = Classifier(self.classifier.config)
         classifier.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, assign=True)
         return classifier.eval()
 
-    def state(self) -> TrainingState:
-        """Where the run stands at the end of an epoch."""
+    def capture_state(self) -> TrainingState:
+        """Return where the run stands at the end of an epoch."""
         parts = {"model": self.classifier.state_dict(), "best": self.best_weights, "average": self.average}
         if self.pretraining is not None:
             parts["objectives"] = self.pretraining.objectives.state_dict()
@@ -253,15 +253,15 @@ class Training:
     def restore(self, state: TrainingState) -> None:
         """Go on from a `state` of the same run. Raises KeyError, RuntimeError or ValueError for another's."""
         arrays = state.arrays
-        self.classifier.load_state_dict(_under("model.", arrays))
-        self.best_weights = _under("best.", arrays, self.device)
-        self.average = _under("average.", arrays, self.device)
+        self.classifier.load_state_dict(_select("model.", arrays))
+        self.best_weights = _select("best.", arrays, self.device)
+        self.average = _select("average.", arrays, self.device)
         if self.pretraining is not None:
-            self.pretraining.objectives.load_state_dict(_under("objectives.", arrays))
+            self.pretraining.objectives.load_state_dict(_select("objectives.", arrays))
             self.pretraining.done = state.pretrained
         for place, optimizer in enumerate(self._optimizers):
             found: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in _under(f"optimizer.{place}.", arrays).items():
+            for name, tensor in _select(f"optimizer.{place}.", arrays).items():
                 parameter, _, value = name.partition(".")
                 found.setdefault(int(parameter), {})[value] = tensor
             optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
@@ -273,11 +273,11 @@ class Training:
         return (self.optimizer.adamw, *first)
 
 
-def _ends_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
-    """Whether one of the `parts` of an epoch ends with this step; 0 is the end of the last."""
+def _is_end_of_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
+    """Return whether one of the `parts` of an epoch ends with this step; 0 is the end of the last."""
     return not into_epoch or into_epoch * parts // steps_per_epoch != (into_epoch - 1) * parts // steps_per_epoch
 
 
-def _under(prefix: str, arrays: Mapping[str, np.ndarray], device: torch.device | None = None) -> dict[str, Tensor]:
+def _select(prefix: str, arrays: Mapping[str, np.ndarray], device: torch.device | None = None) -> dict[str, Tensor]:
     found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     return {name: torch.tensor(array, device=device) for name, array in found.items()}

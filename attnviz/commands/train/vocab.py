@@ -13,7 +13,7 @@ from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.running import Events, Result
 from attnviz.specs import VocabularyOptions
 
-EVERY = 10  # without a held-out split, one text in ten is held out
+HELD_OUT_STRIDE = 10  # without a held-out split, one text in ten is held out
 
 
 def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
@@ -22,9 +22,9 @@ def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     texts = corpus.texts
     vocabulary = train(texts, spec.vocabulary)
     if inputs.held_out is None:
-        coverage = _tenth_coverage(texts, spec.vocabulary)
+        coverage = _measure_on_tenth(texts, spec.vocabulary)
     else:
-        coverage = _coverage(vocabulary, inputs.held_out.texts, inputs.held_out.name)
+        coverage = _measure_coverage(vocabulary, inputs.held_out.texts, inputs.held_out.name)
     report = vocabulary_report(
         corpus=corpus.name,
         n_texts=len(texts),
@@ -38,14 +38,15 @@ def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))
 
 
-def _tenth_coverage(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:
-    """Measured with a vocabulary made from the other nine tenths; what is saved is made from all."""
-    if len(texts) < EVERY:
+def _measure_on_tenth(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:
+    """Measure on a tenth of the texts a vocabulary of the other nine; the one that is saved is of all."""
+    if len(texts) < HELD_OUT_STRIDE:
         return None
-    rest = [text for position, text in enumerate(texts) if position % EVERY]
-    return _coverage(train(rest, spec), texts[::EVERY], "every tenth text, with a vocabulary made from the others")
+    rest = [text for position, text in enumerate(texts) if position % HELD_OUT_STRIDE]
+    where = "every tenth text, with a vocabulary made from the others"
+    return _measure_coverage(train(rest, spec), texts[::HELD_OUT_STRIDE], where)
 
 
-def _coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> Coverage:
+def _measure_coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> Coverage:
     counts: Counter[str] = vocabulary.count(texts)
     return Coverage(where, n_tokens=counts.total(), n_known=counts.total() - counts[UNKNOWN])

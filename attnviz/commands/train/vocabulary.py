@@ -1,4 +1,4 @@
-"""What to show of a vocabulary."""
+"""The report on a vocabulary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from attnviz.display import escape_for_display
 from attnviz.report import Column, Note, Report, Table
 
-LISTED = 10
+N_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def vocabulary_report(
     coverage: Coverage | None,
     sha256: str,
 ) -> Report:
-    """Size, coverage, and the commonest and rarest entries with how often they occur in the corpus."""
-    learned = [(entry, count) for entry, count in counts.items() if entry in entries and not _special(entry)]
+    """Show size, coverage, and the commonest and rarest entries with how often they occur in the corpus."""
+    learned = [(entry, count) for entry, count in counts.items() if entry in entries and not _is_special(entry)]
     ordered = sorted(learned, key=lambda pair: (-pair[1], entries[pair[0]]))
     facts: list[tuple[str, str | int | float]] = [
         ("entries", len(entries)),
@@ -53,8 +53,8 @@ def vocabulary_report(
         subtitle=f"sha256 {sha256[:12]}…",
         blocks=(
             Table("facts", "size and coverage", "facts", (Column("what"), Column("value", digits=4)), tuple(facts)),
-            _listing("commonest", ordered[:LISTED]),
-            _listing("rarest", ordered[-LISTED:][::-1]),
+            _entries_table("commonest", ordered[:N_LISTED]),
+            _entries_table("rarest", ordered[-N_LISTED:][::-1]),
             *(() if coverage else (Note("Coverage was not measured: there are fewer than ten texts."),)),
         ),
         data={
@@ -63,17 +63,17 @@ def vocabulary_report(
             "entries": len(entries),
             "tokens": sum(counts.values()),
             "coverage": coverage and {"share": coverage.share, "tokens": coverage.n_tokens, "where": coverage.where},
-            "commonest": [list(pair) for pair in ordered[:LISTED]],
-            "rarest": [list(pair) for pair in ordered[-LISTED:][::-1]],
+            "commonest": [list(pair) for pair in ordered[:N_LISTED]],
+            "rarest": [list(pair) for pair in ordered[-N_LISTED:][::-1]],
             "sha256": sha256,
         },
     )
 
 
-def _special(entry: str) -> bool:
+def _is_special(entry: str) -> bool:
     return entry.startswith("[") and entry.endswith("]") and len(entry) > 2
 
 
-def _listing(name: str, pairs: list[tuple[str, int]]) -> Table:
+def _entries_table(name: str, pairs: list[tuple[str, int]]) -> Table:
     rows = tuple((escape_for_display(entry), count) for entry, count in pairs)
     return Table(name, f"{name} entries", "facts", (Column("entry"), Column("count", digits=0)), rows)

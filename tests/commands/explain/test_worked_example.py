@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.commands.explain.example import FILE, examples
+from attnviz.commands.explain.example import FILE, load_examples
 from attnviz.commands.explain.example_report import example_report
 from attnviz.records.attention_trace import Example
 from attnviz.renderers.documents.json import write_alone
 from attnviz.report import Formula
 from tests.made import notes, table
 
-SINGLE, MULTI = examples("en")
+SINGLE, MULTI = load_examples("en")
 
 
 def rounded(values: np.ndarray) -> list[str]:
@@ -110,7 +110,7 @@ def test_it_ends_with_the_concatenation() -> None:
 
 
 def test_in_chinese_only_the_labels_change() -> None:
-    english, chinese = example_report(examples("en"), 10), example_report(examples("zh"), 10)
+    english, chinese = example_report(load_examples("en"), 10), example_report(load_examples("zh"), 10)
     assert chinese.title == "Attention by hand: 猫 坐 垫子"
     labels = {"0 猫": "0 cat", "1 坐": "1 sat", "2 垫子": "2 mat"}
     translated = [[[labels.get(str(cell), cell) for cell in row] for row in table.rows] for table in chinese.tables]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnviz.commands.train.examples import Examples
-from attnviz.commands.train.head_scores import HeadTargets, chance, head_scores, head_targets
+from attnviz.commands.train.head_scores import HeadTargets, choose_head_targets, score_heads, score_random_heads
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
@@ -24,7 +24,7 @@ def targets(*texts: np.ndarray) -> HeadTargets:
 def test_which_keys_count_for_which_queries() -> None:
     found = {
         name: (keys[queries].nonzero()[1].tolist(), queries.nonzero()[0].tolist())
-        for name, (keys, queries) in targets().of(TEXT)
+        for name, (keys, queries) in targets().list_targets(TEXT)
     }
     assert found["previous token"] == ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5])
     assert found["next token"] == ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5])
@@ -41,16 +41,18 @@ def test_each_text_held_out_is_looked_at_once() -> None:
     texts = [np.array([first, 4]) for first in range(3, 6)]
     held = Examples(texts, np.array([0, 0, 1]))
     for wanted, expected in ((2, [3, 5]), (3, [3, 4, 5]), (4, [3, 4, 5]), (200, [3, 4, 5])):
-        found = head_targets(held, held, ("negative", "positive"), vocabulary, wanted).texts
+        found = choose_head_targets(held, held, ("negative", "positive"), vocabulary, wanted).texts
         assert [int(ids[0]) for ids in found] == expected
 
 
 def test_heads_that_favour_nothing_give_an_equal_share() -> None:
-    keys, queries = dict(targets().of(np.array([4, 4, 6, 6, 6])))["own bracket"]  # nested ones have each their own
+    keys, queries = dict(targets().list_targets(np.array([4, 4, 6, 6, 6])))[
+        "own bracket"
+    ]  # nested ones have each their own
     assert [keys[query].nonzero()[0].tolist() for query in queries.nonzero()[0]] == [[1], [0]]
     encoder = Encoder(SIZES)
     torch.nn.init.zeros_(encoder.get_parameter("blocks.0.attention.query.weight"))
-    for score in head_scores(encoder, targets()):
+    for score in score_heads(encoder, targets()):
         assert np.array(score.shares) == pytest.approx(np.full((1, 2), score.equal), abs=1e-6)
 
 
@@ -58,13 +60,13 @@ def test_a_head_whose_bias_favours_the_key_before_is_found() -> None:
     encoder = Encoder(SIZES)
     with torch.no_grad():
         encoder.get_parameter("blocks.0.attention.position.bias")[1, 1] = 50.0
-    (score,) = (score for score in head_scores(encoder, targets()) if score.name == "previous token")
+    (score,) = (score for score in score_heads(encoder, targets()) if score.name == "previous token")
     assert score.shares[0][1] == score.best > 0.83 > score.shares[0][0]
-    assert chance(SIZES, targets())["previous token"] < 0.5
+    assert score_random_heads(SIZES, targets())["previous token"] < 0.5
 
 
 def test_what_no_text_has_is_left_out() -> None:
-    names = {score.name for score in head_scores(Encoder(SIZES), targets(np.array([3, 5])))}
+    names = {score.name for score in score_heads(Encoder(SIZES), targets(np.array([3, 5])))}
     assert names == {"previous token", "next token", "itself", "sentence start", "words for positive"}
 
 
@@ -72,8 +74,8 @@ def test_a_few_texts_are_taken_from_all_labels() -> None:
     """They come one label after the other: the first ones alone have no word of the last label."""
     texts = [np.array([3, 7])] * 40 + [np.array([3, 5])] * 40
     few = targets(*texts)
-    assert "words for positive" in {score.name for score in head_scores(Encoder(SIZES), few, 2)}
-    found = chance(SIZES, few)
+    assert "words for positive" in {score.name for score in score_heads(Encoder(SIZES), few, 2)}
+    found = score_random_heads(SIZES, few)
     assert {"punctuation", "words for positive"} <= set(found)
-    (equal,) = (s.equal for s in head_scores(Encoder(SIZES), few, 8) if s.name == "punctuation")
+    (equal,) = (s.equal for s in score_heads(Encoder(SIZES), few, 8) if s.name == "punctuation")
     assert equal == pytest.approx(0.25), "half of the texts end in a full stop"

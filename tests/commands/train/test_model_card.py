@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.commands.train.model_card import card_report, command
+from attnviz.commands.train.model_card import card_report, format_command
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import flat_values
 from attnviz.records import training_metrics
@@ -174,9 +174,9 @@ def test_the_data_are_the_metrics() -> None:
 
 
 def test_only_what_is_not_a_default_stands_in_the_command() -> None:
-    assert command(METRICS) == THE_COMMAND
+    assert format_command(METRICS) == THE_COMMAND
     plain = {name: value for name, value in flat_values(TrainSpec()).items() if value is not None}
-    assert command(replace(METRICS, settings=plain, data="imdb train")) == (
+    assert format_command(replace(METRICS, settings=plain, data="imdb train")) == (
         "attnviz train --dataset imdb --split train"
     )
 
@@ -198,7 +198,7 @@ def test_only_what_is_not_a_default_stands_in_the_command() -> None:
 )
 def test_the_command_gives_every_setting_back(chosen: dict[str, Any]) -> None:
     """To the last digit: a rate that was rounded trains another model."""
-    words = asked(shlex.split(command(replace(METRICS, settings={**METRICS.settings, **chosen}))))
+    words = asked(shlex.split(format_command(replace(METRICS, settings={**METRICS.settings, **chosen}))))
     for name, value in chosen.items():
         given = words.get("--" + name.replace("_", "-"))
         assert type(value)(given) == value if given is not None else value == flat_values(TrainSpec())[name]
@@ -210,9 +210,9 @@ NAMES = ("my reviews.csv", "$(touch x).csv", "a;b|c&d.csv", "it's.csv", '"q".csv
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shell_takes_the_name_of_the_data_for_a_name(name: str) -> None:
     metrics = replace(METRICS, data=f"{name} train[5:]+test")
-    words = asked(shlex.split(command(metrics)))
+    words = asked(shlex.split(format_command(metrics)))
     assert (words["--dataset"], words["--split"]) == (name, "train[5:]+test")
-    assert rows(card_report(metrics), "recipe")["command"] == command(metrics)
+    assert rows(card_report(metrics), "recipe")["command"] == format_command(metrics)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.commands.train.examples import Examples, fit_ngrams, informative_bigrams
+from attnviz.commands.train.examples import Examples, find_informative_bigrams, fit_ngrams
 from attnviz.models.batches import pad
 from attnviz.models.classifier import NgramClassifier
 from attnviz.models.encoder import pair_keys
@@ -82,7 +82,7 @@ def test_telling_pairs_tell() -> None:
         [np.array([2, 3, *more]) for more in both] + [np.array([4, 5, *more]) for more in both[:3]] + [np.array([8, 9])]
     )
     examples = Examples(texts, np.array([0] * 4 + [1] * 4))
-    assert informative_bigrams(examples, 10, 2, 2).tolist() == [23, 45]
-    assert informative_bigrams(examples, 10, 99, 2).tolist() == [23, 36, 45, 56, 66]
-    assert informative_bigrams(examples, 10, 99, 1).tolist() == [23, 36, 45, 56, 66, 89]
-    assert informative_bigrams(examples, 10, 0, 1).tolist() == []
+    assert find_informative_bigrams(examples, 10, 2, 2).tolist() == [23, 45]
+    assert find_informative_bigrams(examples, 10, 99, 2).tolist() == [23, 36, 45, 56, 66]
+    assert find_informative_bigrams(examples, 10, 99, 1).tolist() == [23, 36, 45, 56, 66, 89]
+    assert find_informative_bigrams(examples, 10, 0, 1).tolist() == []

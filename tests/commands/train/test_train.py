@@ -19,7 +19,7 @@ from attnviz.commands.train import recipe
 from attnviz.commands.train import run as run_module
 from attnviz.commands.train.inputs import STATE
 from attnviz.commands.train.recipe import Run
-from attnviz.commands.train.run import PRINTED
+from attnviz.commands.train.run import PRINT_OPTIONS
 from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
@@ -190,7 +190,7 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert told["settings"] == {
         name: value
         for name, value in flat_values(GOING_BACK).items()
-        if name not in ("dataset", "split", "text_column", "device", "out", "resume", *PRINTED)
+        if name not in ("dataset", "split", "text_column", "device", "out", "resume", *PRINT_OPTIONS)
     }
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
 
@@ -235,7 +235,7 @@ def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: p
     finished(replace(SPEC, validation=0.49), tmp_path)
     run = runs[0]
     texts = run.training.held_out.texts
-    before, after = (logits(one, texts) for one in (run.training.best(), load_checkpoint(tmp_path).classifier))
+    before, after = (logits(one, texts) for one in (run.training.copy_best(), load_checkpoint(tmp_path).classifier))
     held_out = load_metrics(tmp_path).held_out
     assert held_out is not None
     assert held_out.labels_changed == (before.argmax(dim=1) != after.argmax(dim=1)).sum() > 0

@@ -121,7 +121,7 @@ def test_a_finished_run_without_its_weights(damage: Callable[[Path], object], ru
     shutil.copytree(run, tmp_path / "model")
     damage(tmp_path / "model/model.safetensors")
     with pytest.raises(
-        InvalidModel, match=r"model.safetensors is not what metrics.json tells of. Choose another --out"
+        InvalidModel, match=r"model.safetensors is not the file that metrics.json was measured on. Choose another --out"
     ):
         finished(replace(SPEC, resume=True), tmp_path / "model")
 

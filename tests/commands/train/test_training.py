@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from attnviz.commands.train.examples import Examples, g_squared, held_out, telling_words
-from attnviz.commands.train.optimizer import rate
+from attnviz.commands.train.examples import Examples, choose_held_out, compute_g_squared, find_informative_words
+from attnviz.commands.train.optimizer import compute_rate
 from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.training import COMPARED, Training
+from attnviz.commands.train.training import NGRAM_SHARE, Training
 from attnviz.errors import ExecutionError, InvalidSource, InvalidText
 from attnviz.models.classifier import fit_temperature
 from attnviz.models.predicting import parts
@@ -68,11 +68,11 @@ def test_it_learns(pool: PoolKind) -> None:
 def test_epochs_are_compared_with_less_of_the_ngrams_than_answers_have() -> None:
     training = run(replace(SPEC, epochs=1))
     *_, last = training.steps()
-    encoder, ngrams = parts(training.best(), training.held_out.texts)
+    encoder, ngrams = parts(training.copy_best(), training.held_out.texts)
     labels = torch.from_numpy(training.held_out.labels)
     assert last.held_out is not None
-    assert last.held_out.loss == functional.cross_entropy(encoder + COMPARED * ngrams, labels).item()
-    assert training.best().temperature.item() == np.float32(fit_temperature(encoder + ngrams, labels))
+    assert last.held_out.loss == functional.cross_entropy(encoder + NGRAM_SHARE * ngrams, labels).item()
+    assert training.copy_best().temperature.item() == np.float32(fit_temperature(encoder + ngrams, labels))
     assert ngrams.abs().min() > 0
 
 
@@ -108,7 +108,7 @@ def test_a_run_that_stopped_at_the_end_of_an_epoch_ends_as_one_that_did_not(
         pass
     for _ in islice(first.steps(), stopped_after):
         pass
-    second.restore(first.state())
+    second.restore(first.capture_state())
     for _ in second.steps():
         pass
     assert weights(second) == weights(whole)
@@ -156,13 +156,15 @@ def test_what_is_told_and_kept_step_by_step() -> None:
         if number > 0.7 * 24:
             weight.append(training.classifier.output.weight.detach().clone())
         if number == 12:  # before, it is that of the step
-            torch.testing.assert_close(training.best().output.weight.detach(), training.best_weights["output.weight"])
+            torch.testing.assert_close(
+                training.copy_best().output.weight.detach(), training.best_weights["output.weight"]
+            )
             assert not training.average
         if step.improved:
             best = bytes_of(training.best_weights)
     assert torch.rand(1) == expected  # the caller's own
     assert len(losses) == training.n_done == training.n_all == 24
-    assert bytes_of(training.best().state_dict()) == best
+    assert bytes_of(training.copy_best().state_dict()) == best
     assert len(weight) == 8
     torch.testing.assert_close(training.average["output.weight"], torch.stack(weight).mean(dim=0))
     epochs = [point.epoch for point in training.history.points]
@@ -191,7 +193,7 @@ def test_it_stops_when_nothing_gets_better() -> None:
 
 
 def test_the_rate_rises_then_falls() -> None:
-    rates = [rate(step, 1000) for step in range(1000)]
+    rates = [compute_rate(step, 1000) for step in range(1000)]
     assert rates[0] == pytest.approx(1 / 60)
     assert max(rates) == pytest.approx(0.944)
     assert rates.index(max(rates)) in range(50, 65)
@@ -226,19 +228,19 @@ def test_training_that_goes_astray_is_stopped() -> None:
 
 def test_held_out_texts_are_the_last_of_each_label() -> None:
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
-    assert held_out(labels, 0.25).tolist() == [3, 8, 9]
-    assert held_out(labels, 0.0).tolist() == []
-    assert held_out(np.array([0, 1, 0, 1]), 0.01).tolist() == [2, 3]  # never none, and never all
+    assert choose_held_out(labels, 0.25).tolist() == [3, 8, 9]
+    assert choose_held_out(labels, 0.0).tolist() == []
+    assert choose_held_out(np.array([0, 1, 0, 1]), 0.01).tolist() == [2, 3]  # never none, and never all
 
 
 def test_g_squared_is_that_of_the_table() -> None:
     """Two pairs tell as much; by hand, 5 of 5 against 0 of 5 is 2 · 10 · ln 2."""
     holding = np.array([[5, 0], [0, 5], [3, 3], [0, 0]])
-    assert g_squared(holding, np.array([5, 5])) == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])
+    assert compute_g_squared(holding, np.array([5, 5])) == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])
 
 
 def test_telling_words_are_those_that_one_label_has_more_often() -> None:
     """3 stands in each text of label 0, 4 in most of label 1, 5 in all; 1 is no word."""
     texts = [np.array([1, 3, 5]), np.array([3, 5]), np.array([1, 4, 5]), np.array([6, 5])]
-    words = telling_words(Examples(texts, np.array([0, 0, 1, 1])), 8, 9)
+    words = find_informative_words(Examples(texts, np.array([0, 0, 1, 1])), 8, 9)
     assert [each.tolist() for each in words] == [[3], [4, 6]]
