@@ -36,7 +36,7 @@ def test_a_measure_is_a_function_and_a_line(copy: Path) -> None:
         file.write(
             "\n\ndef to_last(maps):\n"
             "    last = np.arange(len(maps.keys)) == len(maps.keys) - 1\n"
-            '    return Measurement("to_last", "share", share_on(maps, last), (0.0, 1.0))\n'
+            '    return Measurement("to_last", "share", measure_share_on(maps, last), (0.0, 1.0))\n'
         )
     line = 'Measure("to_last", "attnviz.measures.shares:to_last", "the share of the last token", SHARE, "none")'
     write_over(copy / "measures/__init__.py", "MEASURES = (\n", f"MEASURES = (\n    {line},\n")

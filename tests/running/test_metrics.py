@@ -137,7 +137,7 @@ def test_what_json_does_not_have_is_not_written(astray: float) -> None:
 
 SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
 HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chance": {"itself": 0.2}}
-NOT_TOGETHER = "scores of heads that do not belong together"
+NOT_TOGETHER = "scores must be of the same heads and have an equal share above 0"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "another schema": ({"schema": 4}, "schema 3 expected"),
     "no schema": ({"schema": None}, "schema 3 expected"),
