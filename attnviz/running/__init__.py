@@ -1,6 +1,6 @@
-"""What running a command means: how far it is, what came of it, who does its work, what commands share in drawing.
+"""Running a command: its line in the registry, its progress and its results; who does its work; how it draws.
 
-What a command gives is the same, whichever it is. The command line knows no other.
+Every command yields the same types, and the command line knows no others.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # reports bring numpy, which what is refused at once does wit
 
 @dataclass(frozen=True)
 class Command(Plugin):
-    """A registration line of a command: `spec` is what it is asked, whose docstring and options are its help."""
+    """A command in the registry: its help is the docstring and the options of `spec`, a dataclass."""
 
     spec: str = field(kw_only=True)
-    inputs: str | None = field(default=None, kw_only=True)  # the function from its spec to Inputs, where it reads some
+    inputs: str | None = field(default=None, kw_only=True)  # the function from its spec to Inputs; None: it reads none
     preloads: tuple[str, ...] = field(default=(), kw_only=True)  # modules that its worker processes import once
     rows: str = field(default="", kw_only=True)  # the file in which a batch keeps its rows; "": it keeps none
     is_document: bool = field(default=False, kw_only=True)  # a batch also keeps its report for LaTeX and as JSON
@@ -36,31 +36,31 @@ class Progress:
 
     done: int
     total: int
-    what: str  # is counted, in the plural
-    latest: str = ""  # what was done last, such as a file
-    line: str = ""  # for standard output, where no bar is shown
+    what: str  # what is counted, in the plural
+    latest: str = ""  # the last one done, such as a file
+    line: str = ""  # printed to standard output when one is done
     notices: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()  # how it went until here, for who watches: no manifest keeps it
-    label: str = ""  # how it goes in a few words, beside a bar
-    if_left: tuple[str, ...] = ()  # what to say where work is left here and can go on; (): it is lost
-    error: str = ""  # why it failed; the others go on
+    log: tuple[str, ...] = ()  # notes on the way, such as of an epoch: shown, and kept in no manifest
+    label: str = ""  # shown beside the bar, in a few words
+    if_left: tuple[str, ...] = ()  # shown where work stops here and can be resumed; (): it is lost
+    error: str = ""  # why this one failed; the others go on
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came of a command, or of one of its texts."""
+    """The result of a command, or of one of its texts."""
 
-    report: Report | None = None  # to be printed as the user asks; None: nothing is
-    files: tuple[Path, ...] = ()  # that were written
-    notices: tuple[str, ...] = ()  # what the user has to know first
+    report: Report | None = None  # printed in the form asked for; None: nothing is
+    files: tuple[Path, ...] = ()  # those written
+    notices: tuple[str, ...] = ()  # shown before the report
     rows: Iterable[Row] = ()  # the numbers as a spreadsheet has them, header first; (): the report's tables
     numbers: Numbers = field(default_factory=dict)  # what a manifest keeps
-    layers: dict[str, list[int]] = field(default_factory=dict)  # by text, what they are of, if not simply 0, 1, 2 …
-    heads: dict[str, list[int]] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()  # on standard output, in a few words, what the report says at length
-    closing: tuple[str, ...] = ()  # what the user has to know last
-    document: Report | None = None  # to be printed where a document is asked for; None: `report`
-    cases: tuple[CaseResult, ...] = ()  # what was tried or compared, for servers that list it
+    layers: dict[str, list[int]] = field(default_factory=dict)  # by text, the layers of `numbers` if not 0, 1, 2 …
+    heads: dict[str, list[int]] = field(default_factory=dict)  # likewise
+    lines: tuple[str, ...] = ()  # printed to standard output: the report in a few words
+    closing: tuple[str, ...] = ()  # shown last
+    document: Report | None = None  # printed in place of `report` where a document is asked for
+    cases: tuple[CaseResult, ...] = ()  # what was made or compared, as tests for servers that list them
     failure: Exception | None = None  # raised when all is shown
     is_text: bool = False  # it is about one of several texts, which one document lists
 

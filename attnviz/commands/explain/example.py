@@ -36,8 +36,8 @@ def _trace_example(found: Mapping[str, Any], given: Sequence[Mapping[str, Any]],
         PublishedValues(tuple(head["circulating"]), tuple(head.get("circulating_output", ())), found["decimals"])
         for head in given
     )
-    worked = AttentionTrace(tokens, found["query"], attendable, _to_array(found["embeddings"]), heads, projection=None)
-    return Example(worked, tuple(tuple(map(float, head["scores"])) for head in given), claims)
+    trace = AttentionTrace(tokens, found["query"], attendable, _to_array(found["embeddings"]), heads, projection=None)
+    return Example(trace, tuple(tuple(map(float, head["scores"])) for head in given), claims)
 
 
 def _to_array(numbers: Sequence[Any]) -> np.ndarray:

@@ -27,38 +27,38 @@ VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscal
 
 def example_report(parts: Sequence[Example], top_k: int) -> Report:
     """Show every part step by step, then the numbers that circulate beside those of the formula, all of one text."""
-    worked = parts[0].trace
-    title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in worked.tokens.pieces)}"
+    trace = parts[0].trace
+    title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in trace.tokens.pieces)}"
     blocks: list[Block] = [*_embeddings(parts[0])]
     for place, part in enumerate(parts):
         blocks += _part(part, top_k, explains=place == 0)
     blocks += _summarize_verdicts(parts)
     return Report(
         title=title,
-        subtitle=f"attention from token {name_token(worked.tokens, worked.query)}, "
+        subtitle=f"attention from token {name_token(trace.tokens, trace.query)}, "
         f"first with {', then with '.join(map(_name_part, parts))}",
         blocks=tuple(blocks),
         data={
             "title": title,
-            "tokens": list(worked.tokens.pieces),
-            "query": worked.query,
-            "embeddings": worked.states,
+            "tokens": list(trace.tokens.pieces),
+            "query": trace.query,
+            "embeddings": trace.states,
             "parts": [_data(part) for part in parts],
         },
     )
 
 
 def _embeddings(part: Example) -> Iterator[Block]:
-    worked = part.trace
-    n_tokens, d_model = worked.states.shape
+    trace = part.trace
+    n_tokens, d_model = trace.states.shape
     yield Section("Step 1: the embeddings")
     yield Note(
         f"Each of the {n_tokens} tokens is a vector of d_model = {d_model} numbers. Tokens and components are counted "
         "from 0: k_2 is the key of token 2, k_2[0] its first component. Numbers are exact or rounded to "
         f"{DIGITS} digits after the point, and are never rounded in between."
     )
-    tokens = [name_token(worked.tokens, position) for position in range(n_tokens)]
-    rows = zip(tokens, component_rows(worked.states), strict=True)
+    tokens = [name_token(trace.tokens, position) for position in range(n_tokens)]
+    rows = zip(tokens, component_rows(trace.states), strict=True)
     columns = (Column("token"), *formulas.component_columns("x", d_model))
     yield Table("embeddings", "", "facts", columns, tuple((name, *row) for name, row in rows))
 

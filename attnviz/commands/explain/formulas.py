@@ -18,22 +18,22 @@ MAX_COMPONENTS = 5  # of a vector are shown whole; of a longer one the first fou
 
 
 @dataclass(frozen=True)
-class Written:
+class Expression:
     """One expression, twice."""
 
     plain: str
     latex: str
 
-    def __add__(self, other: Written) -> Written:
-        return Written(self.plain + other.plain, self.latex + other.latex)
+    def __add__(self, other: Expression) -> Expression:
+        return Expression(self.plain + other.plain, self.latex + other.latex)
 
 
-def signs(plain: str, latex: str | None = None) -> Written:
+def signs(plain: str, latex: str | None = None) -> Expression:
     """Write symbols, in LaTeX the same unless given."""
-    return Written(plain, plain if latex is None else latex)
+    return Expression(plain, plain if latex is None else latex)
 
 
-def formula(*lines: Written) -> Formula:
+def formula(*lines: Expression) -> Formula:
     """Return a display of one line, or of several below each other."""
     if len(lines) == 1:
         return Formula(lines[0].plain, lines[0].latex)
@@ -41,30 +41,30 @@ def formula(*lines: Written) -> Formula:
     return Formula("\n".join(line.plain for line in lines), f"\\begin{{aligned}}\n{rows}\n\\end{{aligned}}")
 
 
-def number(value: float) -> Written:
+def number(value: float) -> Expression:
     """Write a whole number as one, any other with four digits after the point."""
     return signs(_format_number(value))
 
 
-def factor(value: float) -> Written:
+def factor(value: float) -> Expression:
     """Write a number within a product: brackets keep a minus sign off the sign before it."""
     written = _format_number(value)
     return signs(f"({written})" if written.startswith("-") else written)
 
 
-def vector(values: np.ndarray) -> Written:
+def vector(values: np.ndarray) -> Expression:
     """Write a vector as "(1, 0, 2)", or a longer one as "(0.1210, -0.3302, 1.2000, 0.0310, …)"."""
     whole = bool((values == np.round(values)).all())
     write = _format_number if whole else _round
     numbers = [write(value) for value in values[: count_shown(len(values))].tolist()]
     more = len(numbers) < len(values)
-    return Written(
+    return Expression(
         f"({', '.join([*numbers, '…'] if more else numbers)})",
         f"({', '.join([*numbers, chr(92) + 'dots'] if more else numbers)})",
     )
 
 
-def dot(left: np.ndarray, right: np.ndarray) -> Written:
+def dot(left: np.ndarray, right: np.ndarray) -> Expression:
     """Write a dot product as "1 × 2 + 0 × (-1)", or its first four products and an ellipsis."""
     shown = count_shown(len(left))
     pairs = list(zip(left[:shown].tolist(), right[:shown].tolist(), strict=True))
@@ -74,12 +74,12 @@ def dot(left: np.ndarray, right: np.ndarray) -> Written:
     return join(products, signs(" + "))
 
 
-def fraction(above: Written, below: Written) -> Written:
+def fraction(above: Expression, below: Expression) -> Expression:
     """Write one quantity over another."""
-    return Written(f"{above.plain} / {below.plain}", rf"\frac{{{above.latex}}}{{{below.latex}}}")
+    return Expression(f"{above.plain} / {below.plain}", rf"\frac{{{above.latex}}}{{{below.latex}}}")
 
 
-def join(parts: Sequence[Written], between: Written) -> Written:
+def join(parts: Sequence[Expression], between: Expression) -> Expression:
     """Write parts with something between them."""
     total = parts[0]
     for part in parts[1:]:
@@ -87,7 +87,7 @@ def join(parts: Sequence[Written], between: Written) -> Written:
     return total
 
 
-def shape(*sizes: int) -> Written:
+def shape(*sizes: int) -> Expression:
     """Write a shape as "[6 × 4]"."""
     return signs("[" + " × ".join(map(str, sizes)) + "]", "[" + r" \times ".join(map(str, sizes)) + "]")
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from attnviz.commands.explain import formulas
-from attnviz.commands.explain.formulas import DIGITS, Written, component_rows, formula, signs, vector
+from attnviz.commands.explain.formulas import DIGITS, Expression, component_rows, formula, signs, vector
 from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
@@ -24,19 +24,19 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
 
     Raises InvalidSelection for a head that is not there.
     """
-    worked = found.trace
+    trace = found.trace
     for head in heads:
-        if not 0 <= head < len(worked.heads):
-            raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(worked.heads) - 1}.")
+        if not 0 <= head < len(trace.heads):
+            raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(trace.heads) - 1}.")
     blocks: list[Block] = [*_states(found)]
     for place, head in enumerate(heads):
         blocks += _head(found, head, top_k, explains=place == 0)
-    blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_show_check(found)]
-    blocks += captions.describe_misuse(found.provenance, len(worked.tokens))
-    blocks += captions.describe_unknown(worked.tokens, "tokens")
+    blocks += [*_other_heads(trace, heads), *concatenation(trace), *_projection(trace), *_show_check(found)]
+    blocks += captions.describe_misuse(found.provenance, len(trace.tokens))
+    blocks += captions.describe_unknown(trace.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
     model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
-    title = f"Attention from token {_name_query(worked)} in {model}, step by step"
+    title = f"Attention from token {_name_query(trace)} in {model}, step by step"
     return Report(
         title=title,
         subtitle=_format_subtitle(found),
@@ -46,22 +46,22 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
     )
 
 
-def concatenation(worked: AttentionTrace) -> Iterator[Block]:
+def concatenation(trace: AttentionTrace) -> Iterator[Block]:
     """Show step 9: the heads side by side."""
-    n_heads, d_head = len(worked.heads), worked.heads[0].d_head
+    n_heads, d_head = len(trace.heads), trace.heads[0].d_head
     yield Section("Step 9: concatenation")
     if n_heads == 1:
         yield Note("With one head there is nothing to put side by side: c = o.")
-        yield formula(signs("c = o = ") + vector(worked.concatenated))
+        yield formula(signs("c = o = ") + vector(trace.concatenated))
         return
     yield Note(f"The {n_heads} outputs of width {d_head} stand side by side: c has {n_heads} × {d_head} components.")
     names = [signs(f"o_{head}", f"o_{{{head}}}") for head in range(n_heads)]
     few = names if n_heads <= formulas.MAX_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
     yield formula(
-        signs("c = [") + formulas.join(few, signs("; ")) + signs("] = ") + vector(worked.concatenated),
+        signs("c = [") + formulas.join(few, signs("; ")) + signs("] = ") + vector(trace.concatenated),
         signs("shape: ", r"\text{shape: }") + formulas.shape(n_heads * d_head),
     )
-    rows = component_rows(np.stack([head.output for head in worked.heads]))
+    rows = component_rows(np.stack([head.output for head in trace.heads]))
     yield Table(
         "concatenation",
         "",
@@ -72,19 +72,19 @@ def concatenation(worked: AttentionTrace) -> Iterator[Block]:
 
 
 def _states(found: VerifiedTrace) -> Iterator[Block]:
-    worked, query = found.trace, found.trace.query
-    d_model = worked.states.shape[1]
-    n_tokens = len(worked.tokens)
+    trace, query = found.trace, found.trace.query
+    d_model = trace.states.shape[1]
+    n_tokens = len(trace.tokens)
     each = f"each of {n_tokens} tokens" if n_tokens > 1 else "the one token"
     yield Section("Step 1: what attention is given")
     yield Note(
         f"One vector of d_model = {d_model} numbers for {each}: {_describe_states(found)}. "
-        f"The query is token {_name_query(worked)}. Tokens and components are counted from 0: x_{query}[0] is the "
+        f"The query is token {_name_query(trace)}. Tokens and components are counted from 0: x_{query}[0] is the "
         "first component of its vector."
     )
     yield formula(
-        signs(f"x_{query} = ", f"x_{{{query}}} = ") + vector(worked.states[query]),
-        signs("shape of x: ", r"\text{shape of } x\text{: }") + formulas.shape(*worked.states.shape),
+        signs(f"x_{query} = ", f"x_{{{query}}} = ") + vector(trace.states[query]),
+        signs("shape of x: ", r"\text{shape of } x\text{: }") + formulas.shape(*trace.states.shape),
     )
 
 
@@ -101,11 +101,11 @@ def _describe_states(found: VerifiedTrace) -> str:
 
 
 def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterator[Block]:
-    worked, n_heads = found.trace, len(found.trace.heads)
+    trace, n_heads = found.trace, len(found.trace.heads)
     yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
     yield Section("Step 2: query, keys and values", 2)
     yield from _vectors(found, head)
-    yield from Steps(worked, worked.heads[head], f"head-{head}", top_k, explains).show_steps()
+    yield from Steps(trace, trace.heads[head], f"head-{head}", top_k, explains).show_steps()
 
 
 def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
@@ -132,7 +132,7 @@ def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     )
 
 
-def _format_shapes(n_inputs: int, n_outputs: int) -> Written:
+def _format_shapes(n_inputs: int, n_outputs: int) -> Expression:
     """Write the shapes of a vector times a matrix, and a bias."""
     bias = formulas.shape(n_outputs)
     product = formulas.shape(n_inputs) + signs(" ⋅ ", r" \cdot ") + formulas.shape(n_inputs, n_outputs)
@@ -143,40 +143,40 @@ def _describe_matrices(found: VerifiedTrace) -> str:
     return "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
 
 
-def _other_heads(worked: AttentionTrace, heads: Sequence[int]) -> Iterator[Note]:
-    n_others = len(worked.heads) - len(heads)
+def _other_heads(trace: AttentionTrace, heads: Sequence[int]) -> Iterator[Note]:
+    n_others = len(trace.heads) - len(heads)
     if n_others == 1:
         yield Note("The other head does the same with numbers of its own; --head shows it.")
     elif n_others:
         yield Note(f"The other {n_others} heads do the same with numbers of their own; --head shows them.")
 
 
-def _projection(worked: AttentionTrace) -> Iterator[Block]:
+def _projection(trace: AttentionTrace) -> Iterator[Block]:
     yield Section("Step 10: output projection")
-    if worked.projection is None:
+    if trace.projection is None:
         yield Note("This model has none: c is the output.")
         return
-    n_inputs, n_outputs = worked.projection.matrix.shape
+    n_inputs, n_outputs = trace.projection.matrix.shape
     yield Note("One more matrix mixes what the heads found.")
     yield formula(
-        signs("y = c W_O + b_O = ") + vector(worked.output),
+        signs("y = c W_O + b_O = ") + vector(trace.output),
         _format_shapes(n_inputs, n_outputs),
     )
-    summed = {"c W_O": worked.projected, "b_O": worked.projection.bias, "their sum": worked.output}
+    summed = {"c W_O": trace.projected, "b_O": trace.projection.bias, "their sum": trace.output}
     yield _components("projection", {name: values.tolist() for name, values in summed.items()})
 
 
 def _show_check(found: VerifiedTrace) -> Iterator[Block]:
     """Show what was worked out beside what the model gave."""
-    worked = found.trace
+    trace = found.trace
     source = "x and the model's matrices" if found.projects else "x"
     yield Section("Check: does the model say the same?")
-    outputs = {"worked out here": worked.output, "the model's": found.model_output}
+    outputs = {"worked out here": trace.output, "the model's": found.model_output}
     yield _components(
         "check", {name: [*map(formulas.drop_zero_sign, values.tolist())] for name, values in outputs.items()}
     )
     yield Note(
-        f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(worked.output)} "
+        f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(trace.output)} "
         f"components of y the largest difference from the model's own output, which it computes in 32 bits, is "
         f"{found.error:.2g} ({found.allowed:.2g} is allowed). Of the weights of all heads it is "
         f"{found.weights_error:.2g}."
@@ -191,8 +191,8 @@ def _components(name: str, of_y: Mapping[str, Sequence[float]]) -> Table:
     return Table(name, "", "facts", columns, (*rows[:shown], *([("…",) * len(columns)] if shown < len(rows) else ())))
 
 
-def _name_query(worked: AttentionTrace) -> str:
-    return name_token(worked.tokens, worked.query)
+def _name_query(trace: AttentionTrace) -> str:
+    return name_token(trace.tokens, trace.query)
 
 
 def _format_span(head: int, d_head: int) -> str:
@@ -216,21 +216,21 @@ def _format_subtitle(found: VerifiedTrace) -> str:
 
 def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
     """Return every number of every head, in float64."""
-    worked, provenance = found.trace, found.provenance
-    projection = worked.projection
+    trace, provenance = found.trace, found.provenance
+    projection = trace.projection
     return {
         "title": title,
         **describe_provenance(provenance),
         "layer": found.layer,
         "normed": found.normed,
-        "tokens": describe_tokens(worked.tokens),
-        "query": worked.query,
-        "attendable": worked.attendable,
-        "states": worked.states,
-        "heads": [asdict(head) for head in worked.heads],
-        "concatenated": worked.concatenated,
+        "tokens": describe_tokens(trace.tokens),
+        "query": trace.query,
+        "attendable": trace.attendable,
+        "states": trace.states,
+        "heads": [asdict(head) for head in trace.heads],
+        "concatenated": trace.concatenated,
         "projection": projection and {"matrix": projection.matrix, "bias": projection.bias},
-        "output": worked.output,
+        "output": trace.output,
         "model_output": found.model_output,
         "largest_error": found.error,
         "allowed_error": found.allowed,

@@ -1,4 +1,4 @@
-"""What `attnviz explain` is asked."""
+"""The options of `attnviz explain`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -12,7 +12,7 @@ import numpy as np
 from attnviz.commands.explain import formulas
 from attnviz.commands.explain.formulas import (
     DIGITS,
-    Written,
+    Expression,
     column,
     component_rows,
     factor,
@@ -219,7 +219,7 @@ class Steps:
         columns = list(formulas.component_columns("a⋅v", self.head.d_head))
         yield self._table("sum", columns, rows, others, everything)
 
-    def _sum_formula(self, whole: Written) -> Formula:
+    def _sum_formula(self, whole: Expression) -> Formula:
         """Write out the first component too, where there are few enough keys."""
         if len(self.listed) > ALL_WRITTEN_OUT or self.others:
             return formulas.formula(whole)
@@ -286,10 +286,10 @@ class Steps:
         return Table(f"{self.name}-{name}", "", "facts", (Column("key"), *columns), tuple(shown))
 
 
-def _index(symbol: str, key: int, latex: str | None = None) -> Written:
+def _index(symbol: str, key: int, latex: str | None = None) -> Expression:
     """Write a symbol with the index of a key, such as "k_2"."""
     return signs(f"{symbol}_{key}", f"{latex or symbol}_{{{key}}}")
 
 
-def _sum_over_keys(what: Written) -> Written:
+def _sum_over_keys(what: Expression) -> Expression:
     return signs("Σ_j ", r"\sum_j ") + what

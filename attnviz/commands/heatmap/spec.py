@@ -1,4 +1,4 @@
-"""What `attnviz heatmap` is asked."""
+"""The options of `attnviz heatmap`."""
 
 from dataclasses import dataclass
 from typing import Annotated

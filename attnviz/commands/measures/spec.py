@@ -1,4 +1,4 @@
-"""What `attnviz measures` is asked."""
+"""The options of `attnviz measures`."""
 
 from dataclasses import dataclass
 

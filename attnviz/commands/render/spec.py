@@ -1,4 +1,4 @@
-"""What `attnviz render` is asked."""
+"""The options of `attnviz render`."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from attnviz.models.loading import ModelReference
-from attnviz.models.protocols import WINDOW, Classifies
+from attnviz.models.protocols import Classifies
+from attnviz.records.training_metrics import Prediction
 from attnviz.running.executors import open_executor, report_worker_death
 from attnviz.running.open_model import open_model
 from attnviz.specs import KeepKind
 from attnviz.text import Document
-
-if TYPE_CHECKING:
-    from attnviz.records.training_metrics import Prediction
-
-
-def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:
-    """Split the texts into what one process reads at a time, in order."""
-    return [documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW)]
 
 
 def classify_on(
@@ -28,11 +20,11 @@ def classify_on(
     """Yield one prediction per text, in order. Raises as `classify` does, ExecutionError where processes die."""
     died = report_worker_death("texts", hint="Fewer --max-tokens take less memory.")
     with died, open_executor(n_workers) as (executor, _):
-        for predictions in executor.map(classify_window, repeat(reference), repeat(limit), windows):
+        for predictions in executor.map(_classify_window, repeat(reference), repeat(limit), windows):
             yield from predictions
 
 
-def classify_window(
+def _classify_window(
     reference: ModelReference, limit: tuple[int, KeepKind], documents: Sequence[Document]
 ) -> list[Prediction]:
     """Classify one window, in a worker. Raises what reading the model and its texts raises."""

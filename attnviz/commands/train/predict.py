@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attnviz.commands.train.classify import classify_on, split_windows
-from attnviz.commands.train.predict_inputs import draws_pictures
+from attnviz.commands.train.classify import classify_on
+from attnviz.commands.train.predict_inputs import draws_pictures, split_windows
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.errors import InvalidModel

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from attnviz.commands.train.classify import split_windows
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Classifies
+from attnviz.models.protocols import WINDOW, Classifies
 from attnviz.running.executors import check_workers
+from attnviz.text import Document
 
 MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
 
@@ -39,3 +40,8 @@ def draws_pictures(spec: PredictSpec) -> bool:
     """Return whether pictures of each text are asked for, or a page of all answers."""
     formats = [name.strip().lower() for item in spec.figure.format for name in item.split(",")]
     return spec.heatmap or spec.attribute or "html" in formats
+
+
+def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:
+    """Split the texts into what one process reads at a time, in order."""
+    return [documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW)]

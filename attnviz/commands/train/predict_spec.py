@@ -1,4 +1,4 @@
-"""What `attnviz predict` is asked."""
+"""The options of `attnviz predict`."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What `attnviz train` and `attnviz vocab` are asked."""
+"""The options of `attnviz train` and `attnviz vocab`."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.commands.train import classify
+from attnviz.commands.train import predict_inputs
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models import predicting
@@ -118,7 +118,7 @@ def test_order_names_and_notices() -> None:
 @pytest.mark.parametrize("killed", [False, True])
 def test_processes_give_the_bits_of_one_in_order(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards are windows of one process; one that is killed costs a shard, which is read again."""
-    for module in (predicting, classify):
+    for module in (predicting, predict_inputs):
         monkeypatch.setattr(module, "WINDOW", 9)
     serial = report(events(dataset="sample", split="train+test")).data
     found = []
