@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.registry import Plugin, load, suggestion
 
-if TYPE_CHECKING:  # records bring numpy, which help and completion do without
+if TYPE_CHECKING:  # records import numpy, which help and completion do without
     from attnviz.records import AttentionMaps, Level, Measurement
 
 
@@ -30,7 +30,7 @@ class Unit:
 
 SHARE = Unit("share", lambda n_heads, n_tokens: (0.0, 1.0))
 NATS = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(n_tokens)))  # of a distribution over tokens
-NATS_OF_TWO = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(2)))  # how unlike two distributions are
+NATS_OF_TWO = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(2)))  # a divergence of two distributions
 KEYS = Unit("keys", lambda n_heads, n_tokens: (1.0, float(n_tokens)))
 TOKENS = Unit("tokens", lambda n_heads, n_tokens: (0.0, float(n_tokens - 1)))  # a distance
 HEADS = Unit("heads", lambda n_heads, n_tokens: (1.0, float(n_heads)))
@@ -49,7 +49,7 @@ class Measure(Plugin):
     level: Level = "head"
     self_attention_only: bool = False
     of_some_texts: bool = False
-    label: str = ""  # what a head is called that gives this place most; "": the measure names no head
+    label: str = ""  # name of a head that attends mostly there; "": the measure names no head
 
     @property
     def unit(self) -> str:
@@ -233,7 +233,7 @@ MEASURES = (
 )
 LAYER_MEASURES = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
 SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
-DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
+DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # shown where no measure is chosen
 ALL = "all"
 
 

@@ -14,7 +14,7 @@ from attnviz.measures.rows import Rows, head_rows, split_real_queries
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.records.differences import HeadChange
 
-TIE_TOLERANCE = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
+TIE_TOLERANCE = 1e-6  # weights this close to the largest are favourites too: rounding may swap them
 MAX_TOKEN_LENGTH = 40  # characters of a token in an error
 
 

@@ -123,9 +123,8 @@ def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> fl
     costs 36 nats and not all there is. Raises InvalidSource without texts.
     """
     given = probabilities[np.arange(_count_texts(gold)), gold].astype(np.float64)
-    return float(
-        np.log(1 / np.clip(given, MIN_PROBABILITY, 1.0)).mean()
-    )  # ln(1/p) and not -ln p: 0 for certainty, never -0
+    # ln(1/p) and not -ln p: 0 for certainty, never -0.
+    return float(np.log(1 / np.clip(given, MIN_PROBABILITY, 1.0)).mean())
 
 
 def _count_texts(texts: np.ndarray) -> int:

@@ -163,7 +163,7 @@ def make_uniform(maps: AttentionMaps) -> AttentionMaps:
     provenance = replace(
         maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
     )
-    if holds_factors(maps):  # of which there may be too many weights to hold
+    if holds_factors(maps):  # there may be too many weights to hold
         of = maps.factors[0]
         query, key = (np.zeros((1, each.shape[1], 1), dtype=np.float32) for each in (of.query, of.key))
         alike = Factors(query, key, None, 1.0, None, of.window, of.attendable_keys)

@@ -17,7 +17,7 @@ from attnviz.measures.rows import (
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS
 
-MAX_QUERIES = 512  # whose rows are read: quartiles of more are hardly better
+MAX_QUERIES = 512  # rows that are read: quartiles over more are hardly better
 
 
 def distance(maps: AttentionMaps) -> Measurement:

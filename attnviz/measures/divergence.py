@@ -141,7 +141,7 @@ def max_divergence_from_mean(n_heads: int) -> float:
 
 
 def _measure_divergence_from_mean(maps: AttentionMaps, layer: int) -> float:
-    if maps.n_heads == 1:  # nothing, and not what rounding makes of it: texts would be put in order by that
+    if maps.n_heads == 1:  # exactly 0: rounding would otherwise put texts in an order
         return 0.0
     lost = 0.0
     for block in split_mixed_blocks(maps):
@@ -172,7 +172,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
         return 1.0
     found, n_keys = 0.0, len(maps.keys)
     for block in split_mixed_blocks(maps):
-        sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows
+        sums = row_sums(maps, layer)[:, block.places].T  # dividing products by two sums is cheaper than dividing rows
         rows = np.empty((maps.n_heads, len(sums), n_keys))
         for heads in maps.heads_at_once:
             rows[heads] = maps.rows(layer, heads, block.queries)
@@ -181,7 +181,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
         products /= sums[:, :, None] * sums[:, None]
         eigenvalues = np.linalg.eigvalsh(products)
         noise = eigenvalues[:, -1:] * max(maps.n_heads, n_keys) * np.finfo(np.float64).eps
-        singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative
+        singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # the rest is rounding, may be negative
         found += float(np.exp(compute_entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
     return found / int(real_queries(maps).sum())
 

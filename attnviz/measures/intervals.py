@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 SHARE = 0.95
-MIN_TEXTS = 10  # of fewer texts there is no interval: see `compute_intervals`
+MIN_TEXTS = 10  # fewer texts have no interval: see `compute_intervals`
 MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 

@@ -117,7 +117,7 @@ def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[
         for which, (tokens, positions) in enumerate(zip(several, stretches, strict=True))
         for position in positions
     ]
-    clusters: list[list[list[int]]] = []  # by cluster of overlapping spans, then by way
+    clusters: list[list[list[int]]] = []  # [cluster of overlapping spans][way to cut the text]
     reached = -1
     for start, end, which, position in sorted(span for span in spans if span[0] < span[1]):
         if start >= reached:

@@ -31,7 +31,7 @@ class ColumnPools:
         self._rows_of_queries = np.arange(n_queries) // size
         self._n_keys = n_keys
         self._parts: list[slice] = []  # of the stretch, one for each row of the map
-        self._whole = slice(0)  # those of as many queries as a row has; others are the first and the last at most
+        self._whole = slice(0)  # parts of as many queries as a row has; at most the first and the last are not
         self._next_key = 0
         self.rows: Int[np.ndarray, " row"] = np.zeros(0, dtype=np.int64)  # of the map
         self.maximum, self.total = (np.zeros((0, n_keys), dtype=np.float32) for _ in range(2))
@@ -50,7 +50,7 @@ class ColumnPools:
         """Add all weights of the stretch on some keys, in rising order of keys; keys between have no weight."""
         self._skip_to(keys.start)
         self._next_key = keys.stop
-        for row, part in enumerate(self._parts):  # a reduction of each part takes a tenth of `reduceat`
+        for row, part in enumerate(self._parts):  # reducing part by part takes a tenth of the time of `reduceat`
             if not self._whole.start <= row < self._whole.stop:
                 weights[part].max(axis=0, out=self.maximum[row, keys])
                 np.matmul(self._ones[: part.stop - part.start], weights[part], out=self.total[row, keys])
@@ -88,7 +88,7 @@ class Pools:
             return
         for start in range(0, len(maps.queries), size):
             allowed = maps.read_allowed(layer, slice(start, start + size))
-            of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # to look takes a tenth of the sum
+            of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # all() takes a tenth of the time
             self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)
 
     def create_columns(self) -> ColumnPools:
@@ -113,7 +113,7 @@ class Pools:
 
     def finish(self) -> PooledMaps:
         """Return the pooled maps, once all columns are added."""
-        self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: to take memory takes as long
+        self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: allocating memory takes as long
         return PooledMaps(self._size, self._maximum, self._total, self._n_allowed > 0)
 
 

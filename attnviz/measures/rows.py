@@ -25,11 +25,11 @@ Result = TypeVar("Result")
 RecordRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
-HEADS_PER_STEP = 8  # heads, each with another: fewer and longer steps
-MAX_GROUP_SIZE = 64  # tokens of a group, of which each pair is looked up by itself
-QUERIES_AT_ONCE = 2**10  # whose neighbours are looked up
-MAX_OFFSET = 16  # tokens from the query: how far attention is told by its distance
-MAX_DRAWN_WEIGHTS = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
+HEADS_PER_STEP = 8  # heads mixed with one other at a time
+MAX_GROUP_SIZE = 64  # tokens of a group whose pairs are looked up one by one
+QUERIES_AT_ONCE = 2**10  # queries whose neighbours are looked up together
+MAX_OFFSET = 16  # largest distance in tokens at which attention is summed by offset
+MAX_DRAWN_WEIGHTS = 2**26  # of all heads, above which maps are pooled: 256 MiB, 8 heads of 2,896 tokens
 MAX_SIDE = 1024  # rows or columns of a map whose cells stand for several weights
 
 
@@ -50,12 +50,12 @@ class RowStatistics:
     entropies: Float64[np.ndarray, "head query"]  # nats, within 4e-6
     peaks: Float64[np.ndarray, "head query"]
     peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
-    distances: Float64[np.ndarray, "head query"]  # tokens; of two texts they say nothing
+    distances: Float64[np.ndarray, "head query"]  # tokens; without meaning between two texts
     received: Float64[np.ndarray, "head key"]  # mean over queries of the weight on each key
-    pooled: PooledMaps | None  # where they were asked for, see `choose_pool_size`
+    pooled: PooledMaps | None  # with `with_pools` only, see `choose_pool_size`
 
 
-# Of records as long as they live, by layer.
+# By record, as long as it lives, and layer.
 _STATISTICS: WeakKeyDictionary[AttentionMaps, dict[int, RowStatistics]] = WeakKeyDictionary()
 
 
@@ -265,7 +265,7 @@ def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[
 
 def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
     """Pair each two tokens of a chosen group, in either order."""
-    tokens = np.flatnonzero(np.append(chosen, False)[groups])  # that are in no group come last
+    tokens = np.flatnonzero(np.append(chosen, False)[groups])  # tokens in no group (-1) take the last entry
     tokens = tokens[np.argsort(groups[tokens], kind="stable")]
     sizes = np.bincount(groups[tokens], minlength=len(chosen))
     n_partners = np.repeat(sizes, sizes) - 1

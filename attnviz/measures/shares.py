@@ -86,7 +86,7 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
     return Measurement("to_punctuation", "share", measure_share_on(maps, there), (0.0, 1.0))
 
 
-@lru_cache(maxsize=2**16)  # words come again and again
+@lru_cache(maxsize=2**16)  # the same words recur
 def is_punctuation(piece: str) -> bool:
     """Return whether a piece, white space aside, is all punctuation or symbols."""
     bare = piece.strip()

@@ -21,14 +21,14 @@ from attnviz.measures.shares import is_punctuation
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS
 
-BRACKETS = dict(zip(")]}>）］｝】〉》", "([{<（［｛【〈《", strict=True))  # what closes, and what it closes
+BRACKETS = dict(zip(")]}>）］｝】〉》", "([{<（［｛【〈《", strict=True))  # closing sign: opening sign
 QUOTES = {'"': '"', "”": "“„", "“": "„", "’": "‘‚", "‘": "‚", "»": "«", "«": "»", "」": "「", "』": "『"}
 OPENERS_BY_CLOSER = {**BRACKETS, **QUOTES}
 OPENERS = frozenset("".join(OPENERS_BY_CLOSER.values()))
 SIGN_PATTERN = re.compile(f"[{re.escape(''.join(OPENERS | OPENERS_BY_CLOSER.keys()))}]")
 QUOTE_MARKS = frozenset(QUOTES) | frozenset("".join(QUOTES.values()))
-APOSTROPHE = "’"  # also a quotation mark; the straight one is none, as nobody can tell
-PREFIX_PATTERN = re.compile(r"^(?:##|[▁Ġ]+)(?=.)")  # of pieces that are a vocabulary's own
+APOSTROPHE = "’"  # also a quotation mark; the straight one may be either, and is not paired
+PREFIX_PATTERN = re.compile(r"^(?:##|[▁Ġ]+)(?=.)")  # with which a vocabulary marks its pieces
 
 Pairs = Int[np.ndarray, "2 pair"]  # a query and its partner
 
@@ -62,7 +62,7 @@ def find_partner_pairs(maps: AttentionMaps) -> Pairs:
     tokens = maps.queries
     signs = np.array([_has_sign(piece) for piece in tokens.distinct_pieces])
     places = np.flatnonzero(signs[tokens.places]).tolist()
-    places = [place for place in places if not (tokens.special[place] or tokens.unknown[place])]  # as the model reads
+    places = [place for place in places if not (tokens.special[place] or tokens.unknown[place])]
     pieces = {place: PREFIX_PATTERN.sub("", tokens.pieces[place]) for place in places}
     found = {(one, other) for one, other in _match_pairs(tokens.pieces, places, tokens.offsets) if one != other}
     found = {pair for pair in found if all(is_punctuation(pieces[place]) for place in pair)}
@@ -70,7 +70,7 @@ def find_partner_pairs(maps: AttentionMaps) -> Pairs:
     return np.asarray(pairs[:, _find_reached(maps, pairs)])
 
 
-@lru_cache(maxsize=2**16)  # words come again and again
+@lru_cache(maxsize=2**16)  # the same words recur
 def _has_sign(piece: str) -> bool:
     return SIGN_PATTERN.search(piece) is not None
 

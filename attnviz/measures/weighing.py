@@ -5,7 +5,7 @@ A token that gets much attention and has a short value moves little: sinks are e
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float32
@@ -14,8 +14,8 @@ from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factors import Factors
 
-QUERIES_AT_ONCE = 1024  # queries
-MIN_NORM = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none
+QUERIES_AT_ONCE = 1024
+MIN_NORM = np.float32(1e-30)  # in place of length 0, which has no logarithm
 
 
 def weigh_values(maps: AttentionMaps) -> AttentionMaps:
@@ -38,9 +38,7 @@ def weigh_values(maps: AttentionMaps) -> AttentionMaps:
     sums = moved.sum(axis=-1, keepdims=True)
     own = maps.weights / maps.weights.sum(axis=-1, keepdims=True)
     weights = np.divide(moved, sums, out=own, where=sums > 0)
-    given = {each.name: getattr(maps, each.name) for each in fields(AttentionMaps)}  # no more: the rows are others now
-    changed = {"weights": weights, "provenance": provenance, "sink": None, "value_norms": None, "weighed": True}
-    return AttentionMaps(**given | changed)
+    return replace(maps, weights=weights, provenance=provenance, sink=None, value_norms=None, weighed=True)
 
 
 def _weigh_factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:

@@ -15,7 +15,7 @@ from attnviz.records import AttentionMaps, Tokens
 
 APOSTROPHES = "'’"
 JOINERS = "\u200c\u200d"
-# What the names of Han and kana characters begin with; Unicode's scripts themselves do not come with Python.
+# Prefixes of the names of Han and kana characters: Python has no table of Unicode scripts.
 SINGLE_CHARACTER_WORDS = (
     *("CJK ", "IDEOGRAPHIC ", "VERTICAL IDEOGRAPHIC ", "HANGZHOU "),
     *("HIRAGANA ", "HENTAIGANA ", "KATAKANA", "HALFWIDTH KATAKANA"),
@@ -127,7 +127,7 @@ def _continues(text: Text, at: int) -> bool:
     if unicodedata.category(after)[0] == "M" or after in JOINERS or _is_between(after, 0xE0020, 0xE007F):
         return True
     if _is_between(after, 0x1F3FB, 0x1F3FF):
-        return unicodedata.category(before) in ("So", "Mn")  # the selector of a picture is a mark
+        return unicodedata.category(before) in ("So", "Mn")  # the variation selector of an emoji is a mark
     if _is_flag_half(after):
         n_before = 0
         while _is_flag_half(text.get(at - 1 - n_before, " ")):

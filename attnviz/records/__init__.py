@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from attnviz.records.grid import Grid
 
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
-TEXTS = ("model", "revision", "text_sha256", "text_name")  # of a record's provenance
-KINDS: dict[str, tuple[Any, str]] = {name: (str, f'It is text, as in {name}="mine".') for name in TEXTS}
-KINDS["trained"] = (bool | None, "It is True, False or None.")
+PROVENANCE_TEXTS = ("model", "revision", "text_sha256", "text_name")
+PROVENANCE_TYPES: dict[str, tuple[Any, str]] = {
+    name: (str, f'It is text, as in {name}="mine".') for name in PROVENANCE_TEXTS
+}
+PROVENANCE_TYPES["trained"] = (bool | None, "It is True, False or None.")
 
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
@@ -93,7 +95,7 @@ class Facts:
     keep: str = "head"  # which part of a longer text was read: "head" or "head-tail"
     tokens_in_text: int | None = None  # without markers, also those that were cut off
     made_for_tokens: int | None = None  # the longest text that the model was made for
-    embeds_pairs: bool = False  # each word together with the one before it
+    embeds_pairs: bool = False  # the model embeds each word together with the one before it
     queries_before_joining: int = 0  # how many tokens became words; 0: none were joined
     keys_before_joining: int = 0
     group: str = ""  # of layers in a model of several kinds, such as "decoder.layers.*.self_attn"
@@ -116,7 +118,7 @@ class Provenance:
 
     model: str  # "multi:8", a path, a hub id
     revision: str  # sha256 of the weights, or "random, seed 0"
-    trained: bool | None  # None: not known, of somebody's own module
+    trained: bool | None  # None: not known, as for a third-party module
     text_sha256: str  # of the whole text in UTF-8
     text_name: str = "text"  # where the text came from, such as "sample train[0]"
     settings: tuple[tuple[str, Setting], ...] = ()  # for people
@@ -124,7 +126,7 @@ class Provenance:
     facts: Facts = Facts()  # for code
 
     def __post_init__(self) -> None:
-        for name, (kind, hint) in KINDS.items():  # else a file is written that cannot be read
+        for name, (kind, hint) in PROVENANCE_TYPES.items():  # so that every file written can be read
             if not isinstance(found := getattr(self, name), kind):
                 raise InvalidRecord(f"the {name} of a record is of type {type(found).__name__}", hint=hint)
 
@@ -270,7 +272,7 @@ class AttentionMaps(Tabular):
             if room.size < rows.size:
                 room = np.empty(rows.size, dtype=np.float32)
             logs = np.add(rows, TINY, out=room[: rows.size].reshape(rows.shape))
-            best = logs.argmax(axis=-1)  # of what is not writeable, as weights are, it makes a copy
+            best = logs.argmax(axis=-1)  # not of the weights: argmax copies a read-only array
             yield read_logarithms(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
 
     def tile(
@@ -292,7 +294,7 @@ class AttentionMaps(Tabular):
         of_layer = self.weights[layer]
         if not of_layer.flags.c_contiguous:
             return np.asarray(of_layer[:, queries, keys])
-        places = queries * of_layer.shape[2] + keys  # looked up in a line: a third of the time
+        places = queries * of_layer.shape[2] + keys  # flat indices take a third of the time
         return np.asarray(of_layer.reshape(len(of_layer), -1).take(places, axis=1))
 
     def read_around(
@@ -389,7 +391,7 @@ class Measurement:
         smallest, largest = self.bounds
         slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
         low, high = smallest - slack, largest + slack
-        if not all(low <= value <= high for value in self.values.ravel().tolist()):  # a few: numpy takes longer
+        if not all(low <= value <= high for value in self.values.ravel().tolist()):  # a few numbers: numpy takes longer
             raise InvalidRecord(f"{self.name} lies outside {smallest:g} to {largest:g}")
 
     @property

@@ -89,7 +89,7 @@ class VerifiedTrace:
     model_output: Vector
     error: float  # largest difference of a component of the output
     weights_error: float  # largest difference of a weight of any head
-    allowed: float  # for `error`
+    allowed: float  # largest `error` that is tolerated
 
     @property
     def projects(self) -> bool:
@@ -130,7 +130,7 @@ def trace_head(
     scores = keys @ query
     scaled = scores / math.sqrt(len(query)) + (0.0 if position is None else position)
     largest = float(scaled[attendable].max())
-    shift = 0.0 if abs(largest) <= MAX_PLAIN_SCORE else largest  # beyond, exp overflows sooner or later, or all are 0
+    shift = 0.0 if abs(largest) <= MAX_PLAIN_SCORE else largest  # beyond it exp may overflow, or all be 0
     exponentials = np.where(attendable, np.exp(np.where(attendable, scaled, -np.inf) - shift), 0.0)
     denominator = float(exponentials.sum())
     weights = exponentials / denominator

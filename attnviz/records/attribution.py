@@ -12,7 +12,7 @@ from attnviz.records import Provenance, Tokens
 
 Scores = Float64[np.ndarray, " token"]
 PerText = Float64[np.ndarray, " text"]
-TOLERANCE = 1e-4  # by how much parts may miss the logit that they add up to, of the largest among 1, it and `others`
+TOLERANCE = 1e-4  # by how much parts may miss the logit, as a share of the largest of 1, the logit and `others`
 
 
 @dataclass(frozen=True)

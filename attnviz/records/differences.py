@@ -9,10 +9,10 @@ from typing import Literal, TypeVar
 
 from attnviz.errors import InvalidOption
 
-Kind = Literal["differs", "only before", "only after", "unreadable"]  # the last: not as its own manifest says
+Kind = Literal["differs", "only before", "only after", "unreadable"]  # unreadable: not as its own manifest says
 Value = str | int | float | None
 Member = TypeVar("Member")
-WEIGHT, JSD, TOP_KEY = "weight", "jsd", "top_key"  # what a head of a record may be held to, beside its measures
+WEIGHT, JSD, TOP_KEY = "weight", "jsd", "top_key"  # what a tolerance may be for, beside measures
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ class Difference:
     head: int | None = None
     before: Value = None
     after: Value = None
-    said: str = ""  # what else there is to say, such as how many pixels differ
-    of: str = ""  # what a number is of that is not of a layer or head, such as a model
+    said: str = ""  # further words, such as how many pixels differ
+    of: str = ""  # what the number belongs to if not to a layer or head, such as a model
 
     @property
     def where(self) -> str:
@@ -113,9 +113,7 @@ class Diff:
     n_files: int = 0
     n_other_bytes: int = 0  # files that say the same within the tolerances, in other bytes
     failed_alike: tuple[str, ...] = ()  # jobs with the same error on both sides
-    versions: tuple[
-        tuple[str, str, str], ...
-    ] = ()  # see `find_version_changes`; they are told, and no difference by themselves
+    versions: tuple[tuple[str, str, str], ...] = ()  # see `find_version_changes`; no differences by themselves
 
 
 def pair_by_name(

@@ -21,7 +21,7 @@ from attnviz.records.walk import (
 )
 from attnviz.shapes import Attendable, RealQueries, Weights
 
-MAX_CELLS = 2**28  # weights that are worked out at once where a caller wants all: 1 GiB
+MAX_CELLS = 2**28  # weights that are worked out at once for a caller who wants all: 1 GiB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +52,7 @@ class FactoredMaps(AttentionMaps):
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for layer, head in product(range(self.n_layers), range(self.n_heads)):
             if self.factors[layer].log_sum_exp is not None:
-                self.rows(layer, head, probes)  # all others are tried when they are read
+                self.rows(layer, head, probes)  # other rows are checked when they are read
 
     def __getattr__(self, name: str) -> Any:
         """Work out `weights` or `attendable` when first asked for, and keep them."""

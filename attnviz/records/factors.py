@@ -26,10 +26,10 @@ from attnviz.records.walk import (
     walk_each,
 )
 
-PRODUCTS_AT_ONCE = 2**19  # of q and k: so small a product takes a third of the time, of few numbers in a head
-N_PROBES = 16  # queries of each head whose rows are tried when a record is made or read
-MAX_SCORE = 1e4  # a score beyond it comes from no model
-MASKED_SCORE = np.float32(-1e30)  # the score of what is not allowed, and finite: 0 times it is 0
+PRODUCTS_AT_ONCE = 2**19  # of q and k: products this small take a third of the time where d_head is small
+N_PROBES = 16  # queries of each head whose rows are checked when a record is made or read
+MAX_SCORE = 1e4  # no model gives a larger score
+MASKED_SCORE = np.float32(-1e30)  # finite, so that 0 times it is 0
 
 Window = tuple[int | None, int | None]  # how many keys before a query it sees, and how many behind; None: all
 EVERYWHERE: Window = (None, None)
@@ -42,10 +42,10 @@ class Block(NamedTuple):
     queries: Queries
     keys: slice
     weights: Float32[np.ndarray, "query key"]  # e to the scores less the largest of the row
-    logs: Float32[np.ndarray, "query key"]  # of them
-    unit: float  # how many of these are a nat
+    logs: Float32[np.ndarray, "query key"]  # logarithms of the weights
+    unit: float  # how many units of `logs` are a nat
     best: Int[np.ndarray, " query"]  # where in the block the largest is
-    largest: Float64[np.ndarray, " query"]  # scores, in nats
+    largest: Float64[np.ndarray, " query"]  # the largest score of each row, in nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Factors:
     bias: Float32[np.ndarray, "_biased _distance"] | None = None
     window: Window = EVERYWHERE
     attendable_keys: Bool[np.ndarray, " _key"] | None = None  # None: every key; padding is none of them
-    _sums: Float32[np.ndarray, "_head _query"] = field(init=False)  # NaN where no walk came by yet
+    _sums: Float32[np.ndarray, "_head _query"] = field(init=False)  # NaN until a walk has computed it
 
     def __post_init__(self) -> None:
         sums = self.log_sum_exp
@@ -248,7 +248,7 @@ class Factors:
 
     def round_to_half(self) -> Factors:
         """Round q and k to float16 and drop the log-sum-exp. Raises InvalidRecord where they are too large."""
-        with np.errstate(over="ignore"):  # it is told below
+        with np.errstate(over="ignore"):  # raised below
             query, key = (side.astype(np.float16).astype(np.float32) for side in (self.query, self.key))
         if np.array_equal(query, self.query) and np.array_equal(key, self.key):
             return self

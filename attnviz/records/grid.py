@@ -13,7 +13,7 @@ from attnviz.registry import load
 from attnviz.shapes import Grey
 
 READER = "attnviz.renderers.figure.image:grey_pixels"
-MAX_SIDE = 256  # patches: more are no patches but pixels
+MAX_SIDE = 256  # patches in a row or column: more would be pixels
 MAX_LEADING = 16  # tokens before the patches that need no name: a marker, and registers
 
 
@@ -43,7 +43,7 @@ class Grid:
     n_columns: int
     image: InitVar[str | Path | Any] = None
     leading: Sequence[str] = ()
-    pixels: Grey | None = field(default=None, init=False, repr=False)  # of the image, as many as a picture needs
+    pixels: Grey | None = field(default=None, init=False, repr=False)  # of the image, at the size that a picture needs
 
     def __post_init__(self, image: str | Path | Any) -> None:
         sides = (self.n_rows, self.n_columns)

@@ -10,12 +10,12 @@ from typing import Any
 
 from attnviz.records import Setting
 
-N_RANDOM_TEXTS = 8  # that random encoders read: means over few texts stray further, which makes chance reach higher
+N_RANDOM_TEXTS = 8  # for random encoders: means over few texts vary more, which raises the level of chance
 # A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
 # is "large"), or many times what uniform attention gives, and not next to nothing (5 of 500 keys get 0.01).
 LARGE_SHARE, MIN_MULTIPLE = 0.25, 2.0
 MIN_SHARE, LARGE_MULTIPLE = 0.1, 5.0
-RARE_PATTERN = "own bracket"  # few queries have one, so that chance comes to many times an equal share
+RARE_PATTERN = "own bracket"  # few queries have one, so chance reaches many times an equal share
 PLACE = re.compile("previous token|itself|next token|[0-9]+ (before|after)")  # what `name_offset` gives
 
 
@@ -79,7 +79,7 @@ class HeadScore:
 
     name: str  # such as "previous token"
     shares: tuple[tuple[float, ...], ...]  # [layer][head]
-    equal: float  # what attention that favours nothing gives
+    equal: float  # what uniform attention gives
 
     @property
     def best(self) -> float:
@@ -151,7 +151,7 @@ class HeadMetrics:
     n_texts: int
     n_tokens: int  # read of each, at most
     scores: tuple[HeadScore, ...]
-    n_random: int  # encoders with first weights
+    n_random: int  # encoders with random weights
     chance: dict[str, float]  # the largest share of any of their heads, by score
 
     def __post_init__(self) -> None:

@@ -26,9 +26,9 @@ from attnviz.records.arithmetic import count_cores, dot, sum_rows
 
 ROW_SUM_TOLERANCE = 1e-3
 CELLS_AT_ONCE = 2**18
-MIN_ROWS = 64  # of a block, however long they are: to multiply fewer takes longer
+MIN_ROWS = 64  # of a block, however long: multiplying fewer takes longer
 MAX_THREADS = 4
-CELLS_PER_THREAD = 2**26  # fewer are walked over as soon by one
+CELLS_PER_THREAD = 2**26  # one thread is as fast for fewer
 TINY = float(np.finfo(np.float32).tiny)  # ln of it is finite, so that 0 ln 0 comes out as 0
 
 Queries = slice | Int[np.ndarray, " query"]  # a slice copies nothing

@@ -21,10 +21,10 @@ from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
-MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
+MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
-MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
-MAX_SHARED_KEYS = 64  # keys: with more of them most weights are below 0.016
+MAX_LIFT = 16.0  # equal shares: larger cells have the same colour
+MAX_SHARED_KEYS = 64  # with more keys most weights are below 0.016
 
 
 class MapFrame(NamedTuple):

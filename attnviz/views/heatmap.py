@@ -31,8 +31,8 @@ from attnviz.views.head_pictures import (
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
 
-MOVED_LABEL = "share of what is moved"  # of maps by `--weigh values`
-MAX_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
+MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
+MAX_LISTED = 16  # heads whose queries are listed if no head was chosen
 
 
 def heatmap_report(
@@ -116,7 +116,7 @@ def _find_sharpest(
     values = np.array([of_all[place] for place in places])
     place = int(values.argmin())
     picture = pictures[place]
-    if picture.means is not None:  # where all maxima are large
+    if picture.means is not None:  # of pooled maps, whose maxima are all large
         of_cells = f"means of {picture.block} × {picture.block} weights"
         picture = replace(picture, values=picture.means, title=f"{picture.title}, {of_cells}")
     why = f"the sharpest of {len(pictures)} heads, {values[place]:.2f} effective keys"
@@ -155,7 +155,7 @@ def _order_pictures(
     return together if spec.pick else [*together, *pictures]
 
 
-# What few ask for is imported when they do, and what only long texts need.
+# Imports inside: few ask for these pictures, and only long texts need pooled maps.
 
 
 def _draw_heads(

@@ -21,15 +21,8 @@ from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
 MAX_TEXT_LENGTH = 300
 MODEL_SETTINGS = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
-LINK_ENDINGS = (
-    "/index.html",
-    ".html",
-    "overview.png",
-    ".png",
-    ".svg",
-    ".pdf",
-    ".md",
-)  # what a job's name leads to: the first it has
+# A job's name links to the first file with the first of these endings that it has.
+LINK_ENDINGS = ("/index.html", ".html", "overview.png", ".png", ".svg", ".pdf", ".md")
 
 
 class TextNumbers(NamedTuple):
@@ -190,7 +183,7 @@ def _draw_charts(texts: Sequence[TextNumbers]) -> Iterator[Distributions]:
     """Chart each of up to four measures, with a sample for each head of each model that saw several texts."""
     seen = defaultdict(list)
     for text in texts:
-        if text.whole:  # else the place in the list is not the number of the head
+        if text.whole:  # otherwise places in the list are not head numbers
             seen[text.model, text.n_heads, text.layers].append(text)
     groups = [group for group in seen.values() if len(group) > 1]
     n_samples = sum(sum(group[0].n_heads) for group in groups)

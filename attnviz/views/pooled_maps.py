@@ -48,9 +48,8 @@ def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], col
         columns=tuple(label_token(maps.keys, place) for place in columns),
         row_positions=tuple(rows),
         column_positions=tuple(columns),
-        equal=np.maximum.reduceat(
-            _compute_equal_shares(maps, layer), rows
-        ),  # no shade is stronger than that of its cells
+        # The largest share, so that no shade is stronger than that of its cells.
+        equal=np.maximum.reduceat(_compute_equal_shares(maps, layer), rows),
         block=pooled.size,
         means=pooled.mean[head],
     )

@@ -18,7 +18,7 @@ from attnviz.shapes import RealQueries
 from attnviz.specs import FigureOptions
 from attnviz.views.tokens import TokenSelection, name_token
 
-MINOR_COLUMNS = frozenset(DEFAULT_MEASURES) - {"effective_keys"}  # columns that give way unless somebody asked for them
+MINOR_COLUMNS = frozenset(DEFAULT_MEASURES) - {"effective_keys"}  # columns left out first, unless chosen
 MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
 
 
@@ -70,7 +70,7 @@ def heads_table(
         title = f"heads by {sorted_by.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
 
     def rows() -> Iterator[Row]:
-        from attnviz.views.patterns import name_patterns  # often nobody reads the rows
+        from attnviz.views.patterns import name_patterns  # rows are often never read
 
         looks_at = name_patterns(maps)
         for layer, head in order:

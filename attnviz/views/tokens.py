@@ -93,7 +93,7 @@ class TokenSelection:
 
     queries: tuple[int, ...]
     keys: tuple[int, ...]
-    counted: tuple[int, ...] = ()  # those that are drawn, unless given
+    counted: tuple[int, ...] = ()  # default: the keys that are drawn
 
     def choose(self, cells: np.ndarray) -> np.ndarray:
         """Return what is drawn of cells [query, key]; without a copy where possible, since maps may be large."""

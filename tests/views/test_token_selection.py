@@ -57,7 +57,7 @@ def test_a_part_is_cut_out_and_keeps_the_equal_share_of_the_whole() -> None:
     share = measure_hidden(maps, part)
     assert share is not None
     assert share.values[0, 0] == pytest.approx(weights[2:, :2].sum(axis=1).mean())
-    with pytest.raises(InvalidOption, match="--tokens is for one text"):
+    with pytest.raises(InvalidOption, match="--tokens needs one text"):
         select_tokens(cross_maps(2, 3), FigureOptions(tokens="0:1"))
 
 
