@@ -105,7 +105,7 @@ class ClassifierModel(EncoderModel):
         answers = predictor.answers((each.text for each in documents), [each.name for each in documents])
         for each, answer in zip(documents, answers, strict=True):
             probabilities = tuple(answer.probabilities.tolist())
-            yield Prediction(each.name, probabilities, each.label, answer.n_tokens, answer.n_read)
+            yield Prediction(each.name, probabilities, each.label, answer.n_tokens, answer.n_read, answer.n_unknown)
 
 
 def checkpoint_model(

@@ -35,6 +35,7 @@ class Answer:
     probabilities: Float[np.ndarray, " label"]
     n_tokens: int
     n_read: int
+    n_unknown: int  # of those read
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,8 @@ class Predictor:
                     "the model's answers are not numbers", hint="Its weights are damaged: copy them again."
                 )
             for ids, kept, row in zip(window, read, found, strict=True):
-                yield Answer(row, len(ids) - n_markers, len(kept) - n_markers)
+                n_unknown = int((kept == self.tokenizer.unknown_id).sum())
+                yield Answer(row, len(ids) - n_markers, len(kept) - n_markers, n_unknown)
 
     def _check_room(self, n_texts: int, n_tokens: int) -> None:
         config = self.classifier.config.encoder

@@ -107,6 +107,12 @@ class TextTokenizer:
             last = self._last = asked, self._encode(*asked)
         return last[1]
 
+    @cached_property
+    def unknown_id(self) -> int:
+        """The id of every token that the vocabulary does not hold; -1 where it holds all there can be."""
+        found = self._tokenizer.token_to_id(UNKNOWN)
+        return -1 if found is None else int(found)
+
     def _encode(self, text: str, max_tokens: int | None, keep: KeepKind) -> Encoding:
         try:
             found = self._tokenizer.encode(text, add_special_tokens=False)
@@ -115,7 +121,7 @@ class TextTokenizer:
         all_ids, all_offsets, all_special = found.ids, found.offsets, found.special_tokens_mask  # each makes a new list
         if not all_ids:
             raise InvalidText("no tokens in the text", hint=EMPTY)
-        unknown_id = self._tokenizer.token_to_id(UNKNOWN)
+        unknown_id = self.unknown_id
         markers = self._markers
         room = None if max_tokens is None else max(1, max_tokens - len(markers))
         head, tail = count_kept(len(all_ids), room, keep)

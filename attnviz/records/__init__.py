@@ -39,6 +39,11 @@ Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
 
 
+def is_mostly_unknown(n_unknown: int, n_tokens: int) -> bool:
+    """Return whether at least half of a text's tokens, markers aside, are not in the vocabulary."""
+    return 0 < n_tokens <= 2 * n_unknown
+
+
 @dataclass(frozen=True)
 class Tokens:
     """One text, cut up as the model saw it.
@@ -80,6 +85,11 @@ class Tokens:
     def markers(self) -> Bool[np.ndarray, " token"]:
         """`special` as an array."""
         return np.array(self.special, dtype=bool)
+
+    @property
+    def mostly_unknown(self) -> bool:
+        """Whether the vocabulary holds no more than half of the text's tokens: what a model makes of it says little."""
+        return is_mostly_unknown(sum(self.unknown), len(self) - sum(self.special))
 
     @cached_property
     def words(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
-from attnviz.records import Setting
+from attnviz.records import Setting, is_mostly_unknown
 
 N_RANDOM_TEXTS = 8  # for random encoders: means over few texts vary more, which raises the level of chance
 # A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
@@ -34,6 +34,12 @@ class Prediction:
     gold: int | None  # the label that came with the text
     n_tokens: int  # in the whole text
     n_read: int  # of them by the model
+    n_unknown: int = 0  # of these, not in its vocabulary
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the vocabulary holds more than half of what was read: else there is an answer, and no verdict."""
+        return not is_mostly_unknown(self.n_unknown, self.n_read)
 
     @property
     def label(self) -> int:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
+from attnviz.records import Tokens
 from attnviz.records.attribution import Attribution, Question
 from attnviz.report import LazyRows
 from attnviz.running import Progress, Result
@@ -44,6 +46,7 @@ class Explaining:
         from attnviz.models.attribution.subject import attribute as score
 
         subject = model.subject(document.text, document.name, self.question)
+        check_known(subject.tokens, document.name)
         found: list[Attribution] = []
         for method in self.methods:
             yield Progress(len(found), len(self.methods), "methods", method)
@@ -51,3 +54,13 @@ class Explaining:
         report = attribution_report(found, self.title, self.top_k)
         drawn = yield from self.pictures.write(report, folder, None)
         return replace(drawn, rows=LazyRows(lambda: attribution_rows(found)), is_text=True)
+
+
+def check_known(tokens: Tokens, name: str) -> None:
+    """Raise InvalidText where the vocabulary does not hold half of a text: there is no verdict to explain."""
+    if tokens.mostly_unknown:
+        found = f"{sum(tokens.unknown)} of {len(tokens) - sum(tokens.special)} tokens of {name}"
+        raise InvalidText(
+            f"{found} are not in the model's vocabulary, so its answer says little of the text",
+            hint="Use a model of its language; attnviz train makes one.",
+        )

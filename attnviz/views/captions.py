@@ -16,6 +16,8 @@ MAX_TITLE_LENGTH = 200
 MAX_NAMED = 8
 WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
 SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
+# Behind what a vocabulary does not hold, where that is half of a text.
+ANOTHER = "So heads get no names, and an answer says little. Use a model of this language; attnviz train makes one."
 
 
 def describe_status(provenance: Provenance) -> str:
@@ -68,9 +70,9 @@ def compose_caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | No
 
 def _describe_unknown(maps: AttentionMaps) -> str:
     """Say if half of the text or more is read as one and the same token: maps then show little but positions."""
-    n_unknown, n_in_text = sum(maps.queries.unknown), len(maps.queries) - sum(maps.queries.special)
-    if not n_unknown or 2 * n_unknown < n_in_text:
+    if not maps.queries.mostly_unknown:
         return ""
+    n_unknown, n_in_text = sum(maps.queries.unknown), len(maps.queries) - sum(maps.queries.special)
     return f"{n_unknown} of {n_in_text} {pluralize(n_in_text, 'tokens')} read as [UNK]"
 
 
@@ -243,6 +245,8 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
         n_in_text = len(tokens) - sum(tokens.special)
         found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
         yield Note(f"{found} {verb} not in the vocabulary (read as [UNK]): {named}.")
+        if tokens.mostly_unknown:
+            yield Note(ANOTHER)
 
 
 def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:

@@ -16,11 +16,13 @@ OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})  # of which each n
 # Of a head in one text: only some texts have pairs, and only some models have learned a sink.
 PATTERNS = {name: label for name, label in LABELS.items() if name not in (*SOME_TEXTS_MEASURES, *OF_OFFSETS, "to_sink")}
 FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
-NO_PATTERN = "no single pattern"
+NO_PATTERN, NOT_NAMED = "no single pattern", "-"
 
 
 def name_patterns(maps: AttentionMaps) -> list[list[str]]:
     """Return of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
+    if maps.queries.mostly_unknown or maps.keys.mostly_unknown:  # what is one and the same token shows places alone
+        return [[NOT_NAMED] * maps.n_heads for _ in range(maps.n_layers)]
     uniform_maps = make_uniform(maps)
     names, shares, equals = [], [], []
     for measure in MEASURES:

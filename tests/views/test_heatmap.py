@@ -182,7 +182,7 @@ def test_notes_tell_what_would_mislead() -> None:
         "1 of 4 tokens is padding: nothing attends to padding, and no number counts it.",
     ]
     assert not list(report().notes)
-    (note,) = report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))).notes
+    note, _ = report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))).notes
     assert note.text == "1 of 1 token is not in the vocabulary (read as [UNK]): 0 zyx."
 
 
@@ -206,7 +206,8 @@ def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str)
 
 def test_many_unknown_tokens_are_counted() -> None:
     strange = [f"u{i}" for i in range(12)]
-    (note,) = report(record(np.full((1, 1, 12, 12), 1 / 12), tokens(*strange, unknown=strange))).notes
+    note, hint = report(record(np.full((1, 1, 12, 12), 1 / 12), tokens(*strange, unknown=strange))).notes
+    assert "heads get no names" in hint.text
     assert note.text.startswith("12 of 12 tokens are not in the vocabulary")
     assert note.text.endswith("7 u7 and 4 more.")
 

@@ -35,8 +35,12 @@ def card_of(
     rows: dict[str, list[Sequence[float]]] = {name: [] for name in methods}
     replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
     yield Progress(0, len(documents), "texts", notices=corpus.notices)
+    read: list[Document] = []
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question)
+        if subject.tokens.mostly_unknown:  # there is no verdict to explain
+            continue
+        read.append(document)
         if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         for name, row in test_methods(subject, methods):
@@ -44,11 +48,21 @@ def card_of(
         for name, row in without_attention(subject, document.label):
             replaced[name].append(row)
         yield Progress(count, len(documents), "texts", document.name)
+    notices = _describe_left_out(len(documents) - len(read), len(documents))
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
-    names = [document.name for document in documents]
+    names = [document.name for document in read]
     report = card_report(found, instead, names, subject.provenance, corpus.name, alone=question.encoder_only)
-    yield Result(report, rows=LazyRows(lambda: card_rows(found, names)))
+    yield Result(report, rows=LazyRows(lambda: card_rows(found, names)), notices=notices)
+
+
+def _describe_left_out(n_left_out: int, n_texts: int) -> tuple[str, ...]:
+    """Say how many texts are of unknown words. Raises InvalidText where no others are there."""
+    problem = "half of their tokens or more are not in the model's vocabulary"
+    if n_left_out == n_texts:
+        raise InvalidText(f"nothing is left of {n_texts} texts: {problem}", hint="attnviz train makes another model.")
+    verb = "is" if n_left_out == 1 else "are"
+    return (f"{n_left_out} of {n_texts} texts {verb} left out: {problem}",) if n_left_out else ()
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str, Sequence[float]]]:

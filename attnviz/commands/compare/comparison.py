@@ -56,15 +56,16 @@ class ModelComparison:
 
     @property
     def right(self) -> PerText | None:
-        """1 for each text that is classified rightly, else 0; None unless it classifies and all texts have labels."""
+        """1 for each text that is classified rightly, else 0, NaN for one of unknown tokens; None without labels."""
         if not self.predictions or any(each.gold is None for each in self.predictions):
             return None
-        return np.array([float(each.label == each.gold) for each in self.predictions])
+        return np.array([float(p.label == p.gold) if p.is_judged else np.nan for p in self.predictions])
 
     @property
     def accuracy(self) -> float | None:
         """Share of the labelled texts that were classified rightly; None without labels."""
-        return None if self.right is None else float(self.right.mean())
+        judged = None if self.right is None else self.right[~np.isnan(self.right)]
+        return None if judged is None or not len(judged) else float(judged.mean())
 
     def per_text(self, measure: str) -> PerText:
         """The mean over layers and heads for each text."""

@@ -60,10 +60,15 @@ def _layers(model: ModelComparison) -> str:
     return f"{len(numbers)}" if all_of_them else f"{len(numbers)} ({', '.join(map(str, numbers))})"
 
 
+def _probability(model: ModelComparison) -> str:
+    judged = [each for each in model.predictions if each.is_judged]
+    return f"{judged[0].probability:.3f}" if judged else NONE
+
+
 def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:
     if comparison.n_texts == 1 and any(model.predictions for model in comparison.models):
         yield "label", lambda model: _label(model, comparison.labels)
-        yield "its probability", lambda model: f"{model.predictions[0].probability:.3f}" if model.predictions else NONE
+        yield "its probability", _probability
     elif any(model.accuracy is not None for model in comparison.models):
         yield "accuracy on these texts", accuracy
     if any(model.tested for model in comparison.models):
@@ -73,7 +78,8 @@ def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComp
 
 
 def _label(model: ModelComparison, labels: tuple[str, ...]) -> str:
-    return escape_for_display(labels[model.predictions[0].label]) if model.predictions else NONE
+    judged = [each for each in model.predictions if each.is_judged]
+    return escape_for_display(labels[judged[0].label]) if judged else NONE
 
 
 def _write_accuracy(model: ModelComparison, which: Literal["value", "low", "high"]) -> str:

@@ -76,10 +76,10 @@ def comparison(
     names = [measure.name for measure in tally.shown]
     values = [np.stack([model.per_text(name) for name in names], axis=1) for model in found]
     differences = [_differences(of_model - values[0]) for of_model in values[1:]]
-    right: tuple[MeanDifference, ...] = ()
+    right: tuple[MeanDifference, ...] = ()  # over the texts that both judge
     if first.right is not None and all(other.right is not None for other in others):
-        apart = [np.asarray(other.right) - first.right for other in others]
-        right = tuple(_differences(each[:, None])[0].within(1.0) for each in apart)
+        apart = [(each := np.asarray(other.right) - first.right)[~np.isnan(each)] for other in others]
+        right = tuple(_differences(each[:, None])[0].within(1.0) for each in apart if len(each))
     return Comparison(
         models=tuple(found),
         texts=texts,

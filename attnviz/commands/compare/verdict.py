@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import log
 
 import numpy as np
@@ -25,6 +25,7 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
         sentences += _kinds(comparison, model)
     for place, other in enumerate(others):
         sentences += _task(comparison, first, other, place)
+    sentences += _unknown(comparison.models)
     sentences += _cards(first, others)
     return tuple(sentences)
 
@@ -82,8 +83,19 @@ def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
         )
 
 
+def _unknown(models: Sequence[ModelComparison]) -> Iterator[str]:
+    """Say how much of the texts the vocabularies do not hold, and what is not judged for that."""
+    for model in models:
+        n, n_unknown = len(model.predictions), sum(each.n_unknown for each in model.predictions)
+        n_others = sum(not each.is_judged for each in model.predictions)
+        if n_unknown and (n > 1 or not n_others):
+            n_read = sum(each.n_read for each in model.predictions)
+            left = f"; {n_others} of {n} texts, half unknown or more, are not judged" if n_others else ""
+            yield f"{_name(model)} reads {n_unknown:,} of {n_read:,} tokens as [UNK]{left}."
+
+
 def _task(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
-    if comparison.right and comparison.n_texts > 1:
+    if comparison.right and comparison.n_texts > 1 and None not in (first.accuracy, other.accuracy):
         difference = comparison.right[place]
         points = f"{100 * difference.value:+.1f} points"
         interval = f"(no interval: {difference.no_interval})"
@@ -132,6 +144,9 @@ def _heads(model: ModelComparison) -> str:
 
 def _reads(model: ModelComparison, labels: tuple[str, ...]) -> str:
     (prediction,) = model.predictions
+    if not prediction.is_judged:
+        unknown = f"{prediction.n_unknown} of {prediction.n_read} tokens are not in its vocabulary"
+        return f"{_name(model)} does not judge it ({unknown})"
     return f"{_name(model)} reads it as {escape_for_display(labels[prediction.label])} ({prediction.probability:.2f})"
 
 

@@ -9,10 +9,19 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.commands.survey.exact import N_EXTREMES
-from attnviz.commands.survey.survey import ABLATION, EQUAL, MASS_BITS, ModelFacts, Survey, SurveyMeasure, TextExcerpt
+from attnviz.commands.survey.survey import (
+    ABLATION,
+    EQUAL,
+    MASS_BITS,
+    UNKNOWN,
+    ModelFacts,
+    Survey,
+    SurveyMeasure,
+    TextExcerpt,
+)
 from attnviz.display import escape_for_spreadsheet
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
-from attnviz.records import training_metrics
+from attnviz.records import is_mostly_unknown, training_metrics
 from attnviz.records.training_metrics import HeadMetrics, HeadScore, name_offset
 from attnviz.report import Row
 from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
@@ -37,7 +46,7 @@ def label_survey_heads(survey: Survey) -> list[str]:
     Shares and what an equal share is are of all texts. The null is of a few, and compared with the same head on them.
     """
     facts, info = survey.facts or ModelFacts(), survey.info
-    if not facts.chance:
+    if not facts.chance or is_mostly_unknown(count_unknown(survey), survey.n_queries):
         return [""] * info.n_places
     scores = tuple(
         HeadScore(pattern, (tuple(np.where(_beyond_chance(facts, name), shares, 0.0).tolist()),), equal)
@@ -47,6 +56,12 @@ def label_survey_heads(survey: Survey) -> list[str]:
     chance = {score.name: 0.0 for score in scores}
     measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
     return list(training_metrics.label_heads(measured, LARGE))
+
+
+def count_unknown(survey: Survey) -> int:
+    """Return how many tokens of the texts the vocabulary does not hold."""
+    words = survey.words
+    return int(words.support[words.words.index(UNKNOWN)]) if UNKNOWN in words.words else 0
 
 
 def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarray, " place"], float]]:

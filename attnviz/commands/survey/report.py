@@ -10,6 +10,7 @@ from attnviz.commands.survey.exact import N_SAMPLED
 from attnviz.commands.survey.heads import (
     LARGE,
     ablation_tests,
+    count_unknown,
     describe_heads,
     extreme_texts,
     mean_intervals,
@@ -21,6 +22,7 @@ from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Surv
 from attnviz.display import escape_for_display, quantity
 from attnviz.measures import DEFAULT_MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
+from attnviz.records import is_mostly_unknown
 from attnviz.records.training_metrics import LARGE_MULTIPLE, name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views.captions import MAX_TITLE_LENGTH
@@ -219,19 +221,10 @@ def _notes(survey: Survey) -> Iterator[str]:
         yield f"Lines are of the {MAX_LINES} heads of a layer with the highest peaks; --json has all {info.n_heads}."
     if info.n_places > MAX_LISTED:
         yield f"Texts of extreme numbers are listed for up to {MAX_LISTED} heads; --json has those of all."
-    if not facts.chance:
-        yield "Heads are not labelled: that takes --null random, which says what chance gives."
-    else:
-        yield (
-            f"A label needs a share of at least {LARGE:g}, or {LARGE_MULTIPLE:g} × an equal share, over all texts; and "
-            f"on {facts.n_texts} of them, drawn at random by a hash of each text, more than the largest share of any "
-            f"head in {facts.n_random} models of first weights."
-        )
-        if facts.shuffled:
-            yield (
-                "A share that stays where words are shuffled is one of places, not of language: that was measured on "
-                f"the same {facts.n_texts} texts."
-            )
+    if n_unknown := count_unknown(survey):
+        half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
+        yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
+    yield from _describe_labels(facts)
     for measure in info.measures:
         if measure.name in SOME_TEXTS_MEASURES:
             n_having = int(survey.summary.counts[info.columns[measure.name].start])
@@ -249,6 +242,22 @@ def _notes(survey: Survey) -> Iterator[str]:
         verb = "is" if n_skipped == 1 else "are"
         named = escape_for_display(next(iter(survey.skipped.values())), 80)
         yield f"{quantity(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+
+
+def _describe_labels(facts: ModelFacts) -> Iterator[str]:
+    if not facts.chance:
+        yield "Heads are not labelled: that takes --null random, which says what chance gives."
+    else:
+        yield (
+            f"A label needs a share of at least {LARGE:g}, or {LARGE_MULTIPLE:g} × an equal share, over all texts; and "
+            f"on {facts.n_texts} of them, drawn at random by a hash of each text, more than the largest share of any "
+            f"head in {facts.n_random} models of first weights."
+        )
+        if facts.shuffled:
+            yield (
+                "A share that stays where words are shuffled is one of places, not of language: that was measured on "
+                f"the same {facts.n_texts} texts."
+            )
 
 
 def _facts(survey: Survey) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from attnviz.commands.survey.exact import Summary, merge_summaries
 from attnviz.errors import InvalidOption
 from attnviz.records import Setting
 
+UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"

@@ -16,6 +16,7 @@ from attnviz.commands.survey.survey import (
     MASS_BITS,
     QUERIES,
     TOKENS,
+    UNKNOWN,
     Survey,
     SurveyInfo,
     TextExcerpt,
@@ -34,7 +35,6 @@ from attnviz.views.patterns import LABELS
 KNOWN = frozenset(measure.name for measure in MEASURES)
 EXCERPT = 40  # characters
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
-UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
 
 
 @dataclass(eq=False)

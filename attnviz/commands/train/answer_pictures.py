@@ -55,10 +55,13 @@ class AnswerPictures:
                 folder = self.out if len(documents) == 1 else self.out / document.slug
                 if self.drawing is not None:
                     yield from self._draw_attention(self.drawing, model, document, prediction, folder)
-                if self.explaining is not None:
-                    assert isinstance(model, Attributable)
-                    drawn = yield from self.explaining.draw(model, document, folder)
-                    yield Result(files=drawn.files, notices=drawn.notices)
+            for document, prediction in zip(documents, predictions, strict=True):
+                if self.explaining is None or not prediction.is_judged:
+                    continue
+                assert isinstance(model, Attributable)
+                folder = self.out if len(documents) == 1 else self.out / document.slug
+                drawn = yield from self.explaining.draw(model, document, folder)
+                yield Result(files=drawn.files, notices=drawn.notices)
 
     def write_page(self, report: Report) -> Events:
         """Write the page of all answers, if there is one."""
@@ -70,7 +73,8 @@ class AnswerPictures:
         self, drawing: Drawing, model: Classifies, document: Document, prediction: Prediction, folder: Path
     ) -> Events:
         """Draw attention over just what was read of a text, under a title that says its answer."""
-        answer = f"{model.labels[prediction.label]} ({prediction.probability:.2f})"
+        verdict = f"{model.labels[prediction.label]} ({prediction.probability:.2f})"
+        answer = verdict if prediction.is_judged else "unknown"
         title = self.spec.figure.title
         own = f"{model.name} reads {document.name} as {answer}" if title is None else title
         maps = model.attention(document.text, document.name)

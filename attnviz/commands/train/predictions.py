@@ -22,6 +22,7 @@ from attnviz.report import Block, Column, Note, Report, Row, Table
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MAX_NAMED = 5  # labels in a sentence
+TRAIN = "Use a model of their language; attnviz train makes one."
 MAX_LABELS = 10  # whose confusion is a table that can be read
 
 
@@ -59,7 +60,8 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
     The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
     texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error, calibration_bins,
     log_loss, mean_confidence, confusion [given][predicted]; predictions, each with text, label, probability,
-    probabilities {label}, given, tokens, tokens_read. A given label that the model lacks stands there as its number.
+    probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where half
+    of the tokens or more are unknown. A given label that the model lacks stands there as its number.
     """
     scores = _score(predictions, len(labels))
     few = len(predictions) <= listed
@@ -98,9 +100,10 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
     for p in predictions:
         given = _name_label(p.gold, names)
         probability, *probabilities = (repr(float(number)) for number in (p.probability, *p.probabilities))
+        label, probability = (names[p.label], probability) if p.is_judged else ("", "")
         yield (
             escape_for_spreadsheet(p.text_name),
-            names[p.label],
+            label,
             probability,
             "" if given is None else str(given),
             str(p.n_tokens),
@@ -121,7 +124,7 @@ def _name_label(gold: int | None, names: Sequence[str]) -> str | int | None:
 
 def _score(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
     """Score the texts whose given label is one of the model's; None where there are none."""
-    scored = [(p, p.gold) for p in predictions if p.gold is not None and 0 <= p.gold < n_labels]
+    scored = [(p, p.gold) for p in predictions if p.is_judged and p.gold is not None and 0 <= p.gold < n_labels]
     if not scored:
         return None
     gold = np.array([label for _, label in scored], dtype=np.int64)
@@ -153,7 +156,8 @@ def _predictions_table(predictions: Sequence[Prediction], labels: tuple[str, ...
         given = _name_label(p.gold, names)
         cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
-        rows.append((name, names[p.label], p.probability, *cells, f"{p.n_read} of {p.n_tokens}"))
+        verdict = (names[p.label], p.probability) if p.is_judged else ("-", "-")
+        rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
     return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
 
 
@@ -168,9 +172,13 @@ def _shorten_name(name: str, longest: int) -> str:
 
 def _counts_table(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
     """Count the texts of each predicted label."""
-    counts = Counter(p.label for p in predictions)
-    rows = tuple((escape_for_display(name), counts[label]) for label, name in enumerate(labels))
-    return Table("predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), rows)
+    counts = Counter(p.label for p in predictions if p.is_judged)
+    rows = [(escape_for_display(name), counts[label]) for label, name in enumerate(labels)]
+    if n_others := len(predictions) - counts.total():
+        rows.append(("not judged", n_others))
+    return Table(
+        "predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), tuple(rows)
+    )
 
 
 def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
@@ -206,6 +214,13 @@ def _notes(
         left_out = sum(p.n_tokens - p.n_read for p in cut)
         texts = pluralize(n, "texts")
         yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
+    if n_unknown := sum(p.n_unknown for p in predictions):
+        n_read, n_texts = sum(p.n_read for p in predictions), sum(p.n_unknown > 0 for p in predictions)
+        of = f", in {n_texts} of {n} texts" if n > 1 else ""
+        yield f"Not in the vocabulary (read as [UNK]): {n_unknown:,} of {n_read:,} tokens{of}."
+    if n_others := sum(not p.is_judged for p in predictions):
+        texts = "The text is" if n == 1 else f"{n_others} of {n} texts are"
+        yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {TRAIN}"
     given = [_name_label(p.gold, labels) for p in predictions]
     without, unknown = given.count(None), [label for label in given if isinstance(label, int)]
     if 0 < without < n:
@@ -242,10 +257,11 @@ def _describe_prediction(p: Prediction, labels: tuple[str, ...]) -> Mapping[str,
     """Describe one text for machines: names as they are, numbers unrounded."""
     return {
         "text": p.text_name,
-        "label": labels[p.label],
-        "probability": p.probability,
+        "label": labels[p.label] if p.is_judged else None,
+        "probability": p.probability if p.is_judged else None,
         "probabilities": dict(zip(labels, p.probabilities, strict=True)),
         "given": _name_label(p.gold, labels),
         "tokens": p.n_tokens,
         "tokens_read": p.n_read,
+        "tokens_unknown": p.n_unknown,
     }

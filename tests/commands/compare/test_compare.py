@@ -101,8 +101,8 @@ def test_numbers_of_several_texts_are_means_of_each(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_right_more_often_is_ahead(tmp_path: Path) -> None:
-    """The first of these reviews is read rightly by eight heads and wrongly by one."""
-    found = outcome(tmp_path, dataset="sample", index=("4-5",))
+    """The second of these reviews is read rightly by eight heads and wrongly by one."""
+    found = outcome(tmp_path, dataset="sample", index=("5-6",))
     single, multi = (each["accuracy"] for each in data(found)["models"])
     assert multi > single
     assert data(found)["accuracy_differences"][0]["value"] == pytest.approx(multi - single)

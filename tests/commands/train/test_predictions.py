@@ -274,6 +274,7 @@ def test_data_by_hand() -> None:
         "given": "positive",
         "tokens": 9,
         "tokens_read": 9,
+        "tokens_unknown": 0,
     }
     assert predictions[4] == {
         "text": "\x1b[31m",
@@ -283,6 +284,7 @@ def test_data_by_hand() -> None:
         "given": 7,
         "tokens": 600,
         "tokens_read": 512,
+        "tokens_unknown": 0,
     }
     assert predictions[5]["given"] is None
     assert len(predictions) == 6

@@ -1,0 +1,87 @@
+"""Texts that a vocabulary does not hold: every command says so, and from half of the tokens on none gives a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attnviz.commands.attribute.spec import AttributeSpec
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.survey.spec import SurveySpec
+from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.errors import InvalidText
+from attnviz.options import build
+from attnviz.report import Report
+from attnviz.running import Result
+from tests.events import data, report, result
+from tests.starting import attribute, compare, heatmap, predict, survey
+
+STRANGE = "这部电影 太好看了"  # 8 tokens, none of them known
+HALF, LESS = "这 a 部 film", "a 这 good film"
+
+
+def said(found: Report) -> str:
+    return " ".join(note.text for note in found.notes)
+
+
+def test_a_text_of_unknown_words_has_no_label() -> None:
+    found = data(predict_texts(STRANGE, HALF, LESS, "a good film"))["predictions"]
+    assert [each["label"] for each in found] == [None, None, "positive", "positive"]
+    assert [each["probability"] is None for each in found] == [True, True, False, False]
+    assert [each["tokens_unknown"] for each in found] == [8, 2, 1, 0]
+    shown = report(predict_texts(STRANGE, HALF, LESS, "a good film"))
+    (table,) = (table for table in shown.tables if table.name == "predictions")
+    assert [row[1] for row in table.rows] == ["-", "-", "positive", "positive"]
+    assert "11 of 19 tokens, in 3 of 4 texts" in said(shown)
+    assert "2 of 4 texts are not judged" in said(shown)
+    assert "attnviz train" in said(shown)
+    assert "UNK" not in said(report(predict_texts("a good film")))
+
+
+def predict_texts(*texts: str) -> Result:
+    return result(predict(build(PredictSpec, text=texts)))
+
+
+def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
+    file = tmp_path / "texts.csv"
+    file.write_text("text,label\na good film,1\n这部电影,0\na bad film,0\n", encoding="utf-8")
+    found = data(result(predict(build(PredictSpec, dataset=str(file)))))
+    assert (found["scored"], found["texts"]) == (2, 3)
+    compared = result(compare(build(CompareSpec, models=("single", "multi"), dataset=str(file), out=str(tmp_path))))
+    assert data(compared)["models"][0]["accuracy"] == 1.0
+    assert "1 of 3 texts, half unknown or more, are not judged" in said(report(compared))
+
+
+def test_a_comparison_of_one_such_text_gives_no_verdict(tmp_path: Path) -> None:
+    found = compare_text(STRANGE, tmp_path / "1")
+    assert "single does not judge it (8 of 8 tokens are not in its vocabulary)" in said(found)
+    assert "reads it as" not in said(found)
+    assert "reads it as" in said(compare_text("good", tmp_path / "2"))
+
+
+def compare_text(text: str, out: Path) -> Report:
+    return report(result(compare(build(CompareSpec, models=("single", "multi"), text=(text,), out=str(out)))))
+
+
+def test_an_answer_to_unknown_words_is_not_explained(tmp_path: Path) -> None:
+    with pytest.raises(InvalidText, match=r"8 of 8 tokens of .* are not in the model's vocabulary"):
+        list(attribute(build(AttributeSpec, text=(STRANGE,), out=str(tmp_path))))
+    card = result(attribute(build(AttributeSpec, text=(STRANGE, *["a good film"] * 2), card=True)))
+    assert any("1 of 3 texts is left out" in notice for notice in card.notices)
+    with pytest.raises(InvalidText, match="nothing is left"):
+        list(attribute(build(AttributeSpec, text=(STRANGE,), card=True)))
+
+
+def test_heads_get_no_names_from_unknown_words(tmp_path: Path) -> None:
+    for text, names in ((STRANGE, {"-"}), (LESS, None)):
+        found = report(result(heatmap(build(HeatmapSpec, text=(text,), out=str(tmp_path / "maps")))))
+        (table,) = (table for table in found.tables if table.role == "heads")
+        looks = {row[[column.header for column in table.columns].index("looks at")] for row in table.rows}
+        assert looks == names if names else "-" not in looks
+        assert ("heads get no names" in said(found)) == bool(names)
+    for text, is_labelled in ((STRANGE, False), ("a good film about the sea", True)):
+        spec = build(SurveySpec, text=(text,) * 12, model="multi:8", out=str(tmp_path / text[:3]))
+        labels = [head["label"] for head in data(result(survey(spec)))["heads"]]
+        assert any(labels) == is_labelled
