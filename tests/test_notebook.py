@@ -192,7 +192,7 @@ def test_wrong_uses_end_in_one_line() -> None:
     maps = windowed_maps()
     wrong: list[tuple[type[AttnvizError], str, Any]] = [
         (InvalidRecord, "a str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
-        (InvalidRecord, r"2 records. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
+        (InvalidRecord, r"got 2. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
         (InvalidOption, "names 20 measures", lambda: attnviz.measure(maps, "all")),
         (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),
         (InvalidOption, "scale='lin': write one of lift", lambda: attnviz.heatmap(maps, scale="lin")),

@@ -10,7 +10,6 @@ from typing import Any
 
 from attnviz.records import Setting, is_mostly_unknown
 
-N_RANDOM_TEXTS = 8  # for random encoders: means over few texts vary more, which raises the level of chance
 # A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
 # is "large"), or many times what uniform attention gives, and not next to nothing (5 of 500 keys get 0.01).
 LARGE_SHARE, MIN_MULTIPLE = 0.25, 2.0
@@ -194,7 +193,7 @@ def name_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[t
     """Return by layer and head the pattern that it looks at over many texts, its share, and that in equal shares.
 
     None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
-    goes furthest beyond `large`, of those that do not the largest share.
+    goes furthest beyond `large`, of those that do not the largest share. Of places the one with the largest share.
     """
     return [
         [_name_head(measured, layer, head, large) for head in range(len(shares))]
@@ -220,12 +219,15 @@ def _name_head(measured: HeadMetrics, layer: int, head: int, large: float) -> tu
             continue
         share = score.shares[layer][head]
         if share > measured.chance.get(score.name, 1.0) and _compute_strength(score, share, large) >= 1:
-            seen.append((_compute_strength(score, share, large), share, score.name, share / score.equal))
-    _, share, name, multiple = max(seen, default=(0.0, 0.0, "", 0.0))
+            # What a head does for few queries names it only where it does nothing else as much for all of them.
+            often = score.name != RARE_PATTERN and share >= large
+            seen.append((often, _compute_strength(score, share, large), share, score.name, share / score.equal))
+    _, _, share, name, multiple = max(seen, default=(False, 0.0, 0.0, "", 0.0))
     return (name, share, multiple) if name else None
 
 
 def _compute_strength(score: HeadScore, share: float, large: float) -> float:
     """Return how strong a share is: 1 where it is just large enough to name a head."""
-    multiple = 0.0 if score.name == RARE_PATTERN else share / score.equal / LARGE_MULTIPLE
+    is_multiple = score.name != RARE_PATTERN and share >= MIN_SHARE
+    multiple = share / score.equal / LARGE_MULTIPLE if is_multiple else 0.0
     return max(share / large, min(multiple, 1.0))

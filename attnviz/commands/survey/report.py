@@ -23,7 +23,7 @@ from attnviz.display import escape_for_display, quantity
 from attnviz.measures import DEFAULT_MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
-from attnviz.records.training_metrics import LARGE_MULTIPLE, name_offset
+from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import FOR_LABELS, LABELS
@@ -249,9 +249,9 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
         yield (
-            f"A label needs a share of at least {LARGE:g}, or {LARGE_MULTIPLE:g} × an equal share, over all texts; and "
-            f"on {facts.n_texts} of them, drawn at random by a hash of each text, more than the largest share of any "
-            f"head in {facts.n_random} models of first weights."
+            f"A label needs a share of at least {LARGE:g}, or of {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one, "
+            f"over all texts; and on {facts.n_texts} of them, drawn at random by a hash of each text, more than "
+            f"the largest share of any head in {facts.n_random} models of first weights."
         )
         if facts.shuffled:
             yield (

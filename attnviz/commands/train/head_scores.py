@@ -18,7 +18,7 @@ from attnviz.models.batches import Ids
 from attnviz.models.device import seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
-from attnviz.records.training_metrics import N_RANDOM_TEXTS, HeadScore
+from attnviz.records.training_metrics import HeadScore, name_offset
 
 N_TOKENS = 128  # read of each text
 N_INFORMATIVE = 60  # words of each label
@@ -35,14 +35,14 @@ class HeadTargets:
     texts: Sequence[Ids]
     pieces: Sequence[str]  # of the vocabulary
     informative: dict[str, Int[np.ndarray, " word"]]
+    max_offset: int = 8  # tokens from the query, either way, of a place that has a score of its own
 
     def list_targets(self, ids: Ids) -> Iterator[tuple[str, Target]]:
         """List the keys and queries that count for each score, by its name."""
         n, every = len(ids), np.ones(len(ids), dtype=bool)
         pieces = [self.pieces[word] for word in ids]
-        yield "previous token", (np.eye(n, k=-1, dtype=bool), every)
-        yield "next token", (np.eye(n, k=1, dtype=bool), every)
-        yield "itself", (np.eye(n, dtype=bool), every)
+        for offset in sorted(range(-self.max_offset, self.max_offset + 1), key=abs):
+            yield name_offset(offset), (np.eye(n, k=offset, dtype=bool), every)
         yield "own bracket", _find_own_brackets(pieces)
         same = (ids[:, None] == ids) & (ids >= len(SPECIAL))
         yield "same word", (same & ~np.eye(n, dtype=bool), every)
@@ -102,7 +102,7 @@ def score_random_heads(config: EncoderConfig, targets: HeadTargets) -> dict[str,
     for seed in range(N_RANDOM):
         with seeded(seed):
             encoder = Encoder(config)
-        for score in score_heads(encoder, targets, N_RANDOM_TEXTS):
+        for score in score_heads(encoder, targets):  # of the same texts, since shares go with their lengths
             found[score.name] = max(found.get(score.name, 0.0), score.best)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from attnviz.options import flat_options
 from attnviz.records.training_metrics import (
     LARGE_MULTIPLE,
     LARGE_SHARE,
-    N_RANDOM_TEXTS,
+    MIN_SHARE,
     HeadMetrics,
     Metrics,
     TestMetrics,
@@ -25,6 +26,7 @@ from attnviz.views.patterns import NO_PATTERN
 MAX_VALUE_LENGTH = 200
 NORM_TEXTS = {"pre": "before each sublayer", "post": "after each sublayer"}
 POOL_TEXTS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
+FAR = re.compile("[0-9]+ (before|after)")  # places that only name heads
 HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3), Column("× equal", digits=1))
 KEEP_TEXTS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
@@ -150,14 +152,15 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
         for head, name in enumerate(of_layer):
             rows.append((layer, head, *(name or (NO_PATTERN, "-", "-"))))
     yield Table("heads", "What the heads look at", "facts", HEADS, tuple(rows))
-    chance = ", ".join(f"{name} {share:.3f}" for name, share in measured.chance.items())
+    listed = [name for name in measured.chance if not FAR.fullmatch(name)]
+    chance = ", ".join(f"{name} {measured.chance[name]:.3f}" for name in listed)
     yield Note(
         f"Means over the queries of {measured.n_texts:,} texts held out, up to {measured.n_tokens} tokens of each. "
         f"A head is named where the share is above the largest of any head of {measured.n_random} encoders with "
-        f"random weights, and at least {LARGE_SHARE:g} or {LARGE_MULTIPLE:g} times an equal share (of brackets, only "
-        "the former). "
-        f"Random weights, on {min(N_RANDOM_TEXTS, measured.n_texts)} of these texts, reach: {chance}. A name says what "
-        "a head looks at, not what that is good for."
+        f"random weights, and at least {LARGE_SHARE:g}, or {MIN_SHARE:g} and {LARGE_MULTIPLE:g} times an equal share "
+        "(of brackets, only the former). "
+        f"Random weights, on the same texts, reach: {chance}. A place such as 2 after names a head where no other "
+        "place has more. A name says what a head looks at, not what that is good for."
     )
 
 
@@ -166,7 +169,8 @@ def _limit_notes(metrics: Metrics) -> list[Note]:
         "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
         "Wiegreffe & Pinter 2019). `attnviz attribute --card` tests what does say it.",
         f"It has learned from {escape_for_display(metrics.data, MAX_VALUE_LENGTH)} and from nothing else: texts of "
-        "another kind or language get a label and a probability all the same.",
+        "another kind get a label and a probability all the same; a text of which it knows less than half of the "
+        "tokens gets none.",
     ]
     if metrics.sizes["n_bigrams"]:
         notes.append(

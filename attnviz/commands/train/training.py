@@ -200,7 +200,8 @@ class Training:
         loss = None
         if self.pretraining is not None and self._held_windows is not None:
             loss = self.pretraining.measure_held_out_loss(self._held_windows)
-        best = {score.name: score.best for score in score_heads(self.classifier.encoder, self.targets, N_PROBED)}
+        near = replace(self.targets, max_offset=1)
+        best = {score.name: score.best for score in score_heads(self.classifier.encoder, near, N_PROBED)}
         self.history = replace(self.history, heads=(*self.history.heads, HeadPoint(epoch, pretraining, loss, best)))
 
     def _note(self, of_step: tuple[float, ...], stage: Training | Pretraining) -> None:
