@@ -117,6 +117,7 @@ class Example:
     trace: AttentionTrace
     given_scores: tuple[tuple[float, ...], ...]  # q · k of each head, as its source gives them
     claims: tuple[PublishedValues, ...]
+    concatenation: tuple[float, ...] = ()  # of the outputs of all heads, as it circulates
 
 
 def trace_head(

@@ -37,7 +37,8 @@ def _trace_example(found: Mapping[str, Any], given: Sequence[Mapping[str, Any]],
         for head in given
     )
     trace = AttentionTrace(tokens, found["query"], attendable, _to_array(found["embeddings"]), heads, projection=None)
-    return Example(trace, tuple(tuple(map(float, head["scores"])) for head in given), claims)
+    concatenation = tuple(found["circulating_concatenation"]) if len(given) > 1 else ()
+    return Example(trace, tuple(tuple(map(float, head["scores"])) for head in given), claims, concatenation)
 
 
 def _to_array(numbers: Sequence[Any]) -> np.ndarray:

@@ -74,6 +74,11 @@ def _part(part: Example, top_k: int, explains: bool) -> Iterator[Block]:
         explains = False
     if n_heads > 1:
         yield from concatenation(part.trace)
+        if part.concatenation:
+            claim, right = part.claims[0], part.trace.concatenated
+            agreed = agrees(part.concatenation, right, claim.decimals)
+            verdict = "follows" if agreed else f"does not follow: the formula gives {_round(right, claim)}"
+            yield Note(f"The concatenation in circulation, {_round(part.concatenation, claim)}, {verdict}.")
         yield Note("Here the example ends: it has no output projection, so the concatenation is its output.")
 
 
@@ -119,18 +124,23 @@ def _compare_published(part: Example, number: int) -> Iterator[Block]:
     yield Table(f"{len(part.trace.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
     yield Note(_describe_verdict(head, claim))
     said = "follows" if _is_output_right(head, claim) else "does not follow"
-    if claim.output:
-        yield Note(f"The output in circulation, {_round(claim.output, claim)}, {said}.")
-    else:
-        led = _round(claim.compute_output(head), claim)
-        yield Note(f"No output circulates. That of the weights in circulation, {led}, {said}.")
+    circulating = claim.output or claim.compute_output(head)
+    source = "The output in circulation" if claim.output else "The output of the weights in circulation"
+    right = _round(head.output, claim)
+    gives = "" if said == "follows" else f": the formula gives {right}"
+    yield Note(f"{source}, {_round(circulating, claim)}, {said}{gives}.")
 
 
 def _describe_verdict(head: Head, claim: PublishedValues) -> str:
     written = _round(claim.weights, claim)
     match _match_weights(head, claim):
         case "yes":
-            return f"{written} follows from the formula, rounded to {claim.decimals} digits."
+            products = ", ".join(f"{score:g}" for score in head.scores)
+            unscaled = _round(compute_unscaled_weights(head), claim)
+            return (
+                f"{written} follows from the formula, rounded to {claim.decimals} digits. As softmax({products}), "
+                f"the dot products not divided by √d_head, it does not: that is {unscaled}."
+            )
         case "without scaling":
             return (
                 f"{written} does not follow from the formula. It is what comes out when the division by √d_head "
@@ -197,4 +207,5 @@ def _data(part: Example) -> Mapping[str, object]:
             for head, claim, scores in heads
         ],
         "concatenated": part.trace.concatenated,
+        "circulating_concatenation": list(part.concatenation),
     }

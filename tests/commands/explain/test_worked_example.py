@@ -63,14 +63,23 @@ def test_what_is_said_of_each_number_in_circulation() -> None:
     )
     assert table(report, "circulating-outputs").rows == (
         ("0 of 1", "2.06, 0.85, 1.58, 0.85", "2.06, 0.85, 1.58, 0.85", "2.06, 0.85, 1.58, 0.85", "yes"),
-        ("0 of 2", "-", "1.11, 1.11", "1.10, 1.10", "no"),
-        ("1 of 2", "-", "1.05, 0.10", "1.13, 0.22", "no"),
+        ("0 of 2", "1.11, 1.11", "1.11, 1.11", "1.10, 1.10", "no"),
+        ("1 of 2", "1.05, 0.10", "1.05, 0.10", "1.13, 0.22", "no"),
     )
     said = notes(report)
     assert "0.09, 0.24, 0.67 follows from the formula, rounded to 2 digits." in said
     assert "0.11, 0.11, 0.78 does not follow from the formula, and without the division by √d_head neither." in said
     assert "0.95, 0.05, 0.00 does not follow from the formula. It is what comes out when the division" in said
+    assert (
+        "As softmax(3, 5, 7), the dot products not divided by √d_head, it does not: that is 0.02, 0.12, 0.87." in said
+    )
     assert "The output in circulation, 2.06, 0.85, 1.58, 0.85, follows." in said
+    assert "The output in circulation, 1.11, 1.11, does not follow: the formula gives 1.10, 1.10." in said
+    assert "The output in circulation, 1.05, 0.10, does not follow: the formula gives 1.13, 0.22." in said
+    assert (
+        "The concatenation in circulation, 1.11, 1.11, 1.05, 0.10, does not follow: the formula gives 1.10, 1.10, "
+        "1.13, 0.22." in said
+    )
     claimed = [[f"{x:.4f}" for x in row[1:] if isinstance(x, float)] for row in table(report, "2-heads-1-claimed").rows]
     assert claimed == [
         ["0.9500", "0.8816", "0.9503"],
@@ -88,9 +97,15 @@ def test_the_verdicts_are_computed() -> None:
     assert "0.10, 0.10, 0.81 follows from the formula" in said(MULTI, weights=(0.10, 0.10, 0.81))
     assert "It is what comes out when the division" in said(MULTI, weights=(0.05, 0.05, 0.91))
     assert "0.090, 0.240, 0.670 does not follow" in said(SINGLE, decimals=3)
-    assert "1.00, 0.85, 1.58, 0.85, does not follow." in said(SINGLE, output=(1.0, 0.85, 1.58, 0.85))
-    assert "of the weights in circulation, 1.11, 1.11, does not follow." in said(MULTI)
-    assert "of the weights in circulation, 1.10, 1.10, follows." in said(MULTI, weights=(0.097, 0.097, 0.807))
+    assert "1.00, 0.85, 1.58, 0.85, does not follow: the formula gives 2.06, 0.85, 1.58, 0.85." in said(
+        SINGLE, output=(1.0, 0.85, 1.58, 0.85)
+    )
+    assert "of the weights in circulation, 1.11, 1.11, does not follow" in said(MULTI, output=())
+    assert "of the weights in circulation, 1.10, 1.10, follows." in said(
+        MULTI, weights=(0.097, 0.097, 0.807), output=()
+    )
+    right = replace(MULTI, concatenation=(1.1, 1.1, 1.13, 0.22))
+    assert "The concatenation in circulation, 1.10, 1.10, 1.13, 0.22, follows" in notes(example_report((right,), 10))
 
 
 def test_the_given_dot_products_are_checked() -> None:
