@@ -172,6 +172,12 @@ WRONG: dict[str, tuple[type[AttnvizError], str, Any, dict[str, Any]]] = {
     "flat": (InvalidRecord, r"1 layers of shape \(2,\) are not attentions. Expected a tuple", [[0.5, 0.5]], {}),
     "words": (InvalidRecord, "not arrays of numbers of one shape", [["a"], "b"], {}),
     "unlike": (InvalidRecord, r"2 layers of shape \(1, 2, 2, 2\) and \(1, 2, 3, 3\)", UNLIKE, {}),
+    "keys as tokens": (InvalidRecord, "give keys= their names", np.ones((1, 2, 3, 4)) / 4, {"tokens": list("abcd")}),
+    "too many names": (InvalidRecord, "Name each of the 3 positions once", attentions(), {"tokens": list("abcd")}),
+    "heads as texts": (InvalidRecord, "2 texts are named, and this is attention of 8", np.ones((8, 3, 3)) / 3,
+                       {"tokens": [["a", "b", "c"]] * 2}),
+    "one text, two names": (InvalidRecord, "2 texts are named, and this is attention of 1", attentions(),
+                            {"tokens": [["a", "b", "c"]] * 2, "row": 0}),
     "few names": (InvalidRecord, "2 tokens do not fit attention of 3", attentions(), {"tokens": ["a", "b"]}),
     "a string": (InvalidRecord, "tokens are not a list of strings", attentions(), {"tokens": "the cat sat"}),
     "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in attentions()), {}),
@@ -186,6 +192,26 @@ def test_wrong_attentions_end_in_one_line(kind: type[AttnvizError], said: str, g
     with pytest.raises(kind, match=said) as caught:
         attnviz.from_attentions(given, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_names_of_several_texts_say_that_the_first_axis_is_texts() -> None:
+    """Two texts were two heads of the first one, whose name stood at weights of the other."""
+    weights = np.stack([np.eye(3), np.full((3, 3), 1 / 3)])
+    texts = [["a", "b", "c"], ["d", "e", "f"]]
+    second = attnviz.from_attentions(weights, texts, row=1)
+    assert (second.n_layers, second.n_heads, second.queries.pieces) == (1, 1, ("d", "e", "f"))
+    np.testing.assert_allclose(second.weights[0, 0], weights[1], rtol=1e-6)
+    with pytest.raises(InvalidSelection, match="a batch of 2 texts"):
+        attnviz.from_attentions(weights, texts)
+    heads = attnviz.from_attentions(np.stack([weights, weights]), texts, row=0)
+    assert (heads.n_layers, heads.n_heads, heads.queries.pieces) == (1, 2, ("a", "b", "c"))
+    assert attnviz.from_attentions(weights, texts[0]).n_heads == 2
+
+
+def test_rows_that_do_not_sum_to_one_are_told() -> None:
+    weights = np.full((1, 1, 2, 2), 0.50045, dtype=np.float32)
+    assert "Rows sum to 1.0009 to 1.0009" in attnviz.from_attentions(weights).provenance.facts.guess
+    assert not attnviz.from_attentions(weights / 1.0009).provenance.facts.guess
 
 
 def test_wrong_uses_end_in_one_line() -> None:

@@ -15,6 +15,7 @@ from attnviz.models.recording.plan import AxisLabels
 from attnviz.records import AttentionMaps, Facts
 from attnviz.records.grid import Grid
 
+EXACT = 1e-4  # by which a sum of float32 may miss 1
 ROUNDED = 1e-2  # by which a row of half precision may miss 1
 AXES = "a tuple with a [batch, head, query, key] for each layer, or one array [layer, head, query, key]"
 NO_WEIGHTS = (
@@ -41,7 +42,8 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         attentions: weights after softmax, as tensors, arrays or nested lists: a tuple with a [batch, head, query, key]
             for each layer, in which the batch may be left out; or one array [layer, head, query, key], in which layers
             and heads may be left out.
-        tokens: the pieces of the text, or of each text of the batch; without them tokens are called by position.
+        tokens: the pieces of the text, or of each text of the batch; without them tokens are called by position. Of
+            several texts the first axis of an array is the texts, and there is one layer.
         keys: the pieces that cross-attention attends to. Without them it is self-attention, where there are as many
             queries as keys. An `attnviz.Grid` names patches of an image: of queries, too, where there are as many and
             no tokens are given.
@@ -65,7 +67,8 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         >>> attnviz.from_attentions(attentions, ["the", "cat", "sat"], model="mine")
         AttentionMaps(model='mine', text='tokens given by the caller', layers=1, heads=2, queries=3, keys=3)
     """
-    layers = _layers(attentions)
+    rows = read_names("tokens", tokens), None if isinstance(keys, Grid) else read_names("keys", keys)
+    layers = _layers(attentions, max(len(of or ()) for of in rows) or 1)
     row = _row(row, len(layers[0]))
     weights = np.stack([layer[row] for layer in layers])
     grid = keys if isinstance(keys, Grid) else None
@@ -81,7 +84,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     weights = np.ascontiguousarray(weights[:, :, side.kept_queries][..., side.kept_keys])
     causal = side.same and _looks_back_only(weights)
     attendable = np.tri(len(side.queries), dtype=bool) if causal else np.ones(weights.shape[2:], dtype=bool)
-    facts = Facts(causal=causal, guess=CAUSAL if causal else "")
+    facts = Facts(causal=causal, guess=" ".join(filter(None, (CAUSAL if causal else "", _describe_sums(weights)))))
     about = About(model, "as given", trained, text_name)
     provenance = provenance_of(about, side, (("weights", "as given"), ("row", row)), facts)
     try:
@@ -90,9 +93,14 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         raise InvalidRecord(error.problem, hint=error.hint or EVALUATE) from error
 
 
-def _layers(attentions: Any) -> list[Float[np.ndarray, "batch head query key"]]:
-    """One array for each layer, all of the same shape; rows that were rounded sum to 1 again."""
+def _layers(attentions: Any, n_texts: int) -> list[Float[np.ndarray, "batch head query key"]]:
+    """Return one array for each layer, all of the same shape.
+
+    Names are evidence: where several texts are named, the first axis of one array is the texts, and not the heads.
+    """
     given = attentions if isinstance(attentions, list | tuple) else _array(attentions)
+    if n_texts > 1 and isinstance(given, np.ndarray) and given.ndim in (3, 4):
+        given = (given[:, None] if given.ndim == 3 else given)[None]
     while isinstance(given, np.ndarray) and given.ndim < 4:  # of one head, or one layer
         given = given[None]
     if len(given) and all(layer is None for layer in given):
@@ -104,7 +112,19 @@ def _layers(attentions: Any) -> list[Float[np.ndarray, "batch head query key"]]:
     if len(shapes) != 1 or not all(layer.ndim in (3, 4) and layer.size for layer in layers):
         found = " and ".join(map(str, sorted(shapes)[:2]))
         raise InvalidRecord(f"{len(layers)} layers of shape {found} are not attentions", hint=f"Expected {AXES}.")
-    return [layer if layer.ndim == 4 else layer[None] for layer in layers]
+    layers = [layer if layer.ndim == 4 else layer[None] for layer in layers]
+    if n_texts not in (1, len(layers[0])):
+        found = f"{n_texts} texts are named, and this is attention of {len(layers[0])}"
+        raise InvalidRecord(found, hint="Give [text, head, query, key] of as many texts, or the names of one.")
+    return layers
+
+
+def _describe_sums(weights: Float[np.ndarray, "layer head query key"]) -> str:
+    """Say where rows do not sum to 1: every measure counts them as if they did."""
+    sums = weights.sum(axis=-1, dtype=np.float64)
+    if np.abs(sums - 1).max(initial=0) <= EXACT:
+        return ""
+    return f"Rows sum to {sums.min():.4f} to {sums.max():.4f}; numbers count them as if they summed to 1."
 
 
 def _array(layer: Any) -> np.ndarray:
@@ -151,19 +171,31 @@ def _side(
             raise InvalidRecord(f"attention_mask of shape {real.shape} does not fit {n_keys} keys in row {row}")
         kept = real[row]
     kept_queries = kept if same else np.ones(n_queries, dtype=bool)
-    queries = _names(tokens, "tokens", row, kept_queries)
-    return AxisLabels(queries, queries if same else _names(keys, "keys", row, kept), kept_queries, kept, same)
+    queries = _names(tokens, "tokens", row, kept_queries, n_keys)
+    return AxisLabels(queries, queries if same else _names(keys, "keys", row, kept, n_keys), kept_queries, kept, same)
 
 
-def _names(rows: tuple[Pieces, ...] | None, what: str, row: int, kept: Bool[np.ndarray, " token"]) -> Pieces:
+def _names(
+    rows: tuple[Pieces, ...] | None, what: str, row: int, kept: Bool[np.ndarray, " token"], n_keys: int
+) -> Pieces:
     if rows is None:
         return tuple(map(str, range(int(kept.sum()))))
     names = rows[0] if len(rows) == 1 else rows[row] if row < len(rows) else ()
     if len(names) == len(kept):
         return tuple(name for name, real in zip(names, kept, strict=True) if real)
     if len(names) != kept.sum():
-        raise InvalidRecord(f"{len(names)} {what} do not fit attention of {int(kept.sum())}", hint=PADDING)
+        problem = f"{len(names)} {what} do not fit attention of {int(kept.sum())}"
+        raise InvalidRecord(problem, hint=_find_hint(len(names), len(kept), n_keys))
     return names
+
+
+def _find_hint(n_names: int, n_there: int, n_keys: int) -> str:
+    """Say what would make names fit."""
+    if n_names == n_keys != n_there:
+        return "They are as many as the keys: give keys= their names, and tokens= those of the queries."
+    if n_names > n_there:
+        return f"Name each of the {n_there} positions once."
+    return f"Name markers too, such as [CLS]. {PADDING}"
 
 
 def _looks_back_only(weights: Float[np.ndarray, "layer head query key"]) -> bool:
