@@ -185,6 +185,13 @@ MEASURES = (
         label="own bracket",
     ),
     Measure(
+        "query_information",
+        "attnviz.measures.concentration:query_information",
+        "how much the query decides where it attends; 0: all queries alike",
+        NATS,
+        "Shannon 1948",
+    ),
+    Measure(
         "max_received",
         "attnviz.measures.concentration:max_received",
         "the largest share of all attention on one key",

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int
 
 from attnviz.measures.rows import (
+    compute_entropies,
     compute_statistics,
     count_attendable,
     find_unlike_layers,
@@ -113,6 +114,18 @@ def _sum_largest(
             sums += line[cells]
         found[start : start + step] = sums
     return np.asarray(found.reshape(best.shape))
+
+
+def query_information(maps: AttentionMaps) -> Measurement:
+    """Return how much a query decides where it attends: the mean Kullback-Leibler divergence of rows from their mean.
+
+    From 0 (every query attends alike, so the head gives each the same) to ln n nats. It is the mutual information of
+    query and key (Shannon 1948) where each query is as likely: the entropy of what keys receive, less that of the rows.
+    In a causal map queries have other keys, so it is not 0 even of uniform attention.
+    """
+    received, most = compute_entropies(average_received(maps)), int(_find_attendable_keys(maps).sum())
+    of_rows = np.array([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
+    return Measurement("query_information", "nats", np.maximum(received - of_rows, 0.0), (0.0, log(most)))
 
 
 def max_received(maps: AttentionMaps) -> Measurement:

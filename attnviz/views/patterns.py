@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures import MEASURES, SOME_TEXTS_MEASURES
-from attnviz.measures.concentration import make_uniform
+from attnviz.measures.concentration import make_uniform, query_information
 from attnviz.measures.rows import MAX_OFFSET, real_queries, sum_by_distance
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import LARGE_MULTIPLE, LARGE_SHARE, MIN_MULTIPLE, MIN_SHARE, name_offset
@@ -16,6 +16,8 @@ OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})  # of which each n
 # Of a head in one text: only some texts have pairs, and only some models have learned a sink.
 PATTERNS = {name: label for name, label in LABELS.items() if name not in (*SOME_TEXTS_MEASURES, *OF_OFFSETS, "to_sink")}
 FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
+MOST = 0.5  # of all attention
+ALIKE = 0.01  # nats of `query_information`, below which rows are the same to the eye
 NO_PATTERN, NOT_NAMED = "no single pattern", "-"
 
 
@@ -42,7 +44,14 @@ def name_patterns(maps: AttentionMaps) -> list[list[str]]:
     special = (share >= MIN_SHARE) & (share >= LARGE_MULTIPLE * equal)
     seen = np.where(large | special, share, 0.0)
     best, best_share = seen.argmax(axis=0), seen.max(axis=0)
-    return [
+    alike = np.zeros(share.shape[1:], dtype=bool)
+    if len(maps.queries) > 2 and all(maps.allows_all(layer) for layer in range(maps.n_layers)):
+        alike = (query_information(maps).values < ALIKE) & (best_share < MOST)  # else what they all attend to says more
+    found = [
         [f"{names[n]} {value:.2f}" if value else NO_PATTERN for n, value in zip(*layer, strict=True)]
         for layer in zip(best, best_share, strict=True)
+    ]
+    return [
+        ["all queries alike" if same else name for name, same in zip(*of_layer, strict=True)]
+        for of_layer in zip(found, alike, strict=True)
     ]

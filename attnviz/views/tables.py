@@ -12,6 +12,7 @@ from attnviz.errors import InvalidOption
 from attnviz.measures import DEFAULT_MEASURES, MEASURES, Measure
 from attnviz.measures.rows import compute_statistics, count_attendable, real_queries, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.training_metrics import LARGE_SHARE, MIN_MULTIPLE
 from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
@@ -148,6 +149,7 @@ def find_largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
 def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: TokenSelection) -> tuple[str, Cell]:
     """Return the drawn pair of largest weight among queries that have a choice of keys, and that weight.
 
+    Markers and a first token that is the head's sink are left out where there are others: most heads give them most.
     The first token of a causal map attends to itself whatever the head does. Both cells are empty where no query drawn
     may attend to any key drawn.
     """
@@ -155,16 +157,32 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
     places = np.flatnonzero(real)
     choosing = drawn[places] & (count_attendable(maps, layer) > 1)
     chosen = choosing if choosing.any() else drawn[places]
-    if len(part.keys) == len(maps.keys):
+    told = np.array([key for key in part.keys if key not in _find_unremarkable_keys(maps, layer, head)])
+    told = told if len(told) else np.array(part.keys)
+    ordinary = chosen & ~maps.queries.markers[places]
+    chosen = ordinary if ordinary.any() else chosen
+    if len(told) == len(maps.keys):
         keys = compute_statistics(maps, layer).peak_keys[head]
     else:
-        keys = _find_peak_keys(maps, layer, head, np.array(part.keys))
+        keys = _find_peak_keys(maps, layer, head, told)
     weights = np.where(chosen & (keys >= 0), maps.cells(layer, head, places, keys), -1)
     best = int(weights.argmax())
     if weights[best] < 0:
         return "", ""
     query = name_token(maps.queries, int(places[best]), MAX_PAIR_LABEL)
     return f"{query} → {name_token(maps.keys, int(keys[best]), MAX_PAIR_LABEL)}", float(weights[best])
+
+
+def _find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[int]:
+    """Return markers, and the first token where it is a sink of the head: many times what equal attention gives it."""
+    found = set(np.flatnonzero(maps.keys.markers).tolist())
+    first = int(maps.real_queries.argmax())
+    if maps.self_attention and len(maps.keys) > 2:
+        share = float(compute_statistics(maps, layer).received[head, first])
+        equal = float(np.mean(1 / count_attendable(maps, layer)))
+        if share >= LARGE_SHARE and share >= MIN_MULTIPLE * equal:
+            found.add(first)
+    return found
 
 
 def _find_peak_keys(

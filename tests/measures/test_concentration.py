@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.measures.concentration import average_received, gini, make_uniform, max_received
+from attnviz.measures.concentration import average_received, gini, make_uniform, max_received, query_information
 from tests.made import random_maps, record, tokens
 
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])
@@ -32,6 +32,15 @@ def test_gini_of_one_key_that_receives_all(n: int) -> None:
     assert gini(maps).values == pytest.approx((n - 1) / n)
     assert gini(maps).bounds == (0.0, (n - 1) / n)
     assert gini(record(np.roll(np.eye(n), 1, axis=0)[None, None])).values == 0  # each key has one query
+
+
+def test_query_information_is_the_mutual_information_of_query_and_key() -> None:
+    """0 where every row is the same; ln n where each query has a key of its own; else by hand."""
+    assert query_information(record(np.tile(ROWS[:1], (3, 1))[None, None])).values == pytest.approx(0, abs=1e-7)
+    assert query_information(record(np.eye(4)[None, None])).values == pytest.approx(np.log(4))
+    mean = ROWS.mean(axis=0)
+    divergences = [sum(p * np.log(p / q) for p, q in zip(row, mean, strict=True) if p) for row in ROWS]
+    assert query_information(record(ROWS[None, None])).values == pytest.approx(np.mean(divergences), abs=1e-6)
 
 
 def test_gini_is_half_the_mean_difference_over_the_mean() -> None:

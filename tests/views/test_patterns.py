@@ -42,7 +42,14 @@ def test_small_shares_count_only_as_many_times_an_equal_share() -> None:
 
 def test_uniform_attention_has_no_pattern_however_short_the_text() -> None:
     for n in range(1, 9):
-        assert name_patterns(uniform_maps(n)) == [["no single pattern"]]
+        assert name_patterns(uniform_maps(n)) == [["no single pattern" if n < 3 else "all queries alike"]]
+
+
+def test_queries_that_attend_alike_are_said_to_where_no_key_has_most() -> None:
+    """What each gives the first token would else name the head."""
+    alike = np.zeros((N, N))
+    alike[:, 0] = 0.38
+    assert looks_at(alike, 0.3 * np.eye(N)) == ["all queries alike", "itself 0.32"]
 
 
 def test_from_one_text_to_another_positions_mean_nothing() -> None:

@@ -195,3 +195,13 @@ def test_an_order_that_there_is_not(sort: str, says: str) -> None:
         parse_sort(sort)
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)
+
+
+def test_the_strongest_pair_is_of_words_where_there_are_any() -> None:
+    """Markers, and a first token that is a sink, take most of what many heads give."""
+    marked = tokens("[CLS]", "a", "b", "[SEP]", special=["[CLS]", "[SEP]"])
+    rows = np.array([[0.9, 0.1, 0, 0], [0.6, 0.1, 0.3, 0], [0.5, 0.2, 0.1, 0.2], [0, 0, 0, 1]])
+    sink = np.array([[1, 0, 0, 0], [0.9, 0.1, 0, 0], [0.7, 0.2, 0.1, 0], [0.6, 0, 0.4, 0]])
+    for weights, pieces, pair in ((rows, marked, "1 a → 2 b"), (sink, tokens(*"abcd"), "3 d → 2 c")):
+        table = heads_table(record(weights[None, None], pieces), (), [0], [0])
+        assert table.rows[0][3] == pair

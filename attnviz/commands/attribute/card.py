@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from attnviz.commands.attribute.card_report import card_report, card_rows
-from attnviz.commands.attribute.faithfulness import MIN_TOKENS, first_tokens, kendall, mean_loss
+from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall, mean_loss
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.passes import ReplacedAttention, Replacement
@@ -36,11 +36,13 @@ def card_of(
     replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
     yield Progress(0, len(documents), "texts", notices=corpus.notices)
     read: list[Document] = []
+    n_removable: list[int] = []  # tokens of each text
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question)
         if subject.tokens.mostly_unknown:  # there is no verdict to explain
             continue
         read.append(document)
+        n_removable.append(sum(not special for special in subject.tokens.special))
         if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         for name, row in test_methods(subject, methods):
@@ -48,7 +50,7 @@ def card_of(
         for name, row in without_attention(subject, document.label):
             replaced[name].append(row)
         yield Progress(count, len(documents), "texts", document.name)
-    notices = _describe_left_out(len(documents) - len(read), len(documents))
+    notices = (*_describe_left_out(len(documents) - len(read), len(documents)), *describe_short(n_removable))
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
     names = [document.name for document in read]

@@ -8,7 +8,7 @@ and only their sizes. So a method may be good at one and poor at the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64
@@ -28,6 +28,14 @@ def first_tokens(
     order = places[np.argsort(-scores[places], kind="stable")]
     counts = dict.fromkeys(int(share * len(places)) for share in FRACTIONS)
     return [np.isin(np.arange(len(scores)), order[:count]) for count in counts if count]
+
+
+def describe_short(n_removable: Sequence[int]) -> Iterator[str]:
+    """Say of how many texts, by their numbers of tokens, a step is left out: its share is less than one token."""
+    for share in FRACTIONS:
+        if n_short := sum(int(share * n) == 0 for n in n_removable):
+            texts = f"{n_short} of {len(n_removable)} texts"
+            yield f"the step of {share:.0%} is left out of {texts}, of fewer than {round(1 / share)} tokens"
 
 
 def mean_loss(whole: float, parts: Sequence[float] | Float64[np.ndarray, " part"]) -> float:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from attnviz.errors import InvalidText
 from attnviz.models.attribution.subject import MethodScores, Subject
 
 
 def leave_one_out(subject: Subject) -> MethodScores:
     """How much of the answer's probability goes with each token (Li et al. 2016, arXiv:1612.08220).
 
-    One pass for each token of the text, and one with all of them. Markers have 0.
+    One pass for each token of the text, and one with all of them. Markers have 0. Raises InvalidText for one token:
+    nothing is left without it.
     """
     n_tokens = len(subject.ids)
     places = np.flatnonzero(~np.array(subject.tokens.special, dtype=bool))
-    scores = np.zeros(n_tokens)
-    if len(places) > 1:  # a text of no tokens has no answer
-        whole, *without = subject.probabilities(
-            [np.ones(n_tokens, dtype=bool), *(np.arange(n_tokens) != place for place in places)]
+    if len(places) < 2:
+        raise InvalidText(
+            "leave-one-out needs two tokens: nothing is left of one",
+            hint="Choose --method relevance, or a longer text.",
         )
-        scores[places] = whole - np.array(without)
+    scores = np.zeros(n_tokens)
+    whole, *without = subject.probabilities(
+        [np.ones(n_tokens, dtype=bool), *(np.arange(n_tokens) != place for place in places)]
+    )
+    scores[places] = whole - np.array(without)
     return MethodScores(scores, 1 + len(places))
 
 

@@ -16,7 +16,7 @@ from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Room, Te
 from attnviz.renderers.figure.scale import norm_of, plan_limits
 from attnviz.renderers.figure.style import GREY, INK, SIZES, Sizes
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
-from attnviz.report import Picture, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Picture, Report, Scale
 
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
@@ -93,6 +93,12 @@ def header_of(picture: Picture, report: Report, width: float, sizes: Sizes = SIZ
 def title_of(picture: Picture, report: Report) -> str:
     """What stands above a picture: the title of the report, then its own."""
     return " · ".join(part for part in (report.title, picture.title) if part)
+
+
+def headless_notes(picture: Heatmap | HeatmapGrid, report: Report) -> list[str]:
+    """Return what a picture has to say where it has no title: its caveat, and which query its rows are of."""
+    is_of_query = isinstance(picture, Heatmap) and picture.row_axis != Heatmap.row_axis
+    return [text for text in (report.caveat, picture.title if is_of_query else "") if text]
 
 
 def ordinal(number: int) -> str:

@@ -21,6 +21,7 @@ from attnviz.renderers.figure.header import (
     check_size,
     footer_of,
     header_of,
+    headless_notes,
     height_of,
     ordinal,
     paragraph,
@@ -181,8 +182,8 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
     small_print = [*_small_print(grid, cells, (row_labels, column_labels), scale)]
-    if report.caveat and not look.header:
-        small_print.insert(0, report.caveat)
+    if not look.header:
+        small_print[:0] = headless_notes(picture, report)
     hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
     swatch, footer, bottom = footer_of(small_print, hatched, lowest + GAP, across.width, sizes.small)
     tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []

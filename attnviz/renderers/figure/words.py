@@ -22,6 +22,7 @@ from attnviz.renderers.figure.header import (
     check_size,
     footer_of,
     header_of,
+    headless_notes,
     place_bar,
     plan_bar,
     title_of,
@@ -82,7 +83,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     names, words, lowest = _flow(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
     of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
-    small_print = [report.caveat] * (not look.header) + [MEAN] * of_maps
+    small_print = ([] if look.header else headless_notes(picture, report)) + [MEAN] * of_maps
     swatch, footer, bottom = footer_of(small_print, False, lowest + GAP, width, sizes.small)
     plan = FigurePlan(
         name=picture.name,

@@ -171,3 +171,9 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance() -> None
     found = verdict(*nothing)
     assert "relevance, leave-one-out: deleting what is ranked first costs the answer no more" in found
     assert "More than chance" not in found
+
+
+def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
+    """It printed 0.0000, which nobody had measured."""
+    with pytest.raises(InvalidText, match="leave-one-out needs two tokens"):
+        list(attribute(build(AttributeSpec, text=("good",), method="leave-one-out", out=str(tmp_path))))

@@ -9,7 +9,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from attnviz.commands.attribute.faithfulness import FRACTIONS, first_tokens, kendall, mean_loss
+from attnviz.commands.attribute.faithfulness import FRACTIONS, describe_short, first_tokens, kendall, mean_loss
 
 Answer = Callable[[Sequence[int]], float]
 
@@ -70,3 +70,11 @@ def test_tau_counts_pairs() -> None:
     assert kendall(one, one) == pytest.approx(1)
     assert kendall(np.arange(4.0), -np.arange(4.0)) == -1
     assert np.isnan(kendall(np.ones(4), np.arange(4.0)))
+
+
+def test_steps_that_short_texts_do_not_have_are_said() -> None:
+    assert list(describe_short([40, 19, 9])) == [
+        "the step of 5% is left out of 2 of 3 texts, of fewer than 20 tokens",
+        "the step of 10% is left out of 1 of 3 texts, of fewer than 10 tokens",
+    ]
+    assert not list(describe_short([20]))

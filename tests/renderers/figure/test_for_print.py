@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 
@@ -15,6 +16,7 @@ from PIL import Image
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.renderers.figure import files
 from attnviz.renderers.figure.draw import THIN
+from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import DARK, look_of
 from attnviz.renderers.figure.words import plan_text
@@ -119,6 +121,17 @@ def test_without_a_title_a_figure_still_says_what_would_mislead() -> None:
 def png_pixels(shown: Report, look: FigureStyle) -> np.ndarray:
     _, content = next(files.png(shown, look))
     return rgba(content)
+
+
+@pytest.mark.parametrize("planned", [plan, plan_text])
+def test_without_a_title_a_figure_of_one_query_says_which_it_is(planned: Callable[..., FigurePlan]) -> None:
+    """Its title is the only place that names it: rows are of heads."""
+    strip = replace(heatmap(3), title="what 4 “good” attends to", row_axis="head")
+    for header in (False, True):
+        lines = planned(strip, report(strip), FigureStyle(header=header)).lines
+        assert sum(line.text == strip.title for line in lines) == 1
+    whole = replace(strip, row_axis=Heatmap.row_axis)
+    assert not any("good" in line.text for line in planned(whole, report(whole), FigureStyle(header=False)).lines)
 
 
 def test_a_dark_page_is_the_colour_of_an_equal_share_and_a_transparent_one_none() -> None:
