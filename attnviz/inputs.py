@@ -9,14 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attnviz import store
+from attnviz.bounded import is_file
+from attnviz.errors import InvalidOption
 from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
-from attnviz.text import Corpus, Document, load_corpus
+from attnviz.text import ENDINGS, Corpus, Document, load_corpus
 from attnviz.text.stream import TextStream, stream_corpus
+
+MANY_TEXTS = frozenset(plugin.name for plugin in ENDINGS) - {".txt"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,29 @@ class Inputs:
         return found
 
 
-def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: bool, out: str | None = None) -> Inputs:
+def add_argument(text: TextOptions, argument: str | None) -> tuple[TextOptions, tuple[str, ...]]:
+    """Return the options with the text of an argument, or the file of that name where there is one, and what to say.
+
+    Raises InvalidOption for a file of many texts.
+    """
+    if argument is None:
+        return text, ()
+    if not is_file(Path(argument)):
+        return replace(text, text=(argument, *text.text)), ()
+    if Path(argument).suffix.lower() in MANY_TEXTS:
+        raise InvalidOption(f"{argument} is a file of many texts", hint=f"Give it by --dataset {argument}.")
+    notice = f"reading the file {argument}; --text {argument!r} takes its name as words"
+    return replace(text, text_file=(argument, *text.text_file)), (notice,)
+
+
+def read_inputs(
+    models: Sequence[ModelReference],
+    text: TextOptions,
+    *,
+    every: bool,
+    out: str | None = None,
+    notices: tuple[str, ...] = (),
+) -> Inputs:
     """The texts that `text` names, of which without --index all are meant if `every`, else the first.
 
     Raises InvalidOption, InvalidSource or InvalidSelection for texts that are not there, InvalidOption for a folder
@@ -70,6 +96,7 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     """
     folder = None if out is None else store.output_folder(out)
     corpus = load_corpus(text)
+    corpus = replace(corpus, notices=(*notices, *corpus.notices)) if notices else corpus
     documents = corpus.choose(text.index, every=every)
     return Inputs(tuple(models), corpus, documents, folder=folder)
 

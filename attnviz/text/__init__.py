@@ -45,6 +45,7 @@ SOURCES = (*NAMES, *ENDINGS)
 REPLACEMENT = "\ufffd"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
 _NAMED = 3  # in a notice; the rest is counted
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 STANDARD_INPUT = "-"
 MAX_EXCERPT_LENGTH = 40
 
@@ -143,15 +144,19 @@ def read_given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     if files.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
     named = [(_excerpt(without_surrogates(text)), text) for text in map(decode_argument, texts)]
-    replaced = []
+    replaced, read_as = [], list[str]()
     for file in files:
         name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
-        text, whole = _decode(raw)
+        text, whole = _decode(raw, name)
         named.append((name, text))
         if not whole:
             replaced.append(name)
+        if raw.startswith(UTF_16):
+            read_as.append(f"{name} was read as UTF-16, by its mark")
     documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
-    return Corpus(documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, notices)
+    return Corpus(
+        documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, (*read_as, *notices)
+    )
 
 
 def decode_argument(text: str) -> str:
@@ -188,9 +193,20 @@ def _standard_input() -> bytes:
         raise InvalidSource(f"standard input cannot be read: {error.strerror}") from error
 
 
-def _decode(raw: bytes) -> tuple[str, bool]:
-    """The text, and whether every byte of it was UTF-8."""
+def _decode(raw: bytes, name: str) -> tuple[str, bool]:
+    """Return the text, of UTF-16 where its mark says so, and whether every byte of it was valid.
+
+    Raises InvalidSource where many bytes are NUL: it is of another encoding, or no text at all.
+    """
+    if raw.startswith(UTF_16):
+        try:
+            return raw.decode("utf-16"), True
+        except UnicodeDecodeError:
+            return raw.decode("utf-16", errors="replace"), False
     raw = raw.removeprefix(codecs.BOM_UTF8)
+    if 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; one of them may stand in any text
+        problem = f"{name} is not UTF-8: many of its bytes are NUL"
+        raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with its mark.")
     try:
         return raw.decode("utf-8"), True
     except UnicodeDecodeError:

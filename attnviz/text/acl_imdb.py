@@ -39,7 +39,7 @@ class Reviews:
         self._files = [
             (path, label)
             for name, label in LABELS.items()
-            for path in sorted((folder / name).glob("*.txt"), key=_number)
+            for path in sorted((folder / name).glob("[!.]*.txt"), key=_number)  # macOS leaves ._0_9.txt in archives
         ]
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ from attnviz.registry import load, suggestion
 from attnviz.text import ENDINGS, NAMES, without_surrogates
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, within_bounds
+from attnviz.text.tables import describe_columns
 
 KINDS = ", ".join(plugin.name for plugin in ENDINGS)
 
@@ -67,7 +68,12 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for path in _entries(folder):
         split = _split_name(path)
-        if split is not None and path.suffix.lower() in {plugin.name for plugin in ENDINGS} and path.is_file():
+        if (
+            split is not None
+            and not path.name.startswith(".")
+            and path.suffix.lower() in {plugin.name for plugin in ENDINGS}
+            and path.is_file()
+        ):
             found.setdefault(split, []).append(path)
     for split, paths in found.items():
         shard = _SHARD.fullmatch(paths[0].stem)
@@ -88,7 +94,8 @@ def _source_of(files: dict[str, list[Path]], wanted: str | None, title: str) -> 
     def read(split: str, needed: int | None) -> Rows:
         return list(islice(within_bounds(stream(split, needed), f"{title} {split}"), needed))
 
-    return Source(title, tuple(sorted(files, key=_usual_order)), read, stream=stream)
+    told = dict.fromkeys(notice for paths in files.values() for notice in describe_columns(paths[0], wanted))
+    return Source(title, tuple(sorted(files, key=_usual_order)), read, tuple(told), stream=stream)
 
 
 def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:

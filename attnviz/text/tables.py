@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attnviz.display import pluralize
+from attnviz.display import first_of, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.files import MAX_TEXT, lines
 from attnviz.text.source import Row, as_label, as_text, label_column, no_columns, text_column
+
+LABEL_AT_END = re.compile(r"\S\t[0-9]{1,2}$")
+NAMED = 8  # columns in a notice
 
 
 def read_txt(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
@@ -48,6 +52,43 @@ def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> Generator[
                 raise InvalidSource(f"{where}: there is no field {column!r}")
             label = label_column(list(record))
             yield as_text(record[column], column, where), as_label(record[label]) if label else None
+
+
+def describe_columns(path: Path, wanted: str | None) -> tuple[str, ...]:
+    """Say what of a file is not used: columns, labels that are not known, and what only looks like a label.
+
+    Reads its first line. Whatever is wrong with the file is said where it is read.
+    """
+    with suppress(InvalidSource, StopIteration):
+        if path.suffix.lower() == ".txt":
+            with closing(lines(path)) as given:
+                first = next(given).rstrip("\r\n")
+            ends = LABEL_AT_END.search(first)
+            return (f"{path.name}: lines end in a tab and a number, read as text; a .tsv has columns",) if ends else ()
+        columns, values = _first_row(path)
+        text, label = text_column(columns, wanted, str(path)), label_column(columns)
+        used = [f"texts from {text!r}", *([f"labels from {label!r}"] if label else ["no labels"])]
+        others = first_of([column for column in columns if column not in (text, label)], NAMED, repr)
+        notices = [f"{path.name}: {', '.join(used)}; not used: {others}"] if others else []
+        value = values.get(label) if label else None
+        if value not in (None, "", -1, "-1") and as_label(value) is None:
+            known = "0, 1, 2 …, neg, pos, negative and positive"
+            notices.append(f"{path.name}: {label!r} holds {value!r:.40}, and labels are {known}: such texts have none")
+        return tuple(notices)
+    return ()
+
+
+def _first_row(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the columns, and the first row by name."""
+    if path.suffix.lower() in (".csv", ".tsv"):
+        with closing(_records(path, "," if path.suffix.lower() == ".csv" else "\t")) as records:
+            (_, header), (_, fields) = next(records), next(records, ("", []))
+        return header, dict(zip(header, fields, strict=False))
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        with closing(_objects(path)) as objects:
+            _, record = next(objects)
+        return list(record), record
+    raise StopIteration
 
 
 def _objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.inputs import Inputs, read_inputs
+from attnviz.inputs import Inputs, add_argument, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.selection import numbers, pairs
@@ -20,7 +18,5 @@ def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
         numbers(spec.figure.head, reference.n_heads, "head")
         if spec.figure.pick:
             pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
-    text = spec.text
-    if spec.inline_text is not None:
-        text = replace(text, text=(spec.inline_text, *text.text))
-    return read_inputs([reference], text, every=text.inline, out=spec.figure.out)
+    text, notices = add_argument(spec.text, spec.inline_text)
+    return read_inputs([reference], text, every=text.inline, out=spec.figure.out, notices=notices)

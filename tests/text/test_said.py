@@ -1,0 +1,73 @@
+"""What is read otherwise than it is written, or not at all, is said."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+import pytest
+
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.options import build
+from attnviz.specs import TextOptions
+from attnviz.text import load_corpus
+from tests.events import report, result
+from tests.starting import heatmap
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_utf_16_is_read_by_its_mark(mark: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "u.txt"
+    encoding = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
+    file.write_bytes(mark + "a good film, né".encode(encoding))
+    corpus = load_corpus(TextOptions(text_file=(str(file),)))
+    assert corpus.texts == ("a good film, né",)
+    assert corpus.notices == ("u.txt was read as UTF-16, by its mark",)
+    file.write_bytes("a good film".encode(encoding))
+    with pytest.raises(InvalidSource, match="many of its bytes are NUL"):
+        load_corpus(TextOptions(text_file=(str(file), "-x")))
+
+
+def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name was drawn: "a . txt"."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("not a good film\n", encoding="utf-8")
+    Path("many.csv").write_text("text\na\n", encoding="utf-8")
+    found = result(heatmap(build(HeatmapSpec, inline_text="a.txt", out=str(tmp_path / "out"))))
+    assert "a.txt" in report(found).title
+    assert "4 tokens" in report(found).subtitle
+    assert found.notices[0] == "reading the file a.txt; --text 'a.txt' takes its name as words"
+    with pytest.raises(InvalidOption, match=r"many.csv is a file of many texts. Give it by --dataset many.csv"):
+        heatmap(build(HeatmapSpec, inline_text="many.csv"))
+    words = result(heatmap(build(HeatmapSpec, text=("a.txt",), out=str(tmp_path / "words"))))
+    assert "3 tokens" in report(words).subtitle
+
+
+def test_hidden_files_are_no_reviews(tmp_path: Path) -> None:
+    """Archives made on macOS hold a `._0_9.txt` beside each `0_9.txt`."""
+    for label in ("neg", "pos"):
+        folder = tmp_path / "train" / label
+        folder.mkdir(parents=True)
+        (folder / "0_9.txt").write_text("a film", encoding="utf-8")
+        (folder / "._0_9.txt").write_bytes(b"\x00\x05\x16\x07")
+    assert load_corpus(TextOptions(dataset=str(tmp_path))).texts == ("a film", "a film")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "notices"),
+    [
+        ("a.csv", "id,text,label\n1,good,1\n", ["texts from 'text', labels from 'label'; not used: 'id'"]),
+        ("a.csv", "text,label\ngood,1\n", []),
+        ("a.tsv", "text\tlabel\ngood\tgreat\n", ["'label' holds 'great', and labels are 0, 1, 2 …, neg"]),
+        ("a.jsonl", '{"text": "good", "stars": 5}\n', ["texts from 'text', no labels; not used: 'stars'"]),
+        ("a.txt", "a good film\t1\n", ["lines end in a tab and a number, read as text; a .tsv has columns"]),
+        ("a.txt", "a good film\n", []),
+    ],
+)
+def test_what_is_not_used_of_a_file_is_said(name: str, content: str, notices: list[str], tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    found = load_corpus(TextOptions(dataset=str(tmp_path / name))).notices
+    assert len(found) == len(notices)
+    for notice, expected in zip(found, notices, strict=True):
+        assert expected in notice
