@@ -24,6 +24,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
+from attnviz.models.tokenizer_bounds import caught_panics, check_tokenizer
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind, VocabularyOptions
 
@@ -115,7 +116,8 @@ class TextTokenizer:
 
     def _encode(self, text: str, max_tokens: int | None, keep: KeepKind) -> Encoding:
         try:
-            found = self._tokenizer.encode(text, add_special_tokens=False)
+            with caught_panics("this model"):
+                found = self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
             raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
         all_ids, all_offsets, all_special = found.ids, found.offsets, found.special_tokens_mask  # each makes a new list
@@ -151,7 +153,8 @@ class TextTokenizer:
         remaining = iter(texts)
         while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
             try:
-                found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+                with caught_panics("this model"):
+                    found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             except TypeError as error:
                 raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
             for encoded in found:
@@ -166,7 +169,9 @@ class TextTokenizer:
         found: Counter[int] = Counter()
         remaining = iter(texts)
         while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
-            for encoded in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+            with caught_panics("this model"):
+                several = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            for encoded in several:
                 found.update(encoded.ids)
         return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
 
@@ -256,6 +261,7 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
         raise InvalidModel(f"cannot read {file}: {error}", hint="attnviz vocab writes a tokenizer.json.") from error
     if (known := _loaded.get((text, classify))) is not None:
         return known
+    check_tokenizer(text, file)
     try:
         vocabulary = Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception

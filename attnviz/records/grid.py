@@ -24,14 +24,14 @@ class Grid:
     Args:
         n_rows: of patches, 1 to 256.
         n_columns: likewise.
-        image: a file that Pillow reads, or an image of Pillow: what the patches were cut from. All of it is stretched
-            over the grid, in grey; where a model saw a part only, give that part.
+        image: a PNG, JPEG, GIF, WebP or BMP file, or an image of Pillow: what the patches were cut from. All of it is
+            stretched over the grid, in grey; where a model saw a part only, give that part.
         leading: names of the tokens before the patches, such as ("[CLS]",). Without them they are "token 0" and so on.
 
     Raises:
         InvalidOption: for a grid of no patches, or of more than 256 either way.
         InvalidSource: for a file that is no image, or cannot be read.
-        TooLarge: for an image of more than 50 million pixels.
+        TooLarge: for an image of more than 16 million pixels.
 
     Examples:
         >>> from attnviz import Grid

@@ -185,7 +185,8 @@ def _file(name: str) -> tuple[str, bytes]:
 def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
-    from attnviz.text.files import MAX_TEXT, check_size
+    from attnviz.text.files import check_size
+    from attnviz.text.source import MAX_TEXT
 
     try:
         return check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")

@@ -10,8 +10,7 @@ from typing import BinaryIO
 
 from attnviz.bounded import exists, in_bytes, open_input
 from attnviz.errors import InvalidSource
-
-MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
+from attnviz.text.source import MAX_TEXT
 
 
 @contextmanager

@@ -26,7 +26,8 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generato
             label = label_column(file.schema_arrow.names)
             _check_type(file.schema_arrow.field(text).type, text, path)
             # A text that is repeated stays one text: a small file may repeat a long one millions of times.
-            with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=[text]) as once:
+            repeated = [text, *([label] if label else [])]
+            with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=repeated) as once:
                 yield from islice(_rows(once, text, label, path, needed), needed)
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidSource(f"{path} is not a readable Parquet file: {in_one_line(error)}") from error
@@ -52,8 +53,8 @@ def _rows(file: Any, text: str, label: str | None, path: Path, needed: int | Non
         before += file.metadata.row_group(group).num_rows
         _check_size(file.metadata.row_group(group), set(columns), path)
         for batch in file.iter_batches(BATCH, row_groups=[group], columns=columns):
-            texts = _texts(batch.column(text))
-            labels = batch.column(label).to_pylist() if label else repeat(None, len(batch))
+            texts = _values(batch.column(text))
+            labels = _values(batch.column(label)) if label else repeat(None, len(batch))
             for value, written in zip(texts, labels, strict=True):
                 yield as_text(value, text, f"{path}: row {row}"), as_label(written)
                 row += 1
@@ -67,8 +68,8 @@ def _check_size(group: Any, columns: set[str], path: Path) -> None:
         raise InvalidSource(f"{path}: a group of rows takes {in_bytes(size)}, at most {in_bytes(MAX_TEXTS)} are read")
 
 
-def _texts(column: Any) -> Iterator[object]:
-    """The texts of a batch, each as one object however often it is repeated."""
+def _values(column: Any) -> Iterator[object]:
+    """Return the values of a batch, each as one object however often it is repeated."""
     if not hasattr(column, "dictionary"):  # such as a string view, which is not read as a dictionary
         return iter(column.to_pylist())
     used = column.indices.unique()

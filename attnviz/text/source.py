@@ -14,6 +14,7 @@ Row = tuple[str, int | None]
 
 TEXT_COLUMNS = ("text", "review", "sentence", "content")
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
+MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 MAX_TEXTS = 2**30  # characters of all texts that are read, and as if each text had ROW more
 ROW = 500  # bytes around a text: its name, its label, its place
 MAX_NAME_LENGTH = 40
@@ -93,6 +94,9 @@ def label_column(columns: Sequence[str]) -> str | None:
 def as_text(value: object, column: str, where: str) -> str:
     """The value itself, never converted: a number that becomes "5.0" is a changed text. Raises InvalidSource."""
     if isinstance(value, str):
+        if len(value) > MAX_TEXT:
+            found = f"{where}: a text of {len(value):,} characters"
+            raise InvalidSource(found, hint=f"At most {in_bytes(MAX_TEXT)} of one text are read.")
         return value
     found = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
     raise InvalidSource(f"{where}: {column!r} holds {found}, not text")

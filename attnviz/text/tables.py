@@ -17,8 +17,8 @@ from typing import Any
 
 from attnviz.display import first_of, pluralize
 from attnviz.errors import InvalidSource
-from attnviz.text.files import MAX_TEXT, lines
-from attnviz.text.source import Row, as_label, as_text, label_column, no_columns, text_column
+from attnviz.text.files import lines
+from attnviz.text.source import MAX_TEXT, Row, as_label, as_text, label_column, no_columns, text_column
 
 LABEL_AT_END = re.compile(r"\S\t[0-9]{1,2}$")
 NAMED = 8  # columns in a notice

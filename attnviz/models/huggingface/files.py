@@ -18,9 +18,11 @@ from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, rea
 from attnviz.errors import InvalidModel
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.models.tokenizer_bounds import check_tokenizer
 from attnviz.registry import suggestion
 from attnviz.store.hub import why_offline
 
+TOKENIZER = "tokenizer.json"
 GENERATION = "generation_config.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 VOCABULARIES = (
@@ -40,6 +42,7 @@ SAFE = "Save it as safetensors: model.save_pretrained(folder, safe_serialization
 OLDEST = 5  # transformers
 INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
+MAX_LABELS = 100_000
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,9 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
         if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
             file_size(folder / file, MAX_VOCABULARY, InvalidModel, AGAIN)
+    if (folder / TOKENIZER).is_file():
+        content = read_bytes(folder / TOKENIZER, MAX_VOCABULARY, InvalidModel, AGAIN)
+        check_tokenizer(content.decode("utf-8", "replace"), folder / TOKENIZER)
     weights = tuple(_weights(folder))
     n_parameters = sum(read_header(file, InvalidModel, AGAIN).n_numbers for file in weights)
     check_room(f"the weights of {hub or local} as float32", n_parameters * FLOAT32, max_memory)
@@ -92,6 +98,17 @@ def configuration(folder: Path) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise InvalidModel(f"{folder / CONFIG} holds no settings", hint=AGAIN)
     return read
+
+
+def check_labels(folder: Path) -> None:
+    """Raises InvalidModel for a config of more labels than a model has: each would get a name and a row of weights."""
+    settings = configuration(folder)
+    for name in ("num_labels", "_num_labels"):
+        n_labels = settings.get(name)
+        if isinstance(n_labels, int | float) and n_labels > MAX_LABELS:
+            raise InvalidModel(
+                f"{folder / CONFIG} says {n_labels:,.0f} labels", hint=f"At most {MAX_LABELS:,} are read."
+            )
 
 
 def _from_hub(written: str, max_memory: float) -> Path:

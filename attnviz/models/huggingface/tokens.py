@@ -18,6 +18,7 @@ from tokenizers import Encoding as Encoded
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer import DECODE, EMPTY, name_tokens
+from attnviz.models.tokenizer_bounds import caught_panics
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind
 
@@ -166,7 +167,8 @@ class HuggingFaceTokenizer:
 
     def _encode(self, text: str) -> Encoded:
         try:
-            found: Encoded = self._backend.encode(text, add_special_tokens=False)
+            with caught_panics("this model"):
+                found: Encoded = self._backend.encode(text, add_special_tokens=False)
         except TypeError as error:
             raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
         if not found.ids:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 
 from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
-from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, configuration
+from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, check_labels, configuration
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
 
@@ -93,7 +93,9 @@ def load_weights(
 
         safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         with _told(files):
-            config = AutoConfig.from_pretrained(files.folder, **safely)
+            check_labels(files.folder)
+            # Whatever the config names there may be code of the hub: the package `kernels` would fetch and run it.
+            config = AutoConfig.from_pretrained(files.folder, attn_implementation="eager", **safely)
             _check_sizes(files, config)
             with torch.device("meta"):
                 n_parameters = AutoModel.from_config(config, trust_remote_code=False).num_parameters()

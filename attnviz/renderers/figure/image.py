@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,12 @@ from attnviz.bounded import read_bytes
 from attnviz.errors import InvalidSource, TooLarge
 from attnviz.shapes import Grey
 
-MAX_PIXELS = 50_000_000
+MAX_PIXELS = 16_000_000
 MAX_BYTES = 100_000_000
 MAX_SIDE = 256  # pixels that are kept: enough to see what is where, 64 KiB at most
 PER_PATCH = 16  # pixels of a patch, unless that is too many
+TILE = 1024  # pixels either way that are held with four channels at a time
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")  # told by what a file holds; of others some would run a program
 READABLE = "PNG, JPEG, GIF, WebP and BMP are."
 
 
@@ -31,17 +35,17 @@ def grey_pixels(image: Any, n_rows: int, n_columns: int) -> Grey:
         return _grey(image, size, "the image")
     if not isinstance(image, str | Path):
         raise InvalidSource(f"a {type(image).__name__} is not an image", hint="Give a file, or an image of Pillow.")
-    from io import BytesIO
-
     data = read_bytes(Path(image), MAX_BYTES, InvalidSource)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of sizes: they are checked here
-            with Image.open(BytesIO(data)) as opened:
+            with Image.open(BytesIO(data), formats=FORMATS) as opened:
                 return _grey(opened, size, str(image))
     except UnidentifiedImageError as error:
         raise InvalidSource(f"{image} cannot be read as an image", hint=READABLE) from error
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+    except (TooLarge, MemoryError):
+        raise
+    except Exception as error:  # of a damaged file: the library lets everything through, from zlib's to struct's
         raise InvalidSource(f"{image} is a damaged image ({' '.join(str(error).split())})", hint=READABLE) from error
 
 
@@ -50,10 +54,15 @@ def _grey(image: Image.Image, size: tuple[int, int], name: str) -> Grey:
     if width * height > MAX_PIXELS:
         found = f"{name} has {width:,} × {height:,} pixels"
         raise TooLarge(found, hint=f"At most {MAX_PIXELS / 1e6:.0f} million: make it smaller.")
-    upright = ImageOps.exif_transpose(image).convert("RGBA")
-    paper = Image.new("RGBA", upright.size, "white")
-    paper.alpha_composite(upright)
-    return np.asarray(paper.convert("L").resize(size, Image.Resampling.BOX))
+    upright = ImageOps.exif_transpose(image)
+    grey = Image.new("L", upright.size)
+    for left, top in product(range(0, upright.width, TILE), range(0, upright.height, TILE)):
+        right, bottom = min(left + TILE, upright.width), min(top + TILE, upright.height)
+        tile = upright.crop((left, top, right, bottom)).convert("RGBA")
+        paper = Image.new("RGBA", tile.size, "white")
+        paper.alpha_composite(tile)
+        grey.paste(paper.convert("L"), (left, top))
+    return np.asarray(grey.resize(size, Image.Resampling.BOX))
 
 
 def resized(pixels: Grey, height: int, width: int) -> Grey:

@@ -1,0 +1,134 @@
+"""Files of a few kB that made the program allocate gigabytes, run forever, run another program or end in a panic."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+import attnviz
+from attnviz.errors import InvalidModel, InvalidSource, TooLarge
+from attnviz.models import tokenizer
+from attnviz.models.huggingface.files import find_files
+from attnviz.models.huggingface.weights import load_weights
+from attnviz.specs import TextOptions, VocabularyOptions
+from attnviz.text import load_corpus
+from tests.process import ROOT
+
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+STORIES = ROOT.parent / "shared/models/stories260K"
+
+
+def vocabulary(**changes: Any) -> str:
+    found = json.loads(tokenizer.train(["a good film"] * 3, VocabularyOptions(min_frequency=1)).to_json())
+    for name, value in changes.items():
+        part, _, key = name.partition("__")
+        if key:
+            found[part][key] = value
+        else:
+            found[part] = value
+    return json.dumps(found)
+
+
+def marker(n: int) -> dict[str, Any]:
+    piece = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
+    tokens = {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}}
+    return {"type": "TemplateProcessing", "single": [piece] * n, "pair": [piece], "special_tokens": tokens}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model__vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "a": 3_999_999_999}}, "has the id 3,999,999,999"),
+        ({"model__vocab": {}}, "has an empty vocabulary"),
+        ({"model__vocab": {"a": 0}}, "lacks its token for unknown words"),
+        ({"post_processor": marker(100_000)}, "puts 100,000 markers around a text"),
+        ({"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 4096}}, "4,096 times as long"),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": [
+                {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 9}] * 5}},
+            "59,049 times as long",
+        ),
+    ],
+)  # fmt: skip
+def test_a_vocabulary_is_bounded_before_it_is_built(changes: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(vocabulary(**changes), encoding="utf-8")
+    with pytest.raises(InvalidModel, match=problem):
+        tokenizer.load(tmp_path)
+
+
+def test_a_pattern_that_panics_is_an_error(tmp_path: Path) -> None:
+    """pyo3's PanicException is no Exception: every handler let it pass."""
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    (tmp_path / "tokenizer.json").write_text(vocabulary(pre_tokenizer=split), encoding="utf-8")
+    found = tokenizer.load(tmp_path)
+    assert found.encode("a").tokens.pieces == ("a",)
+    with pytest.raises(InvalidModel, match=r"fails on this text: .*retry-limit"):
+        found.encode("a" * 40 + "!")
+
+
+def test_one_text_of_a_parquet_file_is_bounded(tmp_path: Path) -> None:
+    table = pyarrow.table({"text": ["a" * (2**24 + 1)], "label": ["pos"]})
+    parquet.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    assert (tmp_path / "a.parquet").stat().st_size < 10_000
+    with pytest.raises(InvalidSource, match=r"row 0: a text of 16,777,217 characters. At most 16 MiB"):
+        load_corpus(TextOptions(dataset=str(tmp_path / "a.parquet")))
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_labels", 10**9), ("num_labels", 1e12)])
+def test_labels_of_a_config_are_bounded(name: str, value: float, tmp_path: Path) -> None:
+    load(tmp_path, {name: value}, r"says [0-9,]+ labels. At most 100,000")
+
+
+def test_a_config_names_no_code_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`attn_implementation` may name a kernel of the hub, which the package `kernels` fetches and runs."""
+    from transformers import AutoModel
+
+    seen = []
+    from_config = AutoModel.from_config
+
+    def watched(config: Any, **more: Any) -> Any:
+        seen.append(config._attn_implementation)
+        return from_config(config, **more)
+
+    monkeypatch.setattr(AutoModel, "from_config", watched)
+    load(tmp_path, {"attn_implementation": "evil-user/evil-kernel"}, "")
+    assert seen == ["eager"]
+
+
+def load(folder: Path, settings: dict[str, Any], problem: str) -> None:
+    import torch
+
+    if not STORIES.exists():
+        pytest.skip("needs ../shared/models")
+    copy = folder / "model"
+    shutil.copytree(STORIES, copy, copy_function=shutil.copyfile)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | settings))
+    files = find_files(copy, "", 4.0)
+    if problem:
+        with pytest.raises(InvalidModel, match=problem):
+            load_weights(files, "model", torch.device("cpu"), 4.0)
+    else:
+        assert not load_weights(files, "model", torch.device("cpu"), 4.0).eager
+
+
+def test_an_image_is_told_by_its_kind_and_bounded(tmp_path: Path) -> None:
+    """Told by content alone, a PostScript file named .png starts Ghostscript where there is one."""
+    (tmp_path / "a.png").write_bytes(POSTSCRIPT)
+    with pytest.raises(InvalidSource, match="cannot be read as an image"):
+        attnviz.Grid(2, 2, image=tmp_path / "a.png")
+    Image.fromarray(np.zeros((1, 20_000_000), dtype=np.uint8)).save(tmp_path / "wide.png")
+    with pytest.raises(TooLarge, match="At most 16 million"):
+        attnviz.Grid(2, 2, image=tmp_path / "wide.png")
+    Image.fromarray(np.full((40, 60, 4), 128, dtype=np.uint8)).save(tmp_path / "clear.png")
+    grid = attnviz.Grid(2, 2, image=tmp_path / "clear.png")
+    assert grid.pixels is not None
+    assert grid.pixels.min() == grid.pixels.max() == 191  # half-clear grey on white paper
