@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
-from attnviz.bounded import is_file, user_path
+from attnviz.bounded import MAX_JSON, is_file, read_bytes, strict_json, user_path
 from attnviz.errors import ExecutionError, InvalidOption
 from attnviz.running.cluster_options import ClusterOptions
 from attnviz.running.local_executor import ATTEMPTS, LocalExecutor, WorkerDied
@@ -19,6 +20,7 @@ Result = TypeVar("Result")
 MAX_WORKERS = 256
 TASKS_PER_WORKER = 2  # one at work, one that waits
 TIMEOUT = 5.0  # seconds for a scheduler to answer
+SCHEDULER_FILE = "dask scheduler --scheduler-file writes it."
 EXTRA = "pip install 'attnviz[cluster]'"
 
 
@@ -79,11 +81,23 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
         raise InvalidOption(
             "--tls-ca, --tls-cert and --tls-key belong together", hint="Give all three, with a --scheduler."
         )
+    if cluster.scheduler_file is not None:
+        _check_scheduler_file(user_path(cluster.scheduler_file, InvalidOption))
     if cluster.asked:
         try:
             import distributed  # noqa: F401
         except ImportError as error:
             raise InvalidOption("a dask cluster needs the extra cluster", hint=f"{EXTRA} installs it.") from error
+
+
+def _check_scheduler_file(file: Path) -> None:
+    """Raises InvalidOption for a file that holds no address of a scheduler."""
+    try:
+        found = strict_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE))
+    except (ValueError, RecursionError) as error:
+        raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE) from error
+    if not isinstance(found, dict) or not isinstance(found.get("address"), str):
+        raise InvalidOption(f"--scheduler-file: {file} holds no address", hint=SCHEDULER_FILE)
 
 
 @contextmanager

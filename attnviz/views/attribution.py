@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attnviz.display import escape_for_display, escape_for_spreadsheet
-from attnviz.records.attribution import Attribution
+from attnviz.records.attribution import COMPLETE, Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_tokens
@@ -125,6 +125,13 @@ def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
             yield (
                 f"Checked: {each.method} adds up to the logit of {target}, {each.scores.sum():.4f} and {rest} to "
                 f"{each.total:.4f}."
+            )
+    for each in found:
+        if each.gap is not None:
+            claim = "" if each.gap <= COMPLETE else ": too much for its scores to be shares of the answer"
+            yield (
+                f"{each.method}: the scores sum to {each.scores.sum():.3f}, and the logit gains {each.gained:.3f} over "
+                f"words of zeros, a gap of {each.gap:.1%}{claim}."
             )
     signed = [each.method for each in found if each.signed]
     unsigned = [each.method for each in found if each.method not in signed]

@@ -37,12 +37,10 @@ class Mean(NamedTuple):
         low, high = compute_intervals(known[:, None])[:, 0].tolist()
         return cls(float(known.mean()), low, high)
 
-    def overlaps(self, other: Mean) -> bool:
-        """Whether the two intervals have a number in common; without spread they are points."""
-        (low, high), (other_low, other_high) = (
-            (each.value, each.value) if np.isnan(each.low) else (each.low, each.high) for each in (self, other)
-        )
-        return low <= other_high and other_low <= high
+    @property
+    def is_above_zero(self) -> bool:
+        """Return whether the interval lies above 0; without spread it is a point."""
+        return self.value > 0 if np.isnan(self.low) else self.low > 0
 
     def __str__(self) -> str:
         half = "" if np.isnan(self.low) else f" ±{(self.high - self.low) / 2:.3f}".replace("±0.", "±.")
@@ -164,21 +162,25 @@ def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
         yield f"{n_texts} {pluralize(n_texts, 'texts')} have no interval, and so no verdict: it takes {MIN_TEXTS}."
         return
     chance, *others = found
-    by_chance = Mean.from_numbers(chance.comprehensiveness)
-    means = {each.method: Mean.from_numbers(each.comprehensiveness) for each in others}
-    nothing = [name for name, mean in means.items() if mean.overlaps(by_chance) or mean.value < by_chance.value]
+    lost = {each.method: each.comprehensiveness for each in others}
+    beyond = {name: Mean.from_numbers(numbers - chance.comprehensiveness) for name, numbers in lost.items()}
+    nothing = [name for name, difference in beyond.items() if not difference.is_above_zero]
     if nothing:
+        listed = ", ".join(f"{name} {beyond[name]}" for name in nothing)
         yield (
-            f"{', '.join(nothing)}: deleting what is ranked first costs the answer no more than deleting tokens at "
-            f"random does ({by_chance}). Here this explains nothing."
+            "Not shown to cost the answer more than deleting tokens of the same texts at random (paired difference): "
+            f"{listed}."
         )
-    better = sorted((name for name in means if name not in nothing), key=lambda name: -means[name].value)
+    better = sorted((name for name in lost if name not in nothing), key=lambda name: -beyond[name].value)
     if better:
-        listed = ", ".join(f"{name} {means[name]}" for name in better)
-        yield f"More than chance is lost by deleting what is ranked first by: {listed}."
-        equal = [name for name in better[1:] if means[name].overlaps(means[better[0]])]
+        listed = ", ".join(f"{name} +{beyond[name]}" for name in better)
+        yield f"More than by chance is lost by deleting what is ranked first (paired difference) by: {listed}."
+        behind = {name: Mean.from_numbers(lost[better[0]] - lost[name]) for name in better[1:]}
+        equal = [name for name, difference in behind.items() if not difference.is_above_zero]
         if equal:
-            yield f"Intervals overlap: these texts do not tell {better[0]} and {', '.join(equal)} apart."
+            yield f"Paired, these texts do not tell {better[0]} and {', '.join(equal)} apart."
+        if apart := [f"{name} by {behind[name]}" for name in behind if name not in equal]:
+            yield f"Paired, {better[0]} is ahead of {', '.join(apart)}."
 
 
 def _reading() -> Iterator[str]:

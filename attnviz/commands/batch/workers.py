@@ -17,7 +17,7 @@ from attnviz.commands.batch.paths import find_needed_jobs
 from attnviz.commands.batch.run_job import describe_file, fingerprint, read_job, run_job
 from attnviz.errors import AttnvizError, InvalidOption, OutputError
 from attnviz.running.local_executor import WorkerDied
-from attnviz.store.manifest import Entry
+from attnviz.store.manifest import Entry, File
 
 How = Literal["made", "unchanged", "failed"]
 
@@ -89,7 +89,7 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
         with store.replacing(folder) as new:
             entry = run_job(job, new.path)
             if earlier is not None:  # of other settings: its files are not to be taken for this job's
-                new.discard(file.path for file in earlier.files)
+                new.discard(file.path for file in earlier.files if _is_as_made(file, folder))
         return Done(entry, "made")
     except AttnvizError as error:
         return _describe_failure(job, str(error), isinstance(error, OutputError))
@@ -104,8 +104,12 @@ def _is_unchanged(entry: Entry, job: Job, folder: Path) -> bool:
     place = folder / job.name / "new"  # within its own folder it may find what it wrote itself, such as a model
     if entry.fingerprint != fingerprint(job, read_job(job, place).sha256()):
         return False
-    paths = [(folder / file.path, file) for file in entry.files]
-    return all(is_file(path) and describe_file(path, folder) == file for path, file in paths)
+    return all(_is_as_made(file, folder) for file in entry.files)
+
+
+def _is_as_made(file: File, folder: Path) -> bool:
+    """Return whether a file is there as it was made: one that somebody put in its place is theirs."""
+    return is_file(folder / file.path) and describe_file(folder / file.path, folder) == file
 
 
 def _describe_failure(job: Job, error: str, disk_failed: bool = False) -> Done:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +23,7 @@ from attnviz.views.patterns import LABELS
 NAME, PARTIAL = "survey.safetensors", "survey.partial.safetensors"  # a finished one, and one that goes on
 SCHEMA = 2
 MAX_BYTES = 2**32
+DATASET_OPTION = re.compile("--(dataset|split|text-column)")
 # Of a summary.
 ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "extreme_values", "hashes", "sampled_texts", "sample")
 
@@ -125,6 +128,8 @@ def _check(survey: Survey) -> None:
         raise ValueError("a slope is not finite")
     if not summary.texts <= set(survey.excerpts):
         raise ValueError("texts are counted that are not there")
+    if info.dataset and not _is_plain_command(info.dataset):
+        raise ValueError("its options are no options of a data set")
     if list(words.words) != sorted(set(words.words)):
         raise ValueError("words are not in order")
     ends = [end for block in survey.blocks for end in block]
@@ -134,6 +139,15 @@ def _check(survey: Survey) -> None:
         raise ValueError("a text has no number")
     if survey.facts is not None:
         _check_facts(info, survey.facts)
+
+
+def _is_plain_command(written: str) -> bool:
+    """Return whether options are quoted, so that what is printed for a shell runs nothing else when it is copied."""
+    try:
+        words = shlex.split(written)
+    except ValueError:
+        return False
+    return shlex.join(words) == written and all(DATASET_OPTION.fullmatch(word) for word in words[::2])
 
 
 def _check_counts(info: SurveyInfo, summary: Summary) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.options import build
-from attnviz.records import Provenance
-from attnviz.records.attribution import MethodTest
+from attnviz.records import Provenance, Tokens
+from attnviz.records.attribution import Attribution, MethodTest, Target
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
+from attnviz.views.attribution import attribution_report
 from tests import events as of
 from tests.starting import attribute, predict
 
@@ -131,8 +134,10 @@ def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
     assert all(0.01 < attention[by]["variation"]["mean"] < 0.5 for by in ("permuted", "uniform", "random"))
     assert attention["own"]["right"]["mean"] > 0.5
     assert "the answers change, and their probabilities by" in said(found)
-    assert data["jain_wallace_2019"] == {"tau_gradient": 0.437, "tau_leave_one_out": 0.341}
-    assert "More than chance is lost by deleting what is ranked first by: relevance" in said(found)
+    assert "lost by deleting what is ranked first (paired difference) by: relevance" in said(found)
+    assert "More than by chance is lost by deleting what is ranked first (paired difference) by: relevance" in said(
+        found
+    )
 
 
 def said(found: Report) -> str:
@@ -152,28 +157,54 @@ def verdict(*found: MethodTest) -> str:
     return said(card_report(found, (), names, PROVENANCE, "texts", alone=False))
 
 
-def test_a_verdict_goes_no_further_than_its_intervals() -> None:
+def test_a_verdict_is_of_paired_differences_and_goes_no_further() -> None:
+    """Overlap of intervals says nothing of numbers of the same texts: every text has more, and intervals overlap."""
     chance = method("random", 0.1, 20)
-    apart = verdict(chance, method("relevance", 0.6, 20), method("attention", 0.12, 20))
-    assert "attention: deleting what is ranked first costs the answer no more" in apart
-    assert "ranked first by: relevance 0.600" in apart
+    apart = verdict(chance, method("relevance", 0.6, 20), shifted(chance, "attention", 0.01))
+    assert "by: relevance +0.500" in apart
+    assert "attention +0.010" in apart
+    assert "Paired, relevance is ahead of attention by 0.490" in apart
     assert "do not tell" not in apart
-    alike = verdict(chance, method("relevance", 0.6, 20), method("leave-one-out", 0.62, 20))
-    assert "do not tell leave-one-out and relevance apart" in alike
-    assert "Here this explains nothing" not in alike
+    noise = np.tile([0.02, -0.02], 10)
+    alike = verdict(chance, method("relevance", 0.6, 20), shifted(method("relevance", 0.6, 20), "attention", noise))
+    assert "Paired, these texts do not tell relevance and attention apart" in alike
+    none = verdict(chance, shifted(chance, "attention", noise))
+    assert "Not shown to cost the answer more than deleting tokens of the same texts at random" in none
     few = verdict(method("random", 0.1, 5), method("relevance", 0.6, 5))
     assert "no verdict" in few
     assert "ranked first by" not in few
 
 
+def shifted(of: MethodTest, name: str, by: float | np.ndarray) -> MethodTest:
+    """The same on every text, and more by so much."""
+    return replace(of, method=name, comprehensiveness=of.comprehensiveness + by)
+
+
 def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance() -> None:
     nothing = [method(name, 0.0, 12, spread=0.0) for name in ("random", "relevance", "leave-one-out")]
     found = verdict(*nothing)
-    assert "relevance, leave-one-out: deleting what is ranked first costs the answer no more" in found
-    assert "More than chance" not in found
+    assert "at random (paired difference): relevance 0.000, leave-one-out 0.000" in found
+    assert "More than by chance" not in found
 
 
 def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
     """It printed 0.0000, which nobody had measured."""
     with pytest.raises(InvalidText, match="leave-one-out needs two tokens"):
         list(attribute(build(AttributeSpec, text=("good",), method="leave-one-out", out=str(tmp_path))))
+
+
+def test_integrated_gradients_say_by_how_much_they_miss_their_sum(tmp_path: Path) -> None:
+    """Within 5 % they are shares of what the logit gains; beyond it that is not claimed."""
+    pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
+    spec = build(AttributeSpec, text=("the film was not good",), method="integrated-gradients", out=str(tmp_path))
+    assert re.search(r"the logit gains -?[0-9.]+ over words of zeros, a gap of [0-4]\.[0-9]%\.", said(last(spec)))
+    tokens = Tokens(("a", "b"), ((0, 1), (2, 3)), (False, False))
+    found = Attribution("m", tokens, np.array([0.5, 0.2]), Target("x", "", 0.9), PROVENANCE, 3, gained=1.0)
+    assert found.gap == pytest.approx(0.3)
+    report = attribution_report([found], None, 5)
+    assert "a gap of 30.0%: too much for its scores to be shares of the answer" in said(report)
+
+
+def last(spec: AttributeSpec) -> Report:
+    found = [event.report for event in attribute(spec) if isinstance(event, Result) and event.report is not None]
+    return found[-1]

@@ -186,6 +186,19 @@ def test_a_folder_of_progress_that_is_a_link_is_not_followed(config: Path, tmp_p
     assert (tmp_path / "theirs/one.json").read_bytes() == b"{}"
 
 
+@pytest.mark.parametrize("theirs", [True, False])
+def test_a_file_that_somebody_put_in_the_place_of_one_stays(config: Path, theirs: bool) -> None:
+    """What an earlier manifest lists goes only while it is what the batch made."""
+    run(config)
+    (picture,) = (config.parent / "out/two").glob("*.png")
+    if theirs:
+        picture.write_bytes(b"my own notes")
+    config.write_text(CONFIG.replace("{text: two words}", "{text: two words, format: svg}"), encoding="utf-8")
+    run(config)
+    assert picture.with_suffix(".svg").exists()
+    assert picture.exists() == theirs
+
+
 @pytest.mark.slow
 def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> None:
     config.write_text(CONFIG + "  - name: three\n    heatmap: {text: three, head: 5}\n", encoding="utf-8")

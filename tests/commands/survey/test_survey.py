@@ -569,3 +569,26 @@ def test_two_surveys_differ_by_their_means_and_by_whatever_else_they_hold(tmp_pa
         diff(replace(spec, after=str(tmp_path / "part")))
     with pytest.raises(InvalidOption, match="no measure 'vendi_score' in what is compared"):
         diff(replace(spec, measure=("vendi_score",)))
+
+
+@pytest.mark.parametrize("written", ["--dataset x; touch X", "--dataset $(touch X)", "touch X", "--dataset 'x"])
+def test_a_survey_prints_no_command_that_somebody_else_wrote(written: str, tmp_path: Path) -> None:
+    """Its note is copied into a shell: `attnviz heatmap --dataset x; touch X --index N`."""
+    run(tmp_path)
+    found = load_survey(tmp_path / NAME)
+    (tmp_path / NAME).write_bytes(survey_bytes(replace(found, info=replace(found.info, dataset=written))))
+    with pytest.raises(InvalidRecord, match="its options are no options of a data set"):
+        load_survey(tmp_path / NAME)
+    quoted = "--dataset 'a b; c' --split train"
+    (tmp_path / NAME).write_bytes(survey_bytes(replace(found, info=replace(found.info, dataset=quoted))))
+    assert load_survey(tmp_path / NAME).info.dataset == quoted
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [("{", "is not JSON"), ("[]", "no address"), ('{"address": 3}', "no address")]
+)
+def test_a_damaged_scheduler_file_is_refused(content: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidOption, match=problem):
+        survey(build(SurveySpec, scheduler_file=str(file), **FAST))
