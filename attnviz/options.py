@@ -47,13 +47,13 @@ class Option(NamedTuple):
 
     def command_line_help(self) -> str:
         """The help as a command's help shows it."""
-        return COMMAND_LINE_ONLY.sub(r"\1", self._named())
+        return COMMAND_LINE_ONLY.sub(r"\1", self._fill_names())
 
     def config_help(self) -> str:
         """The help for who writes a config: without what only a command line has, and options by their keys."""
-        return FLAG.sub(lambda flag: flag[1].replace("-", "_"), COMMAND_LINE_ONLY.sub("", self._named()))
+        return FLAG.sub(lambda flag: flag[1].replace("-", "_"), COMMAND_LINE_ONLY.sub("", self._fill_names()))
 
-    def _named(self) -> str:
+    def _fill_names(self) -> str:
         return self.help.replace("{names}", ", ".join(name for name, _ in self.names()))
 
 

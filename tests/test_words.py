@@ -59,3 +59,45 @@ def test_a_class_has_a_name_of_its_own() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, number in names.items() if number > 1] == []
+
+
+IRREGULAR = {"written", "drawn", "told", "made", "kept", "held", "shown", "given", "taken", "found", "built", "seen"}
+IRREGULAR |= {"sent", "known", "said", "begun", "chosen", "hidden", "bound", "grown", "left"}
+NO_PARTICIPLES = {"need", "embed", "seed", "feed", "read", "exceed", "proceed", "speed"}
+AS_THEY_ARE = {"normalised_entropy", "integrated_gradients"}  # measures and methods, by the names that the field has
+
+
+def named_by_a_participle(tree: ast.AST) -> list[str]:
+    """Functions and methods; properties are values, and a context manager is what holds within."""
+    return [
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and not any(map(is_value, node.decorator_list))
+        and is_participle(node.name)
+    ]
+
+
+def is_value(decorator: ast.expr) -> bool:
+    return bool(re.search("property|contextmanager", ast.unparse(decorator)))
+
+
+def is_participle(name: str) -> bool:
+    first = name.strip("_").split("_")[0]
+    return (first.endswith("ed") and first not in NO_PARTICIPLES) or first in IRREGULAR
+
+
+def test_functions_are_named_by_verbs() -> None:
+    found = [
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in ROOT.rglob("*.py")
+        for name in named_by_a_participle(ast.parse(path.read_text(encoding="utf-8")))
+        if name not in AS_THEY_ARE
+    ]
+    assert found == []
+
+
+def test_a_participle_would_be_found() -> None:
+    tree = ast.parse("def _written(): ...\ndef joined_rows(): ...\ndef need_it(): ...\ndef draw(): ...\n")
+    tree.body += ast.parse("class A:\n @property\n def held(self): ...\n def told(self): ...").body
+    assert named_by_a_participle(tree) == ["_written", "joined_rows", "told"]

@@ -135,7 +135,7 @@ class EncoderModel:
         """The numbers of layers and heads. Raises InvalidSelection for one that there is not."""
         return choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
 
-    def factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> FactoredMaps:
+    def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> FactoredMaps:
         """Attention over one text, of which only what weights are worked out from is held.
 
         Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,

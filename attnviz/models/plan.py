@@ -119,7 +119,7 @@ def _keep_factors(
 
     def attend(text: str, name: str, choice: LayersAndHeads) -> AttentionMaps:
         try:
-            maps = model.factored(text, name, choice)
+            maps = model.attend_factored(text, name, choice)
             needs.check_room(maps)
         except (InvalidOption, TooLarge) as error:
             if no_room is None:

@@ -253,5 +253,5 @@ class ReadsIds(AttentionModel, Protocol):
 class Factorable(AttentionModel, Protocol):
     """A model that can give what its weights are worked out from in the place of the weights."""
 
-    def factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+    def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
         """Attention over one text. Raises as `attention` does, InvalidOption for a model whose q and k are unknown."""

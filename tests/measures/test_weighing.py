@@ -73,7 +73,7 @@ def test_norms_of_a_shipped_model_are_lengths_behind_its_projection() -> None:
 def test_factored_records_weigh_as_dense_ones_do_and_survive_a_file(name: str, tmp_path: Path) -> None:
     model = find_model(ModelOptions(model=str(stories()) if name == "stories" else name, device="cpu")).open(())
     assert isinstance(model, Factorable)
-    dense, factored = model.attention(TEXT), model.factored(TEXT)
+    dense, factored = model.attention(TEXT), model.attend_factored(TEXT)
     np.testing.assert_allclose(weigh_values(factored).weights, weigh_values(dense).weights, atol=3e-6)
     for maps in (dense, factored):
         store.save(maps, tmp_path / "a.safetensors")

@@ -157,7 +157,7 @@ def test_bytes_of_one_character_cover_it_together() -> None:
     tokenizer = model.loaded.tokenizer
     (*before, last) = tokenizer.encode("a").ids
     ids = tokenizer.encode("a猫é").ids[len(before) + 1 :]
-    tokens = tokenizer.written([*before, last], [*ids, 2], 10)
+    tokens = tokenizer.decode_written([*before, last], [*ids, 2], 10)
     assert tokens.pieces == ("猫", "猫", "猫", "é", "</s>")
     assert tokens.offsets == ((10, 11), (10, 11), (10, 11), (11, 12), (12, 12))
     assert tokens.special == (False,) * 4 + (True,)

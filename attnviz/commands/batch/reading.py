@@ -52,7 +52,7 @@ def read(path: Path) -> SourceFile:
     document.sha256 = hashlib.sha256(content).hexdigest()
     text = _decode(content, document)
     if text is not None:
-        _Reading(text.replace("\t", " ") if _is_json(text) else text, document).whole()
+        _Reading(text.replace("\t", " ") if _is_json(text) else text, document).read_document()
     return document
 
 
@@ -102,7 +102,7 @@ class _Reading:
         self.document = document
         self.events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader if quick else yaml.SafeLoader)
 
-    def whole(self) -> None:
+    def read_document(self) -> None:
         try:
             next(self.events)  # the stream begins
             if isinstance(next(self.events), at.StreamEndEvent):

@@ -129,7 +129,7 @@ def _check(survey: Survey) -> None:
     if not summary.texts <= set(survey.excerpts):
         raise ValueError("texts are counted that are not there")
     if info.dataset and not _is_plain_command(info.dataset):
-        raise ValueError("its options are no options of a data set")
+        raise ValueError("its options are not those of a data set")
     if list(words.words) != sorted(set(words.words)):
         raise ValueError("words are not in order")
     ends = [end for block in survey.blocks for end in block]

@@ -200,7 +200,7 @@ def _dot_product(held: HeldPass, function: Kernel, args: Sequence[Any], kwargs: 
 def _multi_head(held: HeldPass, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """torch's module: from the values alone, under the weights that it has."""
     found = module_attention(function, args, kwargs)
-    mixed = found.mixed()
+    mixed = found.mix_values()
     if found.value_bias is not None:  # rows of weights sum to 1
         held.constant(found.value, found.value_bias)
     return held.constant(found.project(mixed), found.output_bias), found.answered

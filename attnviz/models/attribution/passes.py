@@ -108,7 +108,7 @@ class TracedPass(WordInputs):
             return output
         if function is functional.multi_head_attention_forward:
             found = module_attention(function, args, kwargs)
-            mixed = found.mixed()
+            mixed = found.mix_values()
             heads = found.output_weight.view(len(found.output_weight), found.weights.shape[1], -1)
             self.attentions.append(TracedAttention(found.weights, found.value, mixed, heads))
             return found.project(mixed), found.answered

@@ -154,7 +154,7 @@ def _sums(
         for head, of_head in enumerate(queries):
             scores = of_head[rows] @ keys[head * len(keys) // len(queries)].T * scale
             if mask.bias is not None:
-                scores += mask.added(head, rows, scores.shape[1]).to(scores.device)
+                scores += mask.compute_added(head, rows, scores.shape[1]).to(scores.device)
             sums[head, rows] = scores.masked_fill_(forbidden, -torch.inf).logsumexp(dim=-1)
     return sums
 

@@ -40,7 +40,7 @@ class SymbolicMask(NamedTuple):
                 within &= self.attendable_keys.cpu()
             yield slice(start, start + len(queries)), within
 
-    def added(self, head: int, queries: slice, n_keys: int) -> Float32[Tensor, "query key"]:
+    def compute_added(self, head: int, queries: slice, n_keys: int) -> Float32[Tensor, "query key"]:
         """What is added to the scores of some queries."""
         assert self.bias is not None
         farthest = self.bias.shape[1] // 2

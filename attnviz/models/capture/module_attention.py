@@ -30,7 +30,7 @@ class ModuleAttention:
     answered: Tensor | None  # the weights that the caller asked for
     batched: bool
 
-    def mixed(self) -> Float[Tensor, "batch head query d_value"]:
+    def mix_values(self) -> Float[Tensor, "batch head query d_value"]:
         """The mean of the values under the weights."""
         return self.weights @ self.value
 

@@ -38,7 +38,9 @@ class HuggingFaceAnswering(HuggingFaceModel):
         against = None if question.against is None else self._token(question.against, "against")
         if against == answer:
             raise InvalidOption(f"--against {question.against!r} is the target itself", hint="Choose another token.")
-        named = [self.loaded.tokenizer.written(read.source.ids, (i,), 0).pieces[0] for i in (answer, against or 0)]
+        named = [
+            self.loaded.tokenizer.decode_written(read.source.ids, (i,), 0).pieces[0] for i in (answer, against or 0)
+        ]
         probability = float(logits.softmax(dim=-1)[answer])
         target = Target(named[0], "" if against is None else named[1], probability)
         return Subject(

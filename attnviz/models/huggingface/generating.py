@@ -54,9 +54,9 @@ class HuggingFaceWriter(HuggingFaceModel):
         ids = self._write(read)
         grown = read.target or read.source
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
-        tokens = self.loaded.tokenizer.written(grown.ids, ids, at)
+        tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
         answer = DecoderAnswer(ids, tokens.pieces, self._how(ids))
-        grown = grown.followed_by(ids[:-1], tokens)
+        grown = grown.append_ids(ids[:-1], tokens)
         return read._replace(answer=answer, target=grown) if read.target else read._replace(answer=answer, source=grown)
 
     @property

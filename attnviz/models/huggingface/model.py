@@ -152,16 +152,16 @@ class HuggingFaceModel:
     def max_ids(self) -> int | None:
         """How many it reads at a time beside its markers; None for no limit."""
         limits = [limit for limit in (self.spec.max_tokens, self.loaded.most_tokens) if limit is not None]
-        return min(limits) - len(self.loaded.tokenizer.of_ids(()).ids) if limits else None
+        return min(limits) - len(self.loaded.tokenizer.encode_ids(()).ids) if limits else None
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
         """Attention over tokens that are no text's. Raises TooLarge, and as `attention` does."""
-        source = self.loaded.tokenizer.of_ids(ids)
+        source = self.loaded.tokenizer.encode_ids(ids)
         self._check_length(source)
         self._check_room(len(source.ids), len(source.ids), EVERY)
         return self._record(Read(source, None, self._kind()), " ".join(source.tokens.pieces), text_name)
 
-    def factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+    def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
         """Attention over one text, of which only what weights are worked out from is held, of some layers and heads.
 
         Raises InvalidOption where its attention is not made of that, InvalidSelection for a layer or head that there is

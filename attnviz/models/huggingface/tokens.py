@@ -39,7 +39,7 @@ class HuggingFaceEncoding:
     tokens: Tokens
     n_tokens: int
 
-    def followed_by(self, ids: Sequence[int], tokens: Tokens) -> HuggingFaceEncoding:
+    def append_ids(self, ids: Sequence[int], tokens: Tokens) -> HuggingFaceEncoding:
         """With further ids behind, and as many of their tokens."""
         n = len(ids)
         fields = ("pieces", "offsets", "special", "unknown")
@@ -92,7 +92,7 @@ class HuggingFaceTokenizer:
         found = self._backend.post_process(*whole, add_special_tokens=True)
         return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
 
-    def of_ids(self, ids: Sequence[int]) -> HuggingFaceEncoding:
+    def encode_ids(self, ids: Sequence[int]) -> HuggingFaceEncoding:
         """Ids as if a text had been cut into them, between the markers of a text; a beginning also where the tokenizer
         leaves it out.
         """
@@ -125,7 +125,7 @@ class HuggingFaceTokenizer:
         n = len(found.ids) - (tokens.special[-1] if found.ids else 0)
         if not any(not special for special in tokens.special[:n]):
             raise InvalidText("no tokens in the target text", hint=EMPTY)
-        return self.start(start_id).followed_by(found.ids[:n], tokens)
+        return self.start(start_id).append_ids(found.ids[:n], tokens)
 
     def next_id(self, text: str) -> int | None:
         """The token that adds just `text` to what is before it; None where no single one does.
@@ -143,7 +143,7 @@ class HuggingFaceTokenizer:
         name = str(self._tokenizer.convert_ids_to_tokens(start_id))
         return HuggingFaceEncoding((start_id,), (0,), Tokens((name,), ((0, 0),), (True,)), 0)
 
-    def written(self, before: Sequence[int], ids: Sequence[int], at: int) -> Tokens:
+    def decode_written(self, before: Sequence[int], ids: Sequence[int], at: int) -> Tokens:
         """What a model wrote behind the ids `before`, by the characters that each token adds; `at`: where they begin.
 
         Tokens that are bytes of one character cover all of it.

@@ -13,7 +13,7 @@ from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.calls import Call
 from attnviz.models.capture.paths import NUMBER
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.models.recording.joining import joined
+from attnviz.models.recording.joining import join_passes
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 BESIDE = (
@@ -98,7 +98,7 @@ def group_calls(calls: Iterable[Call]) -> list[Group]:
     """The groups of each pass, in the order of their first calls. Raises InvalidRecord where calls cannot be layers."""
     families: dict[tuple[int, str, int], list[Call]] = defaultdict(list)
     several: set[tuple[int, str]] = set()
-    for call, nth in joined(_passes(list(calls))):
+    for call, nth in join_passes(_passes(list(calls))):
         families[call.number, star_numbers(call.path), nth].append(call)
         if nth:
             several.add((call.number, star_numbers(call.path)))

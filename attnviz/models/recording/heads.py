@@ -17,7 +17,7 @@ from attnviz.models.capture.paths import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 
-def heads_joined(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
+def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     """Calls in their order, those that are the heads of one layer as one call; only the chosen layers and heads.
 
     Calls are heads of one layer where each has one head, their paths differ in nothing but the last number, which

@@ -68,7 +68,7 @@ class Series:
             self.calls[place].append(call)
         return True
 
-    def joined(self) -> Iterator[tuple[Call, int]]:
+    def join(self) -> Iterator[tuple[Call, int]]:
         """One call of each place."""
         for place, calls in self.calls.items():
             yield _as_one(calls, self.memories[place]) if len(calls) > 1 else calls[0], place[1]
@@ -79,7 +79,7 @@ class Series:
             yield from ((replace(call, apart=APART), place[1]) for call in calls)
 
 
-def joined(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
+def join_passes(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
     """The calls of passes that go on where others ended as calls of one pass. Each comes with its how manieth it is.
 
     Where one pass of a model has a cache that does not fit, none of the model's passes are joined.
@@ -103,7 +103,7 @@ def joined(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
         each
         for model, several in models.items()
         for series in several
-        for each in (series.apart() if model in unfit else series.joined())
+        for each in (series.apart() if model in unfit else series.join())
     ]
     return sorted(found, key=lambda each: (each[0].number, each[0].place))
 

@@ -12,7 +12,7 @@ from attnviz.models.capture.calls import Call, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
-from attnviz.models.recording.heads import heads_joined
+from attnviz.models.recording.heads import join_heads
 from attnviz.models.recording.names import Names, check_no_mask, name_patches, read_names, real_tokens
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
@@ -136,7 +136,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording = Recording()
     with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
-    calls[:] = heads_joined(calls, choice)
+    calls[:] = join_heads(calls, choice)
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:

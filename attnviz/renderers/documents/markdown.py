@@ -101,7 +101,7 @@ def _cell(cell: str | int | float, column: Column) -> str:
 def _escape(text: str, late: str) -> str:
     """`text` with every sign that means something escaped; `late` is for those that an escape does not help."""
 
-    def written(found: re.Match[str]) -> str:
+    def escape_sign(found: re.Match[str]) -> str:
         sign = found[0]
         if found.lastgroup == "late":
             return late.format(ord(sign))
@@ -110,6 +110,6 @@ def _escape(text: str, late: str) -> str:
         return ENTITIES.get(sign, f"\\{sign}")
 
     text = HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-    text = SIGNS.sub(written, text)
+    text = SIGNS.sub(escape_sign, text)
     opening = OPENING.match(text)
     return f"{text[: opening.end() - 1]}\\{text[opening.end() - 1 :]}" if opening else text

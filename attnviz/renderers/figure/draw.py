@@ -131,7 +131,7 @@ def _draw_map(
     axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours, draw_cells: Callable[..., None]
 ) -> None:
     heatmap = place.heatmap
-    cells = plan.shown_in(place)
+    cells = plan.read_cells(place)
     if np.ma.is_masked(cells):
         _hatch(axes, plan)
     draw_cells(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
@@ -151,7 +151,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
 
     In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
     """
-    cells, pitch = plan.shown_in(place), plan.cells.rows.length
+    cells, pitch = plan.read_cells(place), plan.cells.rows.length
     heatmap, signed = place.heatmap, is_signed(plan.scale)
     weights = np.abs(pool_cells(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
     axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))

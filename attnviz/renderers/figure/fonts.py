@@ -73,13 +73,13 @@ def _remembering(fonts: dict[str, bytes]) -> AbstractContextManager[object]:
         return nullcontext()
     cut_again = _backend_pdf_ps.get_glyphs_subset
 
-    def remembered(file: FontPath, glyphs: Iterable[int]) -> AbstractContextManager[_backend_pdf_ps.SubsetResults]:
+    def find_glyphs(file: FontPath, glyphs: Iterable[int]) -> AbstractContextManager[_backend_pdf_ps.SubsetResults]:
         if (content := fonts.get(Path(file).name)) is None:
             return cut_again(file, set(glyphs))
         cut, places = _embed(content, _same_for_all(content, frozenset(glyphs)))
         return nullcontext(_backend_pdf_ps.SubsetResults(_open(cut), places))
 
-    return mock.patch.object(_backend_pdf_ps, "get_glyphs_subset", remembered)
+    return mock.patch.object(_backend_pdf_ps, "get_glyphs_subset", find_glyphs)
 
 
 def _same_for_all(font: bytes, glyphs: frozenset[int]) -> frozenset[int]:

@@ -65,6 +65,6 @@ def _grey(image: Image.Image, size: tuple[int, int], name: str) -> Grey:
     return np.asarray(grey.resize(size, Image.Resampling.BOX))
 
 
-def resized(pixels: Grey, height: int, width: int) -> Grey:
+def resize(pixels: Grey, height: int, width: int) -> Grey:
     """The same, of another size."""
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR))

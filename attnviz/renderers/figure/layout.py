@@ -164,7 +164,7 @@ class FigurePlan:
     sizes: Sizes = SIZES
     theme: Theme = PAPER
 
-    def shown_in(self, place: PlacedMap) -> np.ma.MaskedArray:
+    def read_cells(self, place: PlacedMap) -> np.ma.MaskedArray:
         """What the cells of one of its maps show."""
         return cells_of(place.heatmap, self.scale, self.limits, self.cells.pools, place.statistic)
 

@@ -49,7 +49,7 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
 
 
 def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
-    cells, edges = plan.shown_in(place), page.edges(place.box)
+    cells, edges = plan.read_cells(place), page.edges(place.box)
     pixels = page.within(place.box)
     if np.ma.is_masked(cells):
         _hatch(pixels, plan.scale, page.dpi)
@@ -72,9 +72,9 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
     packed = np.ascontiguousarray(colours).view(np.uint32)[..., 0]  # a third of the time that four bytes take
     full = packed.take(columns, axis=1).take(rows, axis=0)[..., None].view(np.uint8)[..., :3]
     if backdrop is not None:  # only patches lie over an image
-        from attnviz.renderers.figure.image import resized
+        from attnviz.renderers.figure.image import resize
 
-        full = mix(resized(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
+        full = mix(resize(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
     opaque = colours[..., 3:] > 0
     np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
 

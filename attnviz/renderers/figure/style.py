@@ -79,7 +79,7 @@ class Sizes(NamedTuple):
     panel: float = 7.0  # and beside one of several
     headings: tuple[float, ...] = (8.0, 7.0, 6.0)  # of panels: the largest that fits
 
-    def scaled(self, factor: float) -> Sizes:
+    def scale(self, factor: float) -> Sizes:
         """All of them larger or smaller."""
         title, subtitle, axis, small, smallest, label, panel, *headings = (
             max(MIN_FONT_SIZE, factor * size) for size in (*self[:-1], *self.headings)
@@ -110,7 +110,7 @@ THEMES = {"paper": (PAPER, AXIS), "slide": (PAPER, 14.0), "dark": (DARK, 14.0)} 
 def look_of(theme: str, font_size: float | None) -> tuple[Theme, Sizes]:
     """The colours and sizes of a theme; `font_size` is that of the names of axes."""
     colours, usual = THEMES[theme]
-    return colours, SIZES.scaled((font_size or usual) / AXIS)
+    return colours, SIZES.scale((font_size or usual) / AXIS)
 
 
 STYLE: dict[Any, Any] = {

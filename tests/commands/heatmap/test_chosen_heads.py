@@ -56,7 +56,7 @@ def table(found: Result, name: str) -> Table:
 
 def maps_of(choice: LayersAndHeads | None = None, *, factored: bool = False) -> AttentionMaps:
     model = load_encoder(ModelOptions(heads=8, layers=3), (TEXT,))
-    attend = model.factored if factored else model.attention
+    attend = model.attend_factored if factored else model.attention
     return attend(TEXT) if choice is None else attend(TEXT, "text", choice)
 
 
@@ -82,7 +82,7 @@ def test_layers_behind_the_last_that_is_chosen_are_not_run() -> None:
     for layer, attention in enumerate(model.attentions):
         attention.get_submodule("query").register_forward_hook(lambda *_, layer=layer: run.append(layer))
     model.attention(TEXT, "text", LayersAndHeads((1,)))
-    model.factored(TEXT, "text", LayersAndHeads((0, 1)))
+    model.attend_factored(TEXT, "text", LayersAndHeads((0, 1)))
     assert run == [0, 1, 0, 1]
 
 
@@ -159,7 +159,7 @@ def test_one_head_of_a_third_party_model_costs_one_head(factored: bool) -> None:
     (model,) = (find_model(ModelOptions(model=str(pretrained.minilm()), max_tokens=512)).open(()),)
     text = " ".join([TEXT] * 3)
     assert isinstance(model, Factorable)
-    found = (model.factored if factored else model.attention)(text, "text", LayersAndHeads((3,), (7,)))
+    found = (model.attend_factored if factored else model.attention)(text, "text", LayersAndHeads((3,), (7,)))
     n_tokens, d_head = 512, 32
     assert found.n_bytes == 4 * (n_tokens * (2 * d_head + 1) if factored else n_tokens**2)
     assert (found.layer_numbers, found.head_numbers) == ((3,), (7,))

@@ -577,7 +577,7 @@ def test_a_survey_prints_no_command_that_somebody_else_wrote(written: str, tmp_p
     run(tmp_path)
     found = load_survey(tmp_path / NAME)
     (tmp_path / NAME).write_bytes(survey_bytes(replace(found, info=replace(found.info, dataset=written))))
-    with pytest.raises(InvalidRecord, match="its options are no options of a data set"):
+    with pytest.raises(InvalidRecord, match="its options are not those of a data set"):
         load_survey(tmp_path / NAME)
     quoted = "--dataset 'a b; c' --split train"
     (tmp_path / NAME).write_bytes(survey_bytes(replace(found, info=replace(found.info, dataset=quoted))))
