@@ -43,8 +43,13 @@ def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     if not bool(low.any()):
         return ~low
     apart = low & (scores < scores.amax(dim=-1, keepdim=True) - APART)
+    lowest = torch.finfo(scores.dtype).min / 2
     # NaN is not forbidden but wrong, and shows
-    return ~(apart | (scores <= max(torch.finfo(scores.dtype).min / 2, NO_SCORE)))
+    forbidden = apart | (scores <= max(lowest, NO_SCORE))
+    # A row of which a number such as -1e9 forbids every key attends to them evenly, and is recorded as it does. Of the
+    # smallest number there is, as of -inf, it is padding's.
+    evenly = forbidden.all(dim=-1, keepdim=True) & ~apart & (scores > lowest)
+    return ~forbidden | evenly
 
 
 def to_batch_heads(tensor: Tensor) -> Tensor:
