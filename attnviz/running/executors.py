@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 MAX_WORKERS = 256
 TASKS_PER_WORKER = 2  # one at work, one that waits
 TIMEOUT = 5.0  # seconds for a scheduler to answer
+WORKERS_TIMEOUT = 10.0  # seconds for its first worker to be there
 SCHEDULER_FILE = "dask scheduler --scheduler-file writes it."
 EXTRA = "pip install 'attnviz[cluster]'"
 
@@ -111,6 +112,12 @@ def open_executor(
     """
     if cluster is not None and cluster.asked:
         with _client(cluster) as client:
+            try:  # else it would wait for one as long as there is none
+                client.wait_for_workers(1, timeout=WORKERS_TIMEOUT)
+            except TimeoutError as error:
+                where = cluster.scheduler or cluster.scheduler_file
+                found = f"the dask scheduler at {where} has no workers after {WORKERS_TIMEOUT:.0f} s"
+                raise ExecutionError(found, hint="Start some with: dask worker ADDRESS.") from error
             executor = client.get_executor(pure=False)
             try:
                 yield executor, TASKS_PER_WORKER * max(1, sum(client.nthreads().values()))

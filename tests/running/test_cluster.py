@@ -88,6 +88,15 @@ def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forke
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
 
 
+def test_a_cluster_without_workers_is_refused(forked_dask: tuple[str, ...], run_forked: RunCli, tmp_path: Path) -> None:
+    """It waited for one for ever, and heeded no first Ctrl-C."""
+    with running(forked_dask, tmp_path, 0) as cluster:
+        found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+    assert found.exit_code == 1
+    assert "has no workers after 10 s. Start some with: dask worker ADDRESS." in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
 def certify(folder: Path, name: str, *signed: str) -> None:
     """A key and a certificate, by itself or signed by another."""
     subject = ("-subj", f"/CN={name}", "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", *signed)

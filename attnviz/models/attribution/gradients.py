@@ -79,7 +79,7 @@ def integrated_gradients(subject: Subject) -> MethodScores:
     for n_steps in N_STEPS:
         with torch.enable_grad():
             found = IntegratedGradients(logit).attribute(
-                vectors, n_steps=n_steps, method="gausslegendre", internal_batch_size=8
+                vectors, n_steps=n_steps, method="gausslegendre", internal_batch_size=2
             )
         scores = found.detach().double().sum(dim=-1)[0].cpu().numpy()
         n_passes += n_steps * (1 + BACKWARD)
