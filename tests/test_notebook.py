@@ -219,7 +219,7 @@ def test_wrong_uses_end_in_one_line() -> None:
     wrong: list[tuple[type[AttnvizError], str, Any]] = [
         (InvalidRecord, "a str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
         (InvalidRecord, r"got 2. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
-        (InvalidOption, "names 20 measures", lambda: attnviz.measure(maps, "all")),
+        (InvalidOption, "names 21 measures", lambda: attnviz.measure(maps, "all")),
         (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),
         (InvalidOption, "scale='lin': write one of lift", lambda: attnviz.heatmap(maps, scale="lin")),
         (InvalidOption, "a record has its tokens", lambda: attnviz.show(maps, ["a"])),
