@@ -7,19 +7,24 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from attnviz import store
 from attnviz.cli import app
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.options import build
 from tests.fuzz.inputs import OUTPUTS, changed, command_lines, configs, damaged, tensors
 from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
 from tests.made import random_maps
+from tests.starting import train
 
 GOOD = """
 jobs:
@@ -40,6 +45,7 @@ WRITERS = (
     "train",
 )  # all that have --out, and batch
 HF = importlib.util.find_spec("transformers") is not None
+DASK = importlib.util.find_spec("distributed") is not None
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,13 @@ def _fill(good: Path, room: Path) -> None:
             app.run(["render", "record/attention.safetensors", "--out", "drawn", "--format", "png,svg,pdf,html"]) == 0
         )
     shutil.rmtree(good / "drawn")
+    table = pyarrow.table({"text": ["good film", "bad film"] * 10, "label": ["pos", "neg"] * 10})
+    parquet.write_table(table, good / "table.parquet")
+    (good / "scheduler.json").write_text('{"type": "Scheduler", "address": "tcp://127.0.0.1:9"}', encoding="utf-8")
+    stopping = get_context("fork").Process(target=_stop_training, args=(good,))
+    stopping.start()
+    stopping.join()
+    assert stopping.exitcode == 0
     shutil.copytree(good / "batch", good / "other")
     if HF:
         from tests.pretrained import saved
@@ -120,6 +133,16 @@ def _fill(good: Path, room: Path) -> None:
         assert saving.exitcode == 0
     else:
         (good / "folder").mkdir()
+
+
+def _stop_training(good: Path) -> None:
+    """Leave a run after its first steps, with the state that --resume goes on from."""
+    with chdir(good), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        spec = build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, bigrams=50, max_tokens=16)
+        events: Any = train(replace(spec, out="stopped"))
+        next(events), next(events)
+        events.close()
+    os._exit(0 if (good / "stopped/training.safetensors").exists() else 1)  # as quickly as it was forked
 
 
 Kind = Callable[[Arena], st.SearchStrategy[Attempt]]
@@ -194,6 +217,25 @@ def folders(arena: Arena) -> st.SearchStrategy[Attempt]:
     return st.one_of([_of(arena, f"folder/{name}", change, command) for name, change in changes.items()])
 
 
+def tables(arena: Arena) -> st.SearchStrategy[Attempt]:
+    bounded = ["--model", "model", "--max-memory", str(MAX_MEMORY)]
+    return _of(arena, "table.parquet", damaged, ["predict", "--dataset", "table.parquet", *bounded])
+
+
+def training_states(arena: Arena) -> st.SearchStrategy[Attempt]:
+    def attempt(data: bytes) -> Attempt:
+        return Attempt(
+            "stopped/training.safetensors", data, (*TRAIN.split(), "--out", "stopped", "--resume"), ("stopped",)
+        )
+
+    return st.builds(attempt, tensors(arena.file("stopped/training.safetensors")))
+
+
+def scheduler_files(arena: Arena) -> st.SearchStrategy[Attempt]:
+    command = ["survey", "--text-file", "text.txt", "--null", "none", "--scheduler-file", "scheduler.json"]
+    return _of(arena, "scheduler.json", lambda data: changed(data) | damaged(data), command)
+
+
 def written_configs(_: Arena) -> st.SearchStrategy[Attempt]:
     def attempt(data: bytes, more: list[str]) -> Attempt:
         return Attempt("good.yaml", data, ("batch", "good.yaml", "--out", "out", *more), ("out",))
@@ -209,5 +251,8 @@ KINDS: dict[str, Kind] = {
     "records": records,
     "surveys": surveys,
     "checkpoints": checkpoints,
+    "tables": tables,
+    "training states": training_states,
+    **({"scheduler files": scheduler_files} if DASK else {}),
     **({"model folders": folders} if HF else {}),
 }

@@ -193,6 +193,13 @@ def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
         list(attribute(build(AttributeSpec, text=("good",), method="leave-one-out", out=str(tmp_path))))
 
 
+def test_the_card_says_which_methods_do_not_see_the_n_grams() -> None:
+    spec = build(AttributeSpec, text=("a good film",), method="relevance,attention", card=True)
+    (found,) = (each for each in attribute(spec) if isinstance(each, Result))
+    (told,) = (notice for notice in found.notices if "n-grams" in notice)
+    assert told == "of the encoder alone, and not of the n-grams beside it, are the scores of attention"
+
+
 def test_integrated_gradients_say_by_how_much_they_miss_their_sum(tmp_path: Path) -> None:
     """Within 5 % they are shares of what the logit gains; beyond it that is not claimed."""
     pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
