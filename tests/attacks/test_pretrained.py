@@ -111,7 +111,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an index of a file that is not there": (indexed("a.safetensors"), f"lacks a.safetensors, which {INDEX} names"),
     "an index of numbers": (indexed(1, 2), "names files that are not safetensors of this"),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "holds no tokenizer.json"),
-    "half of a tokenizer": (lambda f: half(f / "tokenizer.json"), "the tokenizer of model cannot be loaded"),
+    "half of a tokenizer": (lambda f: half(f / "tokenizer.json"), "is not a tokenizer.json: it is not JSON"),
     "a type that nobody knows": (lambda f: made.configured(f, model_type="theirs"), "of a type that transformers"),
     "a type that is a number": (lambda f: made.configured(f, model_type=7), "of a type that transformers"),
     "a million layers": (lambda f: made.configured(f, num_hidden_layers=10**6), "says 1,000,000 layers"),
