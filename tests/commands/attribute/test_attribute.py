@@ -134,6 +134,7 @@ def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
     assert all(0.01 < attention[by]["variation"]["mean"] < 0.5 for by in ("permuted", "uniform", "random"))
     assert attention["own"]["right"]["mean"] > 0.5
     assert "the answers change, and their probabilities by" in said(found)
+    assert data["jain_wallace_2019"] == {"tau_gradient": 0.437, "tau_leave_one_out": 0.341}
     assert "lost by deleting what is ranked first (paired difference) by: relevance" in said(found)
     assert "More than by chance is lost by deleting what is ranked first (paired difference) by: relevance" in said(
         found
