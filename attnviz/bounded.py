@@ -44,7 +44,7 @@ class Header(NamedTuple):
         return sum(math.prod(tensor["shape"]) for tensor in self.tensors.values())
 
 
-def user_path(name: str, invalid: type[InputError]) -> Path:
+def expand_path(name: str, invalid: type[InputError]) -> Path:
     """A path with `~` expanded, which nobody does for names in configs. Raises `invalid` where there is no home."""
     try:
         return Path(name).expanduser() if name == "~" or name.startswith("~/") else Path(name)
@@ -78,18 +78,20 @@ def resolve_links(path: Path) -> Path:
         return path.absolute()
 
 
-def file_size(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> int:
+def check_file_size(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> int:
     """Bytes of a regular file. Raises `invalid` for all else (a device may never end) and beyond `largest`."""
     try:
         state = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise invalid(f"cannot read {path}: {reason(error)}", hint=hint) from error
+        raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
     if stat.S_ISDIR(state.st_mode):
         raise invalid(f"cannot read {path}: Is a directory", hint=hint)
     if not stat.S_ISREG(state.st_mode):
         raise invalid(f"cannot read {path}: not a regular file", hint=hint)
     if state.st_size > largest:
-        raise invalid(f"{path} is {in_bytes(state.st_size)} long, at most {in_bytes(largest)} are read", hint=hint)
+        raise invalid(
+            f"{path} is {format_bytes(state.st_size)} long, at most {format_bytes(largest)} are read", hint=hint
+        )
     return state.st_size
 
 
@@ -118,32 +120,32 @@ def open_input(path: Path) -> BinaryIO:
 
 def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> bytes:
     """A regular file of at most `largest` bytes. Raises `invalid`."""
-    file_size(path, largest, invalid, hint)
+    check_file_size(path, largest, invalid, hint)
     try:
         with path.open("rb") as file:
             return file.read()
     except OSError as error:
-        raise invalid(f"cannot read {path}: {reason(error)}", hint=hint) from error
+        raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
 
 
-def strict_json(data: str | bytes) -> Any:
+def parse_json(data: str | bytes) -> Any:
     """JSON without NaN, Infinity and numbers beyond float64. Raises ValueError or RecursionError."""
-    return json.loads(data, parse_constant=_not_json, parse_float=_finite)
+    return json.loads(data, parse_constant=_refuse_constant, parse_float=_parse_finite)
 
 
 def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:
-    """The header of a safetensors file, checked by `header_of`. Raises `invalid`."""
-    size = file_size(path, math.inf, invalid, hint)
+    """The header of a safetensors file, checked by `parse_header`. Raises `invalid`."""
+    size = check_file_size(path, math.inf, invalid, hint)
     try:
         with path.open("rb") as file:
-            return header_of(file, size)
+            return parse_header(file, size)
     except OSError as error:
-        raise invalid(f"cannot read {path}: {reason(error)}", hint=hint) from error
+        raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
     except ValueError as error:
         raise invalid(f"{path} is not a whole safetensors file: {error}", hint=hint) from error
 
 
-def header_of(file: BinaryIO, size: int) -> Header:
+def parse_header(file: BinaryIO, size: int) -> Header:
     """The header of safetensors of `size` bytes.
 
     Raises ValueError unless each tensor has the bytes that its shape says and they end where the file does.
@@ -156,7 +158,7 @@ def header_of(file: BinaryIO, size: int) -> Header:
         if not isinstance(header, dict):
             raise ValueError("its header is not a table of tensors")
         metadata = header.pop("__metadata__", {})
-        end = 8 + length + max(map(_end, header.values()), default=0)
+        end = 8 + length + max(map(_find_end, header.values()), default=0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())[:120]) from error
     if end != size:
@@ -164,7 +166,7 @@ def header_of(file: BinaryIO, size: int) -> Header:
     return Header(header, metadata, 8 + length)
 
 
-def _end(tensor: dict[str, Any]) -> int:
+def _find_end(tensor: dict[str, Any]) -> int:
     """Where a tensor ends. Raises ValueError where its bytes are not as many as its shape says."""
     start, end = tensor["data_offsets"]
     shape = tensor["shape"]
@@ -176,12 +178,12 @@ def _end(tensor: dict[str, Any]) -> int:
     return int(end)
 
 
-def reason(error: Exception) -> str:
+def describe_os_error(error: Exception) -> str:
     """What an OSError says without its number and file."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else NO_FILE
 
 
-def in_bytes(number: float) -> str:
+def format_bytes(number: float) -> str:
     """1.5 GiB, 64 MiB, 300 bytes."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if number >= size:
@@ -189,11 +191,11 @@ def in_bytes(number: float) -> str:
     return f"{number:g} bytes"
 
 
-def _not_json(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _finite(written: str) -> float:
+def _parse_finite(written: str) -> float:
     if math.isfinite(number := float(written)):
         return number
     raise ValueError(f"{written[:40]} is too large a number")

@@ -54,7 +54,7 @@ def escape_for_display(text: str, max_width: int = 24) -> str:
         return text
     units: list[tuple[str, int]] = []
     width = 0
-    for unit in _units(text):
+    for unit in _split_units(text):
         units.append(unit)
         width += unit[1]
         if width > max_width:
@@ -72,10 +72,10 @@ def escape_for_spreadsheet(text: str) -> str:
     return f"'{cell}" if cell.startswith(FORMULA) else cell
 
 
-def _units(text: str) -> Iterator[tuple[str, int]]:
+def _split_units(text: str) -> Iterator[tuple[str, int]]:
     """What may not be cut apart, and its width: 1 of a grapheme, several of a character that is written out."""
     first, end = len(text) - len(text.lstrip(SPACES)), len(text.rstrip(SPACES))
-    for found in _unit_pattern().finditer(text):
+    for found in _compile_unit_pattern().finditer(text):
         unit, character = found[0], found[0][0]
         if character in "\n\t":
             yield SIGNS[character], 1
@@ -94,7 +94,7 @@ def _units(text: str) -> Iterator[tuple[str, int]]:
 
 
 @cache
-def _unit_pattern() -> Any:
+def _compile_unit_pattern() -> Any:
     import regex
 
     return regex.compile(_UNIT, regex.VERSION1 | regex.VERBOSE | regex.DOTALL)
@@ -112,12 +112,12 @@ def pluralize(number: int, many: str) -> str:
     return many.removesuffix("ies") + "y" if many.endswith("ies") else many.removesuffix("s")
 
 
-def quantity(number: int, many: str) -> str:
+def format_count(number: int, many: str) -> str:
     """ "1,024 keys", "1 key"."""
     return f"{number:,} {pluralize(number, many)}"
 
 
-def first_of(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:
+def list_first(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:
     """ "a, b and 3 more" of a list that may be long."""
     more = f" and {len(items) - limit} more" if len(items) > limit else ""
     return between.join(map(write, items[:limit])) + more

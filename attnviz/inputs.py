@@ -94,7 +94,7 @@ def read_inputs(
     Raises InvalidOption, InvalidSource or InvalidSelection for texts that are not there, InvalidOption for a folder
     that cannot be one.
     """
-    folder = None if out is None else store.output_folder(out)
+    folder = None if out is None else store.check_output_folder(out)
     corpus = load_corpus(text)
     corpus = replace(corpus, notices=(*notices, *corpus.notices)) if notices else corpus
     documents = corpus.choose(text.index, every=every)
@@ -103,7 +103,7 @@ def read_inputs(
 
 def stream_inputs(models: Sequence[ModelReference], text: TextOptions, *, out: str) -> Inputs:
     """All texts that `text` names, read one after the other. Raises as `read_inputs` does."""
-    return Inputs(tuple(models), stream=stream_corpus(text), folder=store.output_folder(out))
+    return Inputs(tuple(models), stream=stream_corpus(text), folder=store.check_output_folder(out))
 
 
 def _digest(documents: Iterable[Document]) -> str:

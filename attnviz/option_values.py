@@ -32,7 +32,7 @@ class InvalidValue(Exception):
         """What else helps, "" where nothing does. Takes a search, so that it is made when the sentence is."""
         if self.wanted == WANTED[int] and DIGITS.fullmatch(str(self.found)):
             return f"; no number here has more than {MAX_DIGITS} digits"
-        near = nearest(self.found, self.choices) if isinstance(self.found, str) else ""
+        near = find_nearest(self.found, self.choices) if isinstance(self.found, str) else ""
         return f". Did you mean {near!r}?" if near else ""
 
 
@@ -73,7 +73,7 @@ def _check_one_type(kind: type, value: object) -> object:
     return value
 
 
-def nearest(name: str, names: tuple[str, ...]) -> str:
+def find_nearest(name: str, names: tuple[str, ...]) -> str:
     """ "" where nothing is near. A setting spelled as its flag, such as --d-model, is near too."""
     plain = name[:MAX_SHOWN_LENGTH].strip(" -").replace("-", "_").lower()
     return plain if plain in names else next(iter(get_close_matches(plain, names, n=1)), "")

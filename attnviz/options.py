@@ -1,7 +1,7 @@
 """An option is written once: on the field of a spec that holds its value, with the help beside the type and default.
 
 A spec is what one command is asked: options of its own, and groups of options that commands share. Code reads groups
-(`spec.text.split`); users write options without them (`--split`, `split:`), and `flat_options` lists them so. Knows no
+(`spec.text.split`); users write options without them (`--split`, `split:`), and `list_options` lists them so. Knows no
 option itself, and neither the command line nor configs.
 
 Modules of specs do without `from __future__ import annotations`: here annotations are read, not only written.
@@ -45,11 +45,11 @@ class Option(NamedTuple):
             return []
         return [(plugin.name, plugin.help) for plugin in load(self.table)]
 
-    def command_line_help(self) -> str:
+    def write_command_line_help(self) -> str:
         """The help as a command's help shows it."""
         return COMMAND_LINE_ONLY.sub(r"\1", self._fill_names())
 
-    def config_help(self) -> str:
+    def write_config_help(self) -> str:
         """The help for who writes a config: without what only a command line has, and options by their keys."""
         return FLAG.sub(lambda flag: flag[1].replace("-", "_"), COMMAND_LINE_ONLY.sub("", self._fill_names()))
 
@@ -83,14 +83,14 @@ class FlatOption(NamedTuple):
         return f"--{self.name.replace('_', '-')}"
 
 
-def flat_options(spec: type[Any]) -> tuple[FlatOption, ...]:
+def list_options(spec: type[Any]) -> tuple[FlatOption, ...]:
     """All options of a spec in the order of its fields, those of its groups in their places."""
     key: Any = spec  # to mypy, a type is not hashable
-    return _flat_options(key)
+    return _list_options(key)
 
 
 @cache
-def _flat_options(spec: Any) -> tuple[FlatOption, ...]:
+def _list_options(spec: Any) -> tuple[FlatOption, ...]:
     found: list[FlatOption] = []
     for field in fields(spec):
         parts: Any = get_args(field.type) if get_origin(field.type) is Annotated else (field.type,)
@@ -98,7 +98,7 @@ def _flat_options(spec: Any) -> tuple[FlatOption, ...]:
         if not hasattr(kind, "__dataclass_fields__"):
             found.append(FlatOption(field.name, "", kind, notes[0], field.default))
             continue
-        members = {each.name: each for each in _flat_options(kind)}
+        members = {each.name: each for each in _list_options(kind)}
         only = notes[0] if notes else Only()
         for member in (members[name] for name in only.names or members):
             option = only.instead.get(member.name, member.option)
@@ -111,7 +111,7 @@ def build(spec: type[Spec], /, **values: Any) -> Spec:
 
     Raises TypeError for a name that is no option of the spec, and where one is missing.
     """
-    known = {option.name: option.group for option in flat_options(spec)}
+    known = {option.name: option.group for option in list_options(spec)}
     groups: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         if name not in known:
@@ -123,20 +123,20 @@ def build(spec: type[Spec], /, **values: Any) -> Spec:
     return spec(**own, **{name: replace(defaults[name], **of_group) for name, of_group in groups.items()})
 
 
-def flat_values(spec: Any) -> dict[str, Any]:
+def list_values(spec: Any) -> dict[str, Any]:
     """The values of a spec's options by their names, groups left out: what `build` takes."""
     return {
         option.name: getattr(getattr(spec, option.group) if option.group else spec, option.name)
-        for option in flat_options(type(spec))
+        for option in list_options(type(spec))
     }
 
 
 def find_changed(spec: Any) -> dict[str, Any]:
-    """As `flat_values`, less what is at its default."""
-    defaults = {option.name: option.default for option in flat_options(type(spec))}
-    return {name: value for name, value in flat_values(spec).items() if value != defaults[name]}
+    """As `list_values`, less what is at its default."""
+    defaults = {option.name: option.default for option in list_options(type(spec))}
+    return {name: value for name, value in list_values(spec).items() if value != defaults[name]}
 
 
-def with_values(spec: Spec, /, **values: Any) -> Spec:
+def replace_values(spec: Spec, /, **values: Any) -> Spec:
     """The spec with other values of some options: `dataclasses.replace`, groups left out."""
-    return build(type(spec), **flat_values(spec) | values)
+    return build(type(spec), **list_values(spec) | values)

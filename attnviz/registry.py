@@ -33,10 +33,10 @@ def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
     for plugin in table:
         if name == plugin.name:
             return plugin
-    raise InvalidOption(f"no {kind} {name!r}", hint=suggestion(name, [plugin.name for plugin in table]))
+    raise InvalidOption(f"no {kind} {name!r}", hint=suggest_name(name, [plugin.name for plugin in table]))
 
 
-def suggestion(name: str, names: Sequence[str]) -> str:
+def suggest_name(name: str, names: Sequence[str]) -> str:
     """The next move after a name that does not exist."""
     if not names:
         return "There is none."

@@ -22,7 +22,7 @@ from attnviz.specs import FigureKind, ThemeName
 class ScaleFamily:
     """What all scales of one kind have in common. Every renderer asks this, and the page gets it as data."""
 
-    is_multiple: bool = False  # colours show each value as a multiple of its row's equal share, see `Heatmap.shading`
+    is_multiple: bool = False  # colours show each value as a multiple of its row's equal share, see `Heatmap.shade`
     is_logarithmic: bool = False  # steps of colour are factors
     is_signed: bool = False  # values are differences, from -high over 0 to high
     has_ends: bool = False  # the colour bar names its two ends
@@ -50,7 +50,7 @@ class Scale:
     doublings: bool = False  # of a difference: values are log₂ of a ratio
 
     @property
-    def of_kind(self) -> ScaleFamily:
+    def family(self) -> ScaleFamily:
         """What it has in common with others of its kind."""
         return SCALES[self.kind]
 
@@ -113,9 +113,9 @@ class Heatmap:
         equal: PerRow = (1 / np.maximum(self.allowed.sum(axis=1), 1)).astype(np.float32)
         return equal
 
-    def shading(self, scale: Scale) -> Cells:
+    def shade(self, scale: Scale) -> Cells:
         """What the colours of `scale` show of each cell: multiples of an equal share, or the values themselves."""
-        if not scale.of_kind.is_multiple:
+        if not scale.family.is_multiple:
             return self.values
         shares: Cells = self.values / self.equal_share[:, None]
         return shares

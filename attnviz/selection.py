@@ -17,13 +17,13 @@ _ITEM = re.compile(r"\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18})\s*)?")  # 18 di
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _PAIR = re.compile(r"\s*([0-9]{1,18})\.([0-9]{1,18})\s*")
 _SLICE = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
-PAIRS = "Write layer.head, several with commas: 0.2,1.8."
-STRETCH = "Write 5:20 (without 20), or words of the text: 'not good … saved'."
+PAIR_GRAMMAR = "Write layer.head, several with commas: 0.2,1.8."
+SPAN_GRAMMAR = "Write 5:20 (without 20), or words of the text: 'not good … saved'."
 MAX_LISTED = 20  # positions of a word
 MAX_WORD_LENGTH = 40  # characters that are compared and shown when a word is not found
 
 
-def numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tuple[int, ...]:
+def select_numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tuple[int, ...]:
     """The places of what `chosen` names among what is `there`, in its order and each once; all of them if it is empty.
 
     There are the numbers below a count, or those of a rising sequence, of which -1 is the last and 0-3 are all between.
@@ -33,17 +33,17 @@ def numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tup
     there = range(there) if isinstance(there, int) else there
     if not chosen:
         return tuple(range(len(there)))
-    spans = [span for written in chosen for span in _spans(written, there, what)]
+    spans = [span for written in chosen for span in _parse_spans(written, there, what)]
     return tuple(dict.fromkeys(position for span in spans for position in span))
 
 
-def position(written: str, pieces: Sequence[str]) -> int:
+def find_token(written: str, pieces: Sequence[str]) -> int:
     """The token that a position (-1 is the last) or a word names: as it is written, else whatever its case.
 
     Raises InvalidSelection for a position that is not there and for a word that occurs several times or not at all.
     """
     if _NUMBER.fullmatch(written):
-        return _number(written, range(len(pieces)), "token")
+        return _parse_number(written, range(len(pieces)), "token")
     found = [place for place, piece in enumerate(pieces) if piece == written]
     found = found or [place for place, piece in enumerate(pieces) if piece.casefold() == written.casefold()]
     if len(found) == 1:
@@ -55,11 +55,11 @@ def position(written: str, pieces: Sequence[str]) -> int:
     near = get_close_matches(written.casefold()[:MAX_WORD_LENGTH], list(place_of), n=1)
     nearest = f"The nearest is {place_of[near[0]]} {_shorten(pieces[place_of[near[0]]])}." if near else ""
     raise InvalidSelection(
-        f"no token {_shorten(written)} in the text", hint=nearest or _what_there_is(range(len(pieces)), "token")
+        f"no token {_shorten(written)} in the text", hint=nearest or _list_available(range(len(pieces)), "token")
     )
 
 
-def pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """The places among `layers` and `heads` of each "layer.head", in the order given and each once.
 
     Raises InvalidSelection for a layer or head that is not there and for anything that is not written so.
@@ -68,19 +68,19 @@ def pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) ->
     for item in ",".join(chosen).split(","):
         match = _PAIR.fullmatch(item)
         if match is None:
-            raise InvalidSelection(f"{item.strip()!r} does not say which head of which layer", hint=PAIRS)
+            raise InvalidSelection(f"{item.strip()!r} does not say which head of which layer", hint=PAIR_GRAMMAR)
         layer, head = match.groups()
-        place = layers.index(_number(layer, layers, "layer")), heads.index(_number(head, heads, "head"))
+        place = layers.index(_parse_number(layer, layers, "layer")), heads.index(_parse_number(head, heads, "head"))
         found.append(place)
     return tuple(dict.fromkeys(found))
 
 
-def is_stretch(written: str) -> bool:
+def is_slice(written: str) -> bool:
     """Whether "5:20" is written, rather than a word or a position."""
     return _SLICE.fullmatch(written.strip()) is not None and written.strip() != ":"
 
 
-def stretch(written: str, pieces: Sequence[str]) -> range:
+def find_span(written: str, pieces: Sequence[str]) -> range:
     """Consecutive tokens: a slice of positions, one phrase, or all from a phrase to the next place of another.
 
     A phrase is whole tokens, whatever their case and the spaces between them; of the first, there has to be only one
@@ -91,15 +91,15 @@ def stretch(written: str, pieces: Sequence[str]) -> range:
         found = range(len(pieces))[first:last]
     else:
         begin, dots, end = (part.strip() for part in written.replace("...", "…").partition("…"))
-        found = _phrase(begin, pieces) if begin else range(0)
+        found = _find_phrase(begin, pieces) if begin else range(0)
         if dots:
-            found = range(found.start, _phrase(end, pieces, found.stop).stop if end else len(pieces))
+            found = range(found.start, _find_phrase(end, pieces, found.stop).stop if end else len(pieces))
     if not found or not written.strip(" .…"):
-        raise InvalidSelection(f"{_shorten(written)} leaves none of {len(pieces)} tokens", hint=STRETCH)
+        raise InvalidSelection(f"{_shorten(written)} leaves none of {len(pieces)} tokens", hint=SPAN_GRAMMAR)
     return found
 
 
-def _phrase(words: str, pieces: Sequence[str], after: int | None = None) -> range:
+def _find_phrase(words: str, pieces: Sequence[str], after: int | None = None) -> range:
     """The one place of these words, or the first that begins at `after` or later."""
     parts = ["".join(piece.split()).casefold() for piece in pieces]
     wanted = "".join(words.split()).casefold()
@@ -116,38 +116,38 @@ def _phrase(words: str, pieces: Sequence[str], after: int | None = None) -> rang
         listed = ", ".join(f"{place.start}:{place.stop}" for place in places[:MAX_LISTED])
         raise InvalidSelection(f"{_shorten(words)} occurs {len(places)} times", hint=f"Choose by position: {listed}.")
     later = f" after token {after - 1}" if after else ""
-    raise InvalidSelection(f"no {_shorten(words)} in the text{later}", hint=STRETCH)
+    raise InvalidSelection(f"no {_shorten(words)} in the text{later}", hint=SPAN_GRAMMAR)
 
 
 def _shorten(word: str) -> str:
     return repr(word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…")
 
 
-def _spans(written: str, there: Sequence[int], what: str) -> Iterator[range]:
+def _parse_spans(written: str, there: Sequence[int], what: str) -> Iterator[range]:
     """A range for each item between commas. Both ends are checked first, so that 0-999999999 costs nothing."""
     for item in written.split(","):
         match = _ITEM.fullmatch(item)
         if match is None:
             raise InvalidSelection(f"{written!r} does not say which {what}", hint=GRAMMAR)
         first, last = match.group(1), match.group(2)
-        start = _number(first, there, what, between=last is not None)
-        end = start if last is None else _number(last, there, what, between=True)
+        start = _parse_number(first, there, what, between=last is not None)
+        end = start if last is None else _parse_number(last, there, what, between=True)
         if start > end:
             raise InvalidSelection(f"{what}s {item.strip()} run backwards", hint=GRAMMAR)
         yield range(bisect_left(there, start), bisect_right(there, end))
 
 
-def _number(written: str, there: Sequence[int], what: str, between: bool = False) -> int:
+def _parse_number(written: str, there: Sequence[int], what: str, between: bool = False) -> int:
     """One of those that are there; with `between`, any up to the last of them."""
     number = int(written)
     if -len(there) <= number < 0:
         return there[number]
     if number in there or (between and there and 0 <= number <= there[-1]):
         return number
-    raise InvalidSelection(f"no {what} {number}", hint=_what_there_is(there, what))
+    raise InvalidSelection(f"no {what} {number}", hint=_list_available(there, what))
 
 
-def _what_there_is(there: Sequence[int], what: str) -> str:
+def _list_available(there: Sequence[int], what: str) -> str:
     if not there:
         return f"There are no {what}s."
     if len(there) == 1:

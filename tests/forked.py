@@ -77,7 +77,7 @@ def serve_workers() -> None:
 
     Else each run that shares out its work starts one, which imports torch and matplotlib.
     """
-    if import_module("attnviz.running.local_executor").process_context().get_start_method() != "forkserver":
+    if import_module("attnviz.running.local_executor").create_process_context().get_start_method() != "forkserver":
         return
     servers: tuple[Any, ...] = (forkserver, vars(forkserver)["_forkserver"])
     for server in servers:

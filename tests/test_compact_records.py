@@ -52,12 +52,14 @@ def test_read_back_it_is_the_same(
     assert ("key_rows" in tensors) == ("query_rows" in tensors) == shared
     found = attnviz.load(path)
     monkeypatch.setattr(factored, "MANY_TOKENS", 10**6)
-    plain = store.record_bytes(maps, half=half)
+    plain = store.encode_record(maps, half=half)
     assert len(data) < len(plain)
-    assert store.record_bytes(found, half=half) == plain == store.record_bytes(store.read_record(plain, "a"), half=half)
+    assert (
+        store.encode_record(found, half=half) == plain == store.encode_record(store.read_record(plain, "a"), half=half)
+    )
     assert found.queries == maps.queries
     assert found.self_attention
-    assert store.record_shape(path) == maps.weights.shape
+    assert store.read_record_shape(path) == maps.weights.shape
     assert store.is_factored(path)
 
 
@@ -101,14 +103,14 @@ DAMAGE = [  # statements that leave an index, pieces, marks or rows that do not 
 
 @pytest.mark.parametrize("change", DAMAGE)
 def test_what_no_record_has_is_refused(change: str) -> None:
-    tensors, meta = parts(store.record_bytes(recorded("multi")))
+    tensors, meta = parts(store.encode_record(recorded("multi")))
     exec(change, {"tensors": tensors, "meta": meta, "np": np})
     with pytest.raises(InvalidRecord, match=r"^a\.safetensors"):
         store.read_record(save(tensors, metadata={"attnviz": json.dumps(meta)}), "a.safetensors")
 
 
 def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = store.record_bytes(recorded("multi"))
+    data = store.encode_record(recorded("multi"))
     monkeypatch.setattr(factored, "MAX_SPREAD", 10_000)
     with pytest.raises(InvalidRecord, match=r"a record of [\d,]+ bytes is more than 10,000"):
         store.read_record(data, "a.safetensors")
@@ -116,7 +118,7 @@ def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_short_pieces_do_not_become_long_texts() -> None:
     """One piece of a megabyte that comes 68 times."""
-    tensors, meta = parts(store.record_bytes(recorded("multi")))
+    tensors, meta = parts(store.encode_record(recorded("multi")))
     meta["queries"] = {"pieces": ["x" * 2**20]}
     tensors["queries_pieces"][:] = 0
     data = save(tensors, metadata={"attnviz": json.dumps(meta)})
@@ -131,7 +133,7 @@ def test_what_a_record_takes_is_known_before_it_is_read(tmp_path: Path, monkeypa
     tensors, _ = parts(path.read_bytes())
     added = [name for name in tensors if name.startswith("queries_") or name.endswith("_rows")]
     monkeypatch.setattr(factored, "MANY_TOKENS", 10**6)
-    plain, _ = parts(store.record_bytes(maps))
+    plain, _ = parts(store.encode_record(maps))
     assert added
     assert store.count_held_bytes(path) == sum(plain[name].nbytes for name in plain) + sum(
         tensors[n].nbytes for n in added
@@ -144,6 +146,6 @@ def test_what_a_record_takes_is_known_before_it_is_read(tmp_path: Path, monkeypa
 
 def test_short_records_are_as_any_program_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    tensors, meta = parts(store.record_bytes(recorded("multi")))
+    tensors, meta = parts(store.encode_record(recorded("multi")))
     assert meta["schema"] == 4
     assert tensors["query"].shape[2] == tensors["key"].shape[2] == len(recorded("multi").keys)

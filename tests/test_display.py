@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.display import escape_for_display, first_of, quantity
+from attnviz.display import escape_for_display, format_count, list_first
 
 NUMBER_SIGNS = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")  # format, yet visible
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
@@ -131,7 +131,7 @@ def test_ordinary_pieces_are_their_own_label(piece: str) -> None:
 
 
 def test_things_are_counted_in_words() -> None:
-    assert [quantity(number, "queries") for number in (0, 1, 1024)] == ["0 queries", "1 query", "1,024 queries"]
+    assert [format_count(number, "queries") for number in (0, 1, 1024)] == ["0 queries", "1 query", "1,024 queries"]
 
 
 @pytest.mark.parametrize(("n_items", "listed"), [(0, ""), (1, "a"), (2, "a; b"), (3, "a; b and 1 more")])
@@ -142,5 +142,5 @@ def test_of_a_long_list_the_first_are_written(n_items: int, listed: str) -> None
         written.append(item)
         return item.lower()
 
-    assert first_of("ABC"[:n_items], 2, write, "; ") == listed
+    assert list_first("ABC"[:n_items], 2, write, "; ") == listed
     assert written == list("AB"[:n_items])  # and none beyond

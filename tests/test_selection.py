@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidSelection
-from attnviz.selection import numbers, pairs, position, stretch
+from attnviz.selection import find_span, find_token, select_numbers, select_pairs
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ from attnviz.selection import numbers, pairs, position, stretch
     ],
 )
 def test_positions_come_in_the_order_given_and_each_once(chosen: list[str], positions: tuple[int, ...]) -> None:
-    assert numbers(chosen, 8, "head") == positions
-    assert numbers([], 0, "head") == ()
+    assert select_numbers(chosen, 8, "head") == positions
+    assert select_numbers([], 0, "head") == ()
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_positions_come_in_the_order_given_and_each_once(chosen: list[str], posi
     [([], (0, 1, 2)), (["1"], (0,)), (["-1"], (2,)), (["0-4"], (0, 1)), (["3,1"], (1, 0)), (["2-7"], (1, 2))],
 )
 def test_numbers_with_gaps_are_chosen_by_themselves(written: list[str], places: tuple[int, ...]) -> None:
-    assert numbers(written, (1, 3, 7), "layer") == places
+    assert select_numbers(written, (1, 3, 7), "layer") == places
 
 
 NO_NUMBERS = ("", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", "٣", "9" * 5000)
@@ -56,13 +56,13 @@ NO_NUMBERS = ("", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", 
 )
 def test_what_is_not_there_is_answered_with_what_is(written: str, there: int | tuple[int, ...], said: str) -> None:
     with pytest.raises(InvalidSelection, match=said):
-        numbers([written], there, "head")
+        select_numbers([written], there, "head")
 
 
 @given(st.integers(1, 40), st.data())
 def test_one_number_is_pythons_index(count: int, data: st.DataObject) -> None:
     number = data.draw(st.integers(-count, count - 1))
-    assert numbers([str(number)], count, "head") == (range(count)[number],)
+    assert select_numbers([str(number)], count, "head") == (range(count)[number],)
 
 
 # Which token
@@ -75,7 +75,7 @@ PIECES = ("The", "film", "was", "the", "film", ".", "10", "Straße")
     [("0", 0), ("7", 7), ("-1", 7), ("-8", 0), ("the", 3), ("The", 0), ("WAS", 2), (".", 5), ("STRASSE", 7), ("6", 6)],
 )
 def test_a_token_is_named_by_its_position_or_by_itself(written: str, place: int) -> None:
-    assert position(written, PIECES) == place
+    assert find_token(written, PIECES) == place
 
 
 @pytest.mark.parametrize(
@@ -95,22 +95,22 @@ def test_a_token_is_named_by_its_position_or_by_itself(written: str, place: int)
 )
 def test_a_token_that_is_not_there(written: str, said: str) -> None:
     with pytest.raises(InvalidSelection) as error:
-        position(written, PIECES)
+        find_token(written, PIECES)
     assert str(error.value).startswith(said)
 
 
 def test_a_word_that_occurs_often_and_words_beyond_all_length_take_no_time() -> None:
     with pytest.raises(InvalidSelection, match="occurs 30 times") as error:
-        position("a", ("a",) * 30)
+        find_token("a", ("a",) * 30)
     assert error.value.hint.endswith("18, 19, ….")
     with pytest.raises(InvalidSelection, match="no token 'aaa") as error:
-        position("a" * 100_000 + "b", ["a" * 100_000 + str(n) for n in range(300)])
+        find_token("a" * 100_000 + "b", ["a" * 100_000 + str(n) for n in range(300)])
     assert len(str(error.value)) < 200
 
 
 def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
-    assert pairs(["0.2,8.5", " 0.0 "], [0, 4, 8], [0, 2, 5]) == ((0, 1), (2, 2), (0, 0))
-    assert pairs(["0.2", "0.2"], [0], range(3)) == ((0, 2),)
+    assert select_pairs(["0.2,8.5", " 0.0 "], [0, 4, 8], [0, 2, 5]) == ((0, 1), (2, 2), (0, 0))
+    assert select_pairs(["0.2", "0.2"], [0], range(3)) == ((0, 2),)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
 )
 def test_pairs_that_are_not_there(written: str, says: str) -> None:
     with pytest.raises(InvalidSelection) as error:
-        pairs([written], [0, 4], range(3))
+        select_pairs([written], [0, 4], range(3))
     assert str(error.value).startswith(says)
 
 
@@ -149,7 +149,7 @@ WORDS = ("[CLS]", "Not", "good", ",", "but", " the", "act", "ing", "saved", "the
     ],
 )
 def test_a_stretch_of_tokens_is_a_slice_or_from_words_to_words(written: str, places: tuple[int, int]) -> None:
-    found = stretch(written, WORDS)
+    found = find_span(written, WORDS)
     assert (found.start, found.stop) == places
 
 
@@ -166,5 +166,5 @@ def test_a_stretch_of_tokens_is_a_slice_or_from_words_to_words(written: str, pla
 )
 def test_a_stretch_that_is_not_there(written: str, says: str) -> None:
     with pytest.raises(InvalidSelection) as error:
-        stretch(written, WORDS)
+        find_span(written, WORDS)
     assert str(error.value).startswith(says)

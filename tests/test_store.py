@@ -22,7 +22,7 @@ from safetensors.numpy import save as save_tensors
 
 import attnviz
 from attnviz import store
-from attnviz.bounded import header_of
+from attnviz.bounded import parse_header
 from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.store import records
@@ -58,7 +58,7 @@ def test_saved_then_loaded_is_the_same(tmp_path: Path, n_keys: int | None) -> No
     assert np.array_equal(again.attendable, maps.attendable)
     assert (again.queries, again.keys, again.provenance) == (maps.queries, maps.keys, maps.provenance)
     assert (again.keys is again.queries) == (n_keys is None)
-    assert store.record_bytes(again) == (tmp_path / "a.safetensors").read_bytes()
+    assert store.encode_record(again) == (tmp_path / "a.safetensors").read_bytes()
 
 
 def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
     store.save(replace(maps, head_numbers=(0, 2, 5)), tmp_path / "a.safetensors")
     again = store.load(tmp_path / "a.safetensors")
     assert (again.provenance.facts, again.layer_numbers, again.head_numbers) == (facts, (1, 3), (0, 2, 5))
-    assert b"n_heads_in_model" not in (whole := store.record_bytes(record()))  # as before there were such
+    assert b"n_heads_in_model" not in (whole := store.encode_record(record()))  # as before there were such
     assert b"head_numbers" not in whole
 
 
@@ -107,7 +107,7 @@ def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
 def test_same_record_same_bytes_in_two_processes() -> None:
     script = (
         "import sys, hashlib; sys.path.insert(0, '.'); from tests.test_store import record; "
-        "from attnviz.store import record_bytes; print(hashlib.sha256(record_bytes(record())).hexdigest())"
+        "from attnviz.store import encode_record; print(hashlib.sha256(encode_record(record())).hexdigest())"
     )
     digests = {
         subprocess.run(
@@ -124,8 +124,8 @@ def test_same_record_same_bytes_in_two_processes() -> None:
 
 def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
-    data = store.record_bytes(record())
-    meta = records._metadata(header_of(BytesIO(data), len(data)).metadata)
+    data = store.encode_record(record())
+    meta = records._metadata(parse_header(BytesIO(data), len(data)).metadata)
     change(meta)
     maps = record()
     return bytes(
@@ -142,8 +142,8 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
         b"",
         b"not a record",
         b"\xff" * 100,
-        store.record_bytes(record())[:-1],
-        store.record_bytes(record())[:50],
+        store.encode_record(record())[:-1],
+        store.encode_record(record())[:50],
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[]"})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "{"})),
@@ -164,7 +164,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
         rewritten(lambda meta: meta["provenance"]["facts"].update(more=1)),
         rewritten(lambda meta: meta["provenance"]["facts"].update(n_layers_in_model=10**9)),
         rewritten(lambda meta: meta.pop("provenance")),
-        store.record_bytes(record())[:-20] + np.float32("nan").tobytes() + store.record_bytes(record())[-16:],
+        store.encode_record(record())[:-20] + np.float32("nan").tobytes() + store.encode_record(record())[-16:],
         rewritten(lambda meta: meta.update(keys={"pieces": [], "offsets": [], "special": [], "unknown": []})),
         rewritten(lambda meta: meta.update(queries={"pieces": [1], "offsets": [], "special": [], "unknown": []})),
     ],
@@ -217,18 +217,18 @@ def test_a_folder_where_a_file_stands_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"kept")
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path(os.devnull)):
         with pytest.raises(InvalidOption, match="is not a folder"):
-            store.output_folder(str(path))
+            store.check_output_folder(str(path))
         with pytest.raises(InvalidOption, match="is not a folder"):
             store.make_folder(path)
     assert (tmp_path / "file").read_bytes() == b"kept"
 
 
 def test_checking_a_folder_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.output_folder(f"{tmp_path}/new/folder")
-    store.output_folder(f"{tmp_path}/{'x' * 300}")
+    store.check_output_folder(f"{tmp_path}/new/folder")
+    store.check_output_folder(f"{tmp_path}/{'x' * 300}")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert store.output_folder("~/figs") == tmp_path / "figs"
-    assert store.output_folder("~nouser/figs") == Path("~nouser/figs")
+    assert store.check_output_folder("~/figs") == tmp_path / "figs"
+    assert store.check_output_folder("~nouser/figs") == Path("~nouser/figs")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -326,5 +326,5 @@ def test_masks_by_layer_and_sinks_come_back(maps: AttentionMaps, tmp_path: Path)
     assert (again.sink is None) == (maps.sink is None)
     assert maps.sink is None or np.array_equal(again.sink, maps.sink)  # type: ignore[arg-type]  # see the line above
     assert again.provenance.trained is None
-    one_mask = load_tensors(store.record_bytes(maps))["attendable"].ndim == 2
+    one_mask = load_tensors(store.encode_record(maps))["attendable"].ndim == 2
     assert one_mask == maps.layers_alike

@@ -17,7 +17,7 @@ from attnviz.running import Progress
 from attnviz.specs import FigureOptions, PrintOptions
 
 if TYPE_CHECKING:
-    from attnviz.running import Command, Result
+    from attnviz.running import Command, Events, Result
     from attnviz.specs import TableKind
 
 Group = TypeVar("Group")
@@ -28,7 +28,7 @@ def run_command(command: Command, spec: Any) -> None:
     kind = _group(spec, PrintOptions()).kind
     figure = _group(spec, FigureOptions())
     results = []
-    for result in _follow(command, spec, show_lines=kind == "table"):
+    for result in _follow(start_command(command, spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
         if junit := getattr(spec, "junit", None):
             from attnviz import store
@@ -49,15 +49,14 @@ def run_command(command: Command, spec: Any) -> None:
         raise failure
 
 
-def _follow(command: Command, spec: Any, show_lines: bool) -> Iterator[Result]:
-    """Run the command; yield its results, and say on standard error how far work is, from its imports on.
+def _follow(events: Events, show_lines: bool) -> Iterator[Result]:
+    """The results, and on standard error how far work is.
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
     """
     view, asked = progress_view(), None
     with ExitStack() as stack:
         stack.callback(view.close)
-        events = start_command(command, spec)
         for event in events:
             resume_gc()
             if isinstance(event, Progress):

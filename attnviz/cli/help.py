@@ -8,14 +8,14 @@ from dataclasses import MISSING
 from textwrap import wrap
 from typing import Any, Literal, get_args, get_origin
 
-from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, flat_options
+from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, list_options
 
 MAX_WIDTH, MAX_LEFT_WIDTH, MIN_RIGHT_WIDTH = 80, 30, 20  # columns: of the page, of what one writes, of what it does
 
 
 def command_help(name: str, spec: type[Any]) -> str:
     """What `attnviz NAME --help` shows: usage, the spec's docstring, and a list of options for each panel."""
-    options = flat_options(spec)
+    options = list_options(spec)
     panels: dict[str, list[tuple[str, str]]] = {}
     for option in sorted(options, key=lambda option: option.option.panel != ARGUMENT):  # what must be given, first
         panels.setdefault(option.option.panel, []).append((_write_option(option), _describe_option(option)))
@@ -74,7 +74,7 @@ def _kind(annotation: Any) -> str:
 
 
 def _describe_option(option: FlatOption) -> str:
-    text, default = option.option.command_line_help(), option.default
+    text, default = option.option.write_command_line_help(), option.default
     if default is MISSING:
         return f"{text}  [required]"
     if default in (None, ()) or default is False:

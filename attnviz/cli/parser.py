@@ -22,7 +22,7 @@ from attnviz.cli import show
 from attnviz.cli.command import run_command
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
-from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, flat_options
+from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, list_options
 from attnviz.registry import load
 from attnviz.running import Command
 
@@ -58,7 +58,7 @@ class UsageError(Exception):
 
 def command_from_spec(command: Command) -> Callable[..., None]:
     """A function that takes the words of a command's options by name, None of those that are not there."""
-    options = flat_options(load(command.spec))
+    options = list_options(load(command.spec))
 
     def from_words(**words: Any) -> None:
         given = {}
@@ -107,7 +107,7 @@ def completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
 def _annotation(each: FlatOption) -> Any:
     option = each.option
     shared: dict[str, Any] = {
-        "help": option.command_line_help(),
+        "help": option.write_command_line_help(),
         "metavar": option.metavar,
         "autocompletion": completer(option),
     }

@@ -119,7 +119,7 @@ def start_command(command: Command, spec: Any) -> Events:
     if command.inputs is not None:
         inputs = load(command.inputs)(spec)
         if inputs.n_workers > 1:  # what workers are forked from imports while this process does
-            load("attnviz.running.local_executor:process_context")(command.preloads)
+            load("attnviz.running.local_executor:create_process_context")(command.preloads)
         given.append(inputs)
     events: Events = load(command)(*given)
     return events

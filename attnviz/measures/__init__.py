@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InvalidOption, NotMeasurable
-from attnviz.registry import Plugin, load, suggestion
+from attnviz.registry import Plugin, load, suggest_name
 
 if TYPE_CHECKING:  # records import numpy, which help and completion do without
     from attnviz.records import AttentionMaps, Level, Measurement
@@ -254,7 +254,7 @@ def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEA
     asked = split_names(names) or list(otherwise)
     for name in asked:
         if name not in known and name != ALL:
-            raise InvalidOption(f"no measure {name!r}", hint=suggestion(name, [*known, ALL]))
+            raise InvalidOption(f"no measure {name!r}", hint=suggest_name(name, [*known, ALL]))
     if ALL in asked:
         return tuple(measure for measure in MEASURES if measure.name in asked or not measure.of_some_texts)
     return tuple(known[name] for name in dict.fromkeys(asked))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes, user_path
+from attnviz.bounded import MAX_VOCABULARY, expand_path, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import Attributable
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
@@ -55,7 +55,7 @@ class TrainedReference(ModelReference):
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> TrainedReference | None:
     """Any folder; opening it says what it lacks. It is called by its own name, wherever it lies."""
-    folder = user_path(spec.model, InvalidModel)
+    folder = expand_path(spec.model, InvalidModel)
     if not spec.model or not is_folder(folder):
         return None
     refuse_sizes("a checkpoint", spec)
@@ -92,7 +92,7 @@ class RandomReference(ModelReference):
         """What the model is made of besides its options: sha256 by name."""
         if self.spec.vocab is None:
             return {}
-        vocabulary = user_path(self.spec.vocab, InvalidModel)
+        vocabulary = expand_path(self.spec.vocab, InvalidModel)
         file = vocabulary / "tokenizer.json" if is_folder(vocabulary) else vocabulary
         return {"vocabulary": hashlib.sha256(read_bytes(file, MAX_VOCABULARY, InvalidModel)).hexdigest()}
 

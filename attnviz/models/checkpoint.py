@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, read_bytes, read_header, strict_json
+from attnviz.bounded import MAX_JSON, parse_json, read_bytes, read_header
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -117,7 +117,7 @@ def fill_classifier(config: ClassifierConfig, data: bytes) -> Classifier:
 
 def _read_config(file: Path) -> dict[str, Any]:
     try:
-        found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
+        found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
         if not isinstance(found, dict) or found.get("schema") not in (EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
         found = {"n_bigrams": 0, **found}

@@ -14,7 +14,7 @@ from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.protocols import AttentionModel, Generates
-from attnviz.registry import load, suggestion
+from attnviz.registry import load, suggest_name
 from attnviz.specs import ModelOptions, PretrainedOptions
 
 NO_EXTRAS = PretrainedOptions()
@@ -88,7 +88,7 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
         reference: ModelReference | None = load(plugin)(spec, extras)
         if reference is not None:
             return reference
-    raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggestion(spec.model, names))
+    raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggest_name(spec.model, names))
 
 
 def refuse_sizes(what: str, spec: ModelOptions) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from attnviz.bounded import user_path
+from attnviz.bounded import expand_path
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.attention import DotAttention
@@ -65,7 +65,7 @@ def random_model(name: str, spec: ModelOptions, sizes: Architecture, texts: Iter
         if spec.vocab is None:
             vocabulary = tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
         else:
-            vocabulary = tokenizer.load(user_path(spec.vocab, InvalidModel))
+            vocabulary = tokenizer.load(expand_path(spec.vocab, InvalidModel))
         with seeded(spec.seed):
             make = _encoder_parts if sizes.projected else _dot_parts
             module, parts = make(sizes, len(vocabulary), device)

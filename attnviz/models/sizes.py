@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isqrt
 
-from attnviz.display import quantity
+from attnviz.display import format_count
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.specs import KeepKind
 
@@ -94,7 +94,8 @@ def check_memory(work: Work, max_gib: float) -> None:
         n_tokens, fitting = isqrt(work.n_queries * work.n_keys), work.fitting(max_gib * GIB)
         least = f"--max-memory {ceil(100 * work.needed / GIB) / 100:.6g} allows it."
         raise TooLarge(
-            f"{quantity(n_tokens, 'tokens')} × {quantity(work.n_heads, 'heads')} × {quantity(work.n_layers, 'layers')} "
+            f"{format_count(n_tokens, 'tokens')} × {format_count(work.n_heads, 'heads')} × "
+            f"{format_count(work.n_layers, 'layers')} "
             f"need {work.needed / GIB:,.2f} GiB, allowed are {max_gib:g}",
             hint=f"--max-tokens {fitting} fits; {least}" if fitting and work.d_model else least,
         )

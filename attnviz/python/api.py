@@ -16,16 +16,16 @@ from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.option_values import WANTED, InvalidValue, check
-from attnviz.options import FlatOption, build, flat_options
+from attnviz.options import FlatOption, build, list_options
 from attnviz.python.notebook import Display, maps_report
 from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
 from attnviz.records.single import is_record, unwrap_record
-from attnviz.registry import suggestion
+from attnviz.registry import suggest_name
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.running.pictures import Pictures
-from attnviz.selection import numbers
+from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 
@@ -79,7 +79,7 @@ def attention(
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
     chosen = (
-        numbers(written, n_there, what) if written else None
+        select_numbers(written, n_there, what) if written else None
         for written, n_there, what in (
             (spec.figure.layer, opened.n_layers, "layer"),
             (spec.figure.head, opened.n_heads, "head"),
@@ -199,10 +199,10 @@ def from_python(spec: type[Settings], /, **settings: Any) -> Settings:
 
     Raises InvalidOption for an option that there is not, and for a value that it does not take.
     """
-    options = {each.name: each for each in flat_options(spec)}
+    options = {each.name: each for each in list_options(spec)}
     for name in settings:
         if name not in options:
-            raise InvalidOption(f"no setting {name!r}", hint=suggestion(name, list(options)))
+            raise InvalidOption(f"no setting {name!r}", hint=suggest_name(name, list(options)))
     given = {
         name: read_option(options[name], value)
         for name, value in settings.items()
@@ -222,4 +222,4 @@ def read_option(option: FlatOption, value: object) -> Any:
         return check(option.type, value)
     except InvalidValue as error:
         problem = f"{option.name}={escape_for_display(repr(value), 40)}: write {error.wanted}{error.note()}"
-        raise InvalidOption(problem, hint="" if error.note() else option.option.config_help()) from error
+        raise InvalidOption(problem, hint="" if error.note() else option.option.write_config_help()) from error

@@ -15,7 +15,7 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
-from attnviz.selection import numbers
+from attnviz.selection import select_numbers
 from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
@@ -110,8 +110,8 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
 
 def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """The report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
-    layers = numbers(spec.layer, maps.layer_numbers, "layer")
-    heads = numbers(spec.head, maps.head_numbers, "head")
+    layers = select_numbers(spec.layer, maps.layer_numbers, "layer")
+    heads = select_numbers(spec.head, maps.head_numbers, "head")
     maps = merge_words(maps) if spec.merge == "words" else maps
     walk_for_pictures(maps, layers, heads)
     return heatmap_report(maps, measure_maps(maps), spec, layers, heads)

@@ -58,9 +58,9 @@ BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 
 
 def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.ndarray, "row column"]:
-    """Where each value (see `Heatmap.shading`) lies on the scale, 0 to 1; what lies outside is at its end."""
+    """Where each value (see `Heatmap.shade`) lies on the scale, 0 to 1; what lies outside is at its end."""
     low, high, shown = scale.low, scale.high, values.astype(np.float64)
-    if scale.of_kind.is_logarithmic:
+    if scale.family.is_logarithmic:
         low, high, shown = np.log10(low), np.log10(high), np.log10(np.maximum(shown, low))
     return np.clip((shown - low) / ((high - low) or 1.0), 0.0, 1.0)
 

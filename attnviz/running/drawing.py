@@ -18,7 +18,7 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import LazyRows, RenderedFrom
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
-from attnviz.selection import numbers
+from attnviz.selection import select_numbers
 from attnviz.specs import FigureOptions
 from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
@@ -66,8 +66,8 @@ class Drawing:
         InvalidOption for what this record does not have, OutputError when the disk refuses.
         """
         self.check_number(maps.n_layers, maps.n_heads)
-        layers = numbers(self.spec.layer, maps.layer_numbers, "layer")
-        heads = numbers(self.spec.head, maps.head_numbers, "head")
+        layers = select_numbers(self.spec.layer, maps.layer_numbers, "layer")
+        heads = select_numbers(self.spec.head, maps.head_numbers, "head")
         records = {store.RECORD: maps} if with_record else None
         if self.spec.weigh == "values":
             from attnviz.measures.weighing import weigh_values

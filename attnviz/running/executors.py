@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attnviz.bounded import MAX_JSON, is_file, read_bytes, strict_json, user_path
+from attnviz.bounded import MAX_JSON, expand_path, is_file, parse_json, read_bytes
 from attnviz.errors import ExecutionError, InvalidOption
 from attnviz.running.cluster_options import ClusterOptions
 from attnviz.running.local_executor import ATTEMPTS, LocalExecutor, WorkerDied
@@ -38,7 +38,7 @@ class InlineExecutor(Executor):
         return future
 
 
-def result_of(future: Future[Result]) -> Result:
+def get_result(future: Future[Result]) -> Result:
     """What a task gave. Raises what it raised; WorkerDied where it was tried in vain, whoever tried it."""
     try:
         return future.result()
@@ -75,7 +75,7 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
         raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
     files = {name: getattr(cluster, name) for name in ("tls_ca", "tls_cert", "tls_key", "scheduler_file")}
     for name, file in files.items():
-        if file is not None and not is_file(user_path(file, InvalidOption)):
+        if file is not None and not is_file(expand_path(file, InvalidOption)):
             raise InvalidOption(f"--{name.replace('_', '-')}: no file {file}")
     tls = [name for name in files if name.startswith("tls") and files[name] is not None]
     if tls and (len(tls) < 3 or not cluster.asked):
@@ -83,7 +83,7 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
             "--tls-ca, --tls-cert and --tls-key belong together", hint="Give all three, with a --scheduler."
         )
     if cluster.scheduler_file is not None:
-        _check_scheduler_file(user_path(cluster.scheduler_file, InvalidOption))
+        _check_scheduler_file(expand_path(cluster.scheduler_file, InvalidOption))
     if cluster.asked:
         try:
             import distributed  # noqa: F401
@@ -94,7 +94,7 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
 def _check_scheduler_file(file: Path) -> None:
     """Raises InvalidOption for a file that holds no address of a scheduler."""
     try:
-        found = strict_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE))
+        found = parse_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE))
     except (ValueError, RecursionError) as error:
         raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE) from error
     if not isinstance(found, dict) or not isinstance(found.get("address"), str):
@@ -111,7 +111,7 @@ def open_executor(
     `inline`: a single worker is this process. Raises ExecutionError for a scheduler that does not answer.
     """
     if cluster is not None and cluster.asked:
-        with _client(cluster) as client:
+        with _connect(cluster) as client:
             try:  # else it would wait for one as long as there is none
                 client.wait_for_workers(1, timeout=WORKERS_TIMEOUT)
             except TimeoutError as error:
@@ -133,7 +133,7 @@ def open_executor(
 
 
 @contextmanager
-def _client(cluster: ClusterOptions) -> Iterator[Any]:
+def _connect(cluster: ClusterOptions) -> Iterator[Any]:
     """A connection to a scheduler that is there already: none is started."""
     import distributed
 

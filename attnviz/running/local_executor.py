@@ -100,9 +100,9 @@ class _Worker:
     """One process and a pipe to it."""
 
     def __init__(self) -> None:
-        context = process_context()
+        context = create_process_context()
         self._connection, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs, dict(os.environ)), daemon=True)
+        self.process = context.Process(target=worker_main, args=(theirs, dict(os.environ)), daemon=True)
         self.process.start()
         theirs.close()  # so that its end is the only one, and its death is seen, also in the middle of an answer
 
@@ -125,7 +125,7 @@ class _Worker:
         return self.process.exitcode or 0
 
 
-def process_context(preloaded: Sequence[str] = DRAWING) -> ForkServerContext | SpawnContext:
+def create_process_context(preloaded: Sequence[str] = DRAWING) -> ForkServerContext | SpawnContext:
     """Processes that are forked from one without threads, which has imported once what all of them need.
 
     A fork of this process, with threads of torch or a progress bar, may hang; and each fresh interpreter imports torch
@@ -147,7 +147,7 @@ def process_context(preloaded: Sequence[str] = DRAWING) -> ForkServerContext | S
     return context
 
 
-def work(connection: Connection, environment: Mapping[str, str]) -> None:
+def worker_main(connection: Connection, environment: Mapping[str, str]) -> None:
     """A process's life: tasks in, answers out, until the other end closes."""
     os.environ.clear()  # what it was forked from may be older than what the caller set since
     os.environ.update(environment, OMP_NUM_THREADS="1")

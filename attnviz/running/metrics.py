@@ -9,7 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from attnviz.bounded import MAX_JSON, read_bytes, strict_json
+from attnviz.bounded import MAX_JSON, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
@@ -20,16 +20,16 @@ NAME = "metrics.json"
 SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
 
 
-def metrics_bytes(metrics: Metrics) -> bytes:
+def encode_metrics(metrics: Metrics) -> bytes:
     """Metrics as a JSON file."""
     return (json.dumps({"schema": SCHEMA, **metrics.to_dict()}, indent=2, allow_nan=False) + "\n").encode()
 
 
 def load_metrics(folder: Path) -> Metrics:
-    """What `metrics_bytes` gave. Raises InvalidModel naming the file."""
+    """What `encode_metrics` gave. Raises InvalidModel naming the file."""
     file = folder / NAME
     try:
-        found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
+        found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
         schema = found.pop("schema", None) if isinstance(found, dict) else None
         if schema not in (*EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
@@ -37,7 +37,7 @@ def load_metrics(folder: Path) -> Metrics:
             _complete(found)
         if schema in EARLIER:
             _leave_out_losses(found)
-        metrics: Metrics = from_json(Metrics, found, NAME)
+        metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     except (ValueError, RecursionError) as error:
@@ -45,7 +45,7 @@ def load_metrics(folder: Path) -> Metrics:
     return metrics
 
 
-def metrics_of(model: AttentionModel) -> Metrics | None:
+def load_model_metrics(model: AttentionModel) -> Metrics | None:
     """What was measured when a model was trained; None where no file of it says so."""
     if isinstance(model, Classifies) and (model.folder / NAME).is_file():
         return load_metrics(model.folder)
@@ -54,7 +54,7 @@ def metrics_of(model: AttentionModel) -> Metrics | None:
 
 def find_known_heads(model: AttentionModel) -> tuple[str, ...]:
     """What each head looks at over many texts, layer after layer: "" for no single pattern; () if nobody measured."""
-    metrics = metrics_of(model)
+    metrics = load_model_metrics(model)
     if metrics is None or metrics.heads is None:
         return ()
     return tuple(label_heads(metrics.heads))
@@ -90,25 +90,25 @@ def _leave_out_losses(found: dict[str, Any]) -> None:
         history["points"] = [{**each, "loss": None} if isinstance(each, dict) else each for each in history["points"]]
 
 
-def from_json(kind: Any, found: Any, name: str) -> Any:
+def decode_json(kind: Any, found: Any, name: str) -> Any:
     """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
     if isinstance(kind, UnionType):
-        kind = next((one for one in get_args(kind) if _is(one, found)), get_args(kind)[0])
-    if not _is(kind, found):
+        kind = next((one for one in get_args(kind) if _matches(one, found)), get_args(kind)[0])
+    if not _matches(kind, found):
         raise ValueError(f"{name} is not of type {getattr(kind, '__name__', kind)}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
         if set(kinds) != set(found):
             raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
-        return kind(**{inner: from_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
+        return kind(**{inner: decode_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
     if get_origin(kind) is tuple:
-        return tuple(from_json(get_args(kind)[0], value, name) for value in found)
+        return tuple(decode_json(get_args(kind)[0], value, name) for value in found)
     if get_origin(kind) is dict:
-        return {inner: from_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
+        return {inner: decode_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
     return found
 
 
-def _is(kind: Any, found: Any) -> bool:
+def _matches(kind: Any, found: Any) -> bool:
     """Whether `found` is written as JSON writes a `kind`."""
     if kind is float:
         return type(found) in (float, int)

@@ -53,7 +53,7 @@ class Pictures:
             kind=spec.kind,
             theme=spec.theme,
             font_size=spec.font_size,
-            width=inches(spec.width),
+            width=parse_inches(spec.width),
             header=spec.title != "",
             transparent=spec.transparent,
             svg_text=spec.svg_text,
@@ -100,7 +100,7 @@ class Pictures:
         return sorted(path.name for path in found - set(files) if path.is_file() and _is_ours(path))
 
 
-def inches(length: str | None) -> float | None:
+def parse_inches(length: str | None) -> float | None:
     """A length as people write it. Raises InvalidOption for anything else, and what is not a width of a figure."""
     if length is None:
         return None

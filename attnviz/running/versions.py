@@ -7,6 +7,6 @@ from importlib.metadata import version
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 
 
-def versions() -> dict[str, str]:
+def read_versions() -> dict[str, str]:
     """Return the version of each of these packages, by name."""
     return {package: version(package) for package in PACKAGES}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as save_tensors
 
-from attnviz.bounded import header_of, read_bytes, strict_json
+from attnviz.bounded import parse_header, parse_json, read_bytes
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
 
@@ -24,18 +24,18 @@ KINDS: dict[str, np.dtype[Any]] = {
 }
 
 
-def arrays_bytes(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
+def encode_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
     """Arrays of `KINDS`, and what is said of them under the metadata key `attnviz`: equal ones, equal bytes."""
     tensors = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
     return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False, sort_keys=True)}))
 
 
 def read_arrays(path: Path, max_bytes: float, what: str) -> tuple[dict[str, np.ndarray], Any]:
-    """What `arrays_bytes` gave. Raises InvalidRecord where a file is not `what`, such as "a survey", or is larger."""
+    """What `encode_arrays` gave. Raises InvalidRecord where a file is not `what`, such as "a survey", or is larger."""
     data = read_bytes(path, max_bytes, InvalidRecord)
     try:
-        header = header_of(BytesIO(data), len(data))
-        meta = strict_json(header.metadata["attnviz"])
+        header = parse_header(BytesIO(data), len(data))
+        meta = parse_json(header.metadata["attnviz"])
         arrays = {}
         for name, of in header.tensors.items():
             start = header.start + of["data_offsets"][0]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.alike import Unlike, find_unlike
 from attnviz.bounded import MAX_HEADER
+from attnviz.distinct_rows import DistinctRows, find_distinct_rows
 from attnviz.errors import InvalidRecord
 from attnviz.records import Tokens
 from attnviz.records.factored import FactoredMaps
@@ -179,13 +179,13 @@ def n_tokens(side: str, shapes: Mapping[str, Any]) -> int:
     return int(count)
 
 
-def _find_unlike_tokens(parts: Sequence[np.ndarray]) -> Unlike | None:
+def _find_unlike_tokens(parts: Sequence[np.ndarray]) -> DistinctRows | None:
     """Of tensors [layer, head, token, ...]; the first head says quickly where there is nothing to find."""
     by_token = [np.moveaxis(part, 2, 0) for part in parts]
-    if find_unlike(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
+    if find_distinct_rows(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
         return None
     flat = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in by_token]
-    return find_unlike(np.concatenate(flat, axis=1))
+    return find_distinct_rows(np.concatenate(flat, axis=1))
 
 
 def _small(numbers: Int[np.ndarray, "*n"], kinds: Sequence[str]) -> Int[np.ndarray, "*n"]:

@@ -22,7 +22,7 @@ LOCK = ".attnviz.lock"
 Event = TypeVar("Event")
 
 
-def output_folder(out: str) -> Path:
+def check_output_folder(out: str) -> Path:
     """The folder that `--out` names, ~/ being the home folder. Makes nothing.
 
     Raises InvalidOption where something that is not a folder stands there or above it.
@@ -87,7 +87,7 @@ def locked(folder: Path) -> Iterator[None]:
             remove_folder(place)
 
 
-def while_locked(folder: Path, events: Iterator[Event]) -> Generator[Event]:
+def run_locked(folder: Path, events: Iterator[Event]) -> Generator[Event]:
     """Go through events while no other run writes to the folder. Raises as `locked` does, before the first."""
     with locked(folder):
         yield from events

@@ -15,7 +15,7 @@ CONNECT_SECONDS = 3.0
 TRUE = {"1", "ON", "YES", "TRUE"}
 
 
-def why_offline(*variables: str) -> str:
+def explain_offline(*variables: str) -> str:
     """Why the hub cannot be asked; empty where it can. A proxy, where there is one, stands for the hub.
 
     `variables` of the environment that forbid it, besides HF_HUB_OFFLINE.
@@ -36,10 +36,10 @@ def why_offline(*variables: str) -> str:
         port = 0
     if not asked.hostname or not port:
         return f"{proxy or constants.ENDPOINT!r} is not an address"
-    return "" if _answers(asked.hostname, port) else f"{asked.hostname} cannot be reached"
+    return "" if _can_connect(asked.hostname, port) else f"{asked.hostname} cannot be reached"
 
 
-def _answers(host: str, port: int) -> bool:
+def _can_connect(host: str, port: int) -> bool:
     """Whether the host's name resolves and its port takes a connection, each within its seconds."""
     found: list[object] = []
 

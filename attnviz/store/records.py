@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
-from attnviz.bounded import header_of, read_bytes, read_header, strict_json
+from attnviz.bounded import parse_header, parse_json, read_bytes, read_header
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
 from attnviz.store import make, shorten_path, write
@@ -40,7 +40,7 @@ OURS = f"attnviz heatmap writes {RECORD}."
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
-def record_bytes(maps: AttentionMaps, *, half: bool = False) -> bytes:
+def encode_record(maps: AttentionMaps, *, half: bool = False) -> bytes:
     """A record as a safetensors file: tensors, and JSON under the metadata key `attnviz`.
 
     The tensors are `weights` [layer, head, query, key], `attendable` [query, key] ([layer, query, key] where layers
@@ -123,7 +123,7 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
 
     maps, path = unwrap_record(maps), _path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
-        write(path, record_bytes(maps, half=half))
+        write(path, encode_record(maps, half=half))
     else:
         make(path, partial(write_record, maps, half=half))
 
@@ -144,7 +144,7 @@ def _path(path: str | Path) -> Path:
     return Path(path)
 
 
-def record_shape(path: str | Path) -> tuple[int, int, int, int]:
+def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
     """[layer, head, query, key] of a record, by its header alone. Raises InvalidRecord."""
     tensors = read_header(Path(path), InvalidRecord, OURS).tensors
     try:
@@ -173,7 +173,7 @@ def count_held_bytes(record: str | Path | bytes) -> int:
 
     if isinstance(record, bytes):
         try:
-            tensors = header_of(BytesIO(record), len(record)).tensors
+            tensors = parse_header(BytesIO(record), len(record)).tensors
         except ValueError as error:
             raise InvalidRecord(f"it is not a whole safetensors file: {error}", hint=OURS) from error
     else:
@@ -183,9 +183,9 @@ def count_held_bytes(record: str | Path | bytes) -> int:
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
-    """What `record_bytes` gave, its arrays not copied. Raises InvalidRecord with `name` for anything else."""
+    """What `encode_record` gave, its arrays not copied. Raises InvalidRecord with `name` for anything else."""
     try:
-        header = header_of(BytesIO(data), len(data))
+        header = parse_header(BytesIO(data), len(data))
         meta = _metadata(header.metadata)
         tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
         if meta["schema"] in BY_FACTORS:
@@ -253,7 +253,7 @@ def _norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
 
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON under the key `attnviz`."""
-    meta: dict[str, Any] = strict_json(found["attnviz"])
+    meta: dict[str, Any] = parse_json(found["attnviz"])
     if meta["schema"] not in READABLE:
         raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.bounded import is_folder, user_path
-from attnviz.display import first_of
+from attnviz.bounded import expand_path, is_folder
+from attnviz.display import list_first
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
-from attnviz.selection import numbers
+from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
 
@@ -78,11 +78,11 @@ class Corpus:
 
     def choose(self, index: Sequence[str], *, every: bool) -> list[Document]:
         """Those that `--index` names; without it all of them if `every`, else the first. Raises InvalidSelection."""
-        places = numbers(index, len(self.documents), "text") if index or every else (0,)
+        places = select_numbers(index, len(self.documents), "text") if index or every else (0,)
         return [self.documents[place] for place in places]
 
 
-def without_surrogates(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with U+FFFD for each lone surrogate, which no encoding has."""
     return _LONE_SURROGATE.sub(REPLACEMENT, text)
 
@@ -97,12 +97,12 @@ def mend_surrogates(
     clean: list[Document] = []
     names = list(already)
     for document in documents:
-        text = without_surrogates(document.text)
+        text = replace_surrogates(document.text)
         if text != document.text:
             names.append(document.name)
             document = replace(document, text=text)
         clean.append(document)
-    told = first_of(list(dict.fromkeys(names)), _NAMED)
+    told = list_first(list(dict.fromkeys(names)), _NAMED)
     notice = f"{told}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)"
     return tuple(clean), (notice,) if names else ()
 
@@ -118,7 +118,7 @@ def load_corpus(spec: TextOptions) -> Corpus:
 def _read(spec: TextOptions) -> Corpus:
     if spec.text or spec.text_file:
         _refuse_beside_texts(spec)
-        return read_given_texts(spec.text, spec.text_file)
+        return read_inline_texts(spec.text, spec.text_file)
     from attnviz.text.dataset import read_dataset
 
     return read_dataset(spec)
@@ -136,14 +136,14 @@ def _refuse_beside_texts(spec: TextOptions) -> None:
             )
 
 
-def read_given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
+def read_inline_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """First the texts, then the files.
 
     Raises InvalidOption where `-` comes twice, InvalidSource for unreadable files.
     """
     if files.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
-    named = [(_excerpt(without_surrogates(text)), text) for text in map(decode_argument, texts)]
+    named = [(_excerpt(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced, read_as = [], list[str]()
     for file in files:
         name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
@@ -174,12 +174,12 @@ def _excerpt(text: str) -> str:
 
 
 def _file(name: str) -> tuple[str, bytes]:
-    path = user_path(name, InvalidSource)
+    path = expand_path(name, InvalidSource)
     if is_folder(path):
         raise InvalidSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
     from attnviz.text.files import content
 
-    return without_surrogates(Path(name).name), content(path)
+    return replace_surrogates(Path(name).name), content(path)
 
 
 def _standard_input() -> bytes:

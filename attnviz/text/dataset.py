@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from attnviz.errors import InvalidSource
-from attnviz.registry import suggestion
+from attnviz.registry import suggest_name
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, mend_surrogates, splits
 from attnviz.text.local import open_source
@@ -31,7 +31,9 @@ def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]
     parts = written or (splits.Part(_usual_split(source)),)
     for part in parts:
         if part.name not in source.splits:
-            raise InvalidSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
+            raise InvalidSource(
+                f"{source.name} has no split {part.name!r}", hint=suggest_name(part.name, source.splits)
+            )
     return source, parts, f"{source.name} {'+'.join(map(str, parts))}"
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from attnviz.bounded import exists, in_bytes, open_input
+from attnviz.bounded import exists, format_bytes, open_input
 from attnviz.errors import InvalidSource
 from attnviz.text.source import MAX_TEXT
 
@@ -37,7 +37,7 @@ def check_size(raw: bytes, name: str) -> bytes:
     """Raises InvalidSource for more than a text can have: a device never ends."""
     if len(raw) > MAX_TEXT:
         raise InvalidSource(
-            f"{name} is longer than the {in_bytes(MAX_TEXT)} of one text",
+            f"{name} is longer than the {format_bytes(MAX_TEXT)} of one text",
             hint="A data set (--dataset) may hold many texts, such as a .txt with one a line.",
         )
     return raw

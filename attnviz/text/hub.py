@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from attnviz.errors import InvalidSource
-from attnviz.store.hub import why_offline
+from attnviz.store.hub import explain_offline
 from attnviz.text.files import in_one_line
 from attnviz.text.saved import as_source
 from attnviz.text.source import Source
@@ -26,7 +26,7 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
     Raises InvalidSource where they have nothing under this name, or nothing that can be read.
     """
     name = name or repository
-    offline = why_offline("HF_DATASETS_OFFLINE")
+    offline = explain_offline("HF_DATASETS_OFFLINE")
     if not offline:
         return as_source(_load(name, repository), wanted, name)
     if not _is_cached(repository):

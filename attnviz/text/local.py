@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from attnviz.bounded import exists, user_path
+from attnviz.bounded import exists, expand_path
 from attnviz.errors import InvalidSource
-from attnviz.registry import load, suggestion
-from attnviz.text import ENDINGS, NAMES, without_surrogates
+from attnviz.registry import load, suggest_name
+from attnviz.text import ENDINGS, NAMES, replace_surrogates
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, within_bounds
 from attnviz.text.tables import describe_columns
@@ -28,7 +28,7 @@ def open_source(name: str, wanted: str | None) -> Source:
         if plugin.name == name:
             source: Source = load(plugin)(wanted)
             return source
-    path = user_path(name, InvalidSource)
+    path = expand_path(name, InvalidSource)
     if name and exists(path):
         if path.is_dir():
             return _open_folder(path, wanted)
@@ -42,7 +42,7 @@ def open_source(name: str, wanted: str | None) -> Source:
         return open_hub(name, wanted)
     raise InvalidSource(
         f"no data set {name!r}",
-        hint=f"{suggestion(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub will also do.",
+        hint=f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub will also do.",
     )
 
 
@@ -133,4 +133,4 @@ def _entries(folder: Path) -> list[Path]:
 def _title(path: Path) -> str:
     """The last part of the path, also of `.` and `..`."""
     named = path if path.name not in ("", "..") else path.resolve()
-    return without_surrogates(named.name or str(named))
+    return replace_surrogates(named.name or str(named))

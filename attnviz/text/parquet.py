@@ -7,7 +7,7 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import in_bytes
+from attnviz.bounded import format_bytes
 from attnviz.errors import InvalidSource
 from attnviz.text.files import in_one_line, open_file
 from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, label_column, text_column
@@ -65,7 +65,9 @@ def _check_size(group: Any, columns: set[str], path: Path) -> None:
     found = [group.column(place) for place in range(group.num_columns)]
     size = sum(column.total_uncompressed_size for column in found if column.path_in_schema in columns)
     if size > MAX_TEXTS:
-        raise InvalidSource(f"{path}: a group of rows takes {in_bytes(size)}, at most {in_bytes(MAX_TEXTS)} are read")
+        raise InvalidSource(
+            f"{path}: a group of rows takes {format_bytes(size)}, at most {format_bytes(MAX_TEXTS)} are read"
+        )
 
 
 def _values(column: Any) -> Iterator[object]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from attnviz.bounded import in_bytes
+from attnviz.bounded import format_bytes
 from attnviz.errors import InvalidOption, InvalidSource
-from attnviz.registry import suggestion
+from attnviz.registry import suggest_name
 
 Row = tuple[str, int | None]
 
@@ -29,7 +29,8 @@ def within_bounds(rows: Iterable[Row], where: str) -> Iterator[Row]:
         taken += len(text) + ROW
         if taken > MAX_TEXTS:
             raise InvalidSource(
-                f"{where} holds more than {in_bytes(MAX_TEXTS)} of texts", hint="--split 'train[:10000]' reads fewer."
+                f"{where} holds more than {format_bytes(MAX_TEXTS)} of texts",
+                hint="--split 'train[:10000]' reads fewer.",
             )
         yield text, label
 
@@ -67,7 +68,7 @@ def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
             return wanted
         if wanted in columns:
             raise InvalidSource(f"{where} has {columns.count(wanted)} columns called {wanted!r}")
-        raise InvalidSource(f"{where} has no column {wanted!r}", hint=suggestion(wanted, _list_columns(columns)))
+        raise InvalidSource(f"{where} has no column {wanted!r}", hint=suggest_name(wanted, _list_columns(columns)))
     for name in TEXT_COLUMNS:
         found = [column for column in columns if column.strip().lower() == name]
         if len(found) > 1:
@@ -96,7 +97,7 @@ def as_text(value: object, column: str, where: str) -> str:
     if isinstance(value, str):
         if len(value) > MAX_TEXT:
             found = f"{where}: a text of {len(value):,} characters"
-            raise InvalidSource(found, hint=f"At most {in_bytes(MAX_TEXT)} of one text are read.")
+            raise InvalidSource(found, hint=f"At most {format_bytes(MAX_TEXT)} of one text are read.")
         return value
     found = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
     raise InvalidSource(f"{where}: {column!r} holds {found}, not text")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from attnviz.specs import TextOptions
-from attnviz.text import Document, load_corpus, splits, without_surrogates
+from attnviz.text import Document, load_corpus, replace_surrogates, splits
 from attnviz.text.dataset import open_parts
 from attnviz.text.source import Source
 
@@ -40,7 +40,7 @@ def _documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[Docum
         rows = islice(source.rows(part.name), positions.start, positions.stop)
         for position, (text, label) in enumerate(rows, positions.start):
             name = f"{source.name} {part.name}[{position}]"
-            yield Document(without_surrogates(text), name, f"text-{next(slugs)}", label)
+            yield Document(replace_surrogates(text), name, f"text-{next(slugs)}", label)
 
 
 def _positions(source: Source, part: splits.Part) -> range:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attnviz.display import first_of, pluralize
+from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.files import lines
 from attnviz.text.source import MAX_TEXT, Row, as_label, as_text, label_column, no_columns, text_column
@@ -68,7 +68,7 @@ def describe_columns(path: Path, wanted: str | None) -> tuple[str, ...]:
         columns, values = _first_row(path)
         text, label = text_column(columns, wanted, str(path)), label_column(columns)
         used = [f"texts from {text!r}", *([f"labels from {label!r}"] if label else ["no labels"])]
-        others = first_of([column for column in columns if column not in (text, label)], NAMED, repr)
+        others = list_first([column for column in columns if column not in (text, label)], NAMED, repr)
         notices = [f"{path.name}: {', '.join(used)}; not used: {others}"] if others else []
         value = values.get(label) if label else None
         if value not in (None, "", -1, "-1") and as_label(value) is None:

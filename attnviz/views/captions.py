@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from attnviz.display import escape_for_display, first_of, pluralize
+from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, name_token
@@ -250,7 +250,7 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
 
 
 def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
-    return first_of(places, MAX_NAMED, lambda place: name_token(tokens, place))
+    return list_first(places, MAX_NAMED, lambda place: name_token(tokens, place))
 
 
 def _describe_maps_extent(maps: AttentionMaps) -> str:

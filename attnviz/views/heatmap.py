@@ -12,7 +12,7 @@ from attnviz.errors import InvalidSelection
 from attnviz.measures.concentration import effective_keys
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
-from attnviz.selection import is_stretch, pairs, position
+from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import collect_data, describe_hidden
@@ -136,7 +136,7 @@ def _find_places(
 ) -> tuple[Place, ...]:
     """Return the places in the record of the layer and head of each head that is drawn."""
     if spec.pick:
-        return pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
+        return select_pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
     _check_range("layer", layers, maps.n_layers)
     _check_range("head", heads, maps.n_heads)
     return tuple(product(layers, heads))
@@ -149,8 +149,8 @@ def _order_pictures(
     part: TokenSelection,
     spec: FigureOptions,
 ) -> Sequence[Heatmap | HeatmapGrid]:
-    if spec.query is not None and not is_stretch(spec.query):
-        return [draw_strip(maps, places, part, position(spec.query, maps.queries.pieces))]
+    if spec.query is not None and not is_slice(spec.query):
+        return [draw_strip(maps, places, part, find_token(spec.query, maps.queries.pieces))]
     together = arrange_overview(maps, pictures, places, spec)
     return together if spec.pick else [*together, *pictures]
 

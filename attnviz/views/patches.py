@@ -8,7 +8,7 @@ import numpy as np
 
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Note
-from attnviz.selection import position
+from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import MAX_NAMED, Place, arrange_overview
 from attnviz.views.tokens import quote_token
@@ -24,7 +24,7 @@ def draw_patches(
     """
     if maps.grid is None or spec.kind != "map":
         return ()
-    query = position(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps)
+    query = find_token(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps)
     pictures = tuple(_draw_patch_map(maps, place, query) for place in places)
     grids = arrange_overview(maps, pictures, places, spec)
     shown, n_columns = (grids[0].maps, grids[0].n_columns) if grids else (pictures, 1)

@@ -16,7 +16,7 @@ from jaxtyping import Int
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
-from attnviz.selection import is_stretch, stretch
+from attnviz.selection import find_span, is_slice
 from attnviz.specs import FigureOptions
 
 LESS_HINT = "Leave the option out, or give a longer text."
@@ -133,13 +133,13 @@ def select_tokens(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     if spec.tokens is not None:
         if not maps.self_attention:
             raise InvalidOption("--tokens needs one text, and queries and keys of this record are two", hint=LESS_HINT)
-        chosen = stretch(spec.tokens, maps.queries.pieces)
+        chosen = find_span(spec.tokens, maps.queries.pieces)
         queries = keys = tuple(position for position in queries if position in chosen)
-    if spec.query is not None and is_stretch(spec.query):
-        chosen = stretch(spec.query, maps.queries.pieces)
+    if spec.query is not None and is_slice(spec.query):
+        chosen = find_span(spec.query, maps.queries.pieces)
         queries = tuple(position for position in queries if position in chosen)
     if spec.key is not None:
-        chosen = stretch(spec.key, maps.keys.pieces)
+        chosen = find_span(spec.key, maps.keys.pieces)
         keys = tuple(position for position in keys if position in chosen)
     for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
         if not kept:

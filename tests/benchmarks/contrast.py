@@ -71,7 +71,7 @@ def unseen(pictures: tuple[Heatmap, ...], kind: ScaleKind, n_keys: int, theme: T
     limits = plan_limits(scale)
     mappable = colours_of(scale, limits, "auto", theme).mappable
     lift = choose_scale("lift", high, n_keys)
-    much = np.concatenate([each.shading(scale)[each.allowed & (each.shading(lift) >= NOTABLE)] for each in pictures])
+    much = np.concatenate([each.shade(scale)[each.allowed & (each.shade(lift) >= NOTABLE)] for each in pictures])
     if not much.size:
         return 0, 0, np.inf
     shown, ground = (mappable.to_rgba(np.maximum(values, limits[0]))[..., :3] for values in (much, np.zeros(1)))

@@ -34,7 +34,7 @@ from attnviz.models.predicting import logits
 from attnviz.options import build
 from attnviz.records.training_metrics import Interval, TestMetrics
 from attnviz.running import Result
-from attnviz.running.metrics import NAME, load_metrics, metrics_bytes
+from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from tests.starting import train
@@ -105,7 +105,7 @@ def ship(runs: Path) -> None:
             mean=student(accuracies) if len(found) > 1 else of_texts(accuracies[0], tested[0]["n_texts"]),
         )
         metrics = replace(load_metrics(source), tested=report)
-        store.write(folder / NAME, metrics_bytes(metrics))
+        store.write(folder / NAME, encode_metrics(metrics))
         write_card(folder, metrics)
         print(folder.name, [round(a, 4) for a in accuracies], report.mean)
 

@@ -14,7 +14,7 @@ import pytest
 
 from attnviz.cli.help import command_help
 from attnviz.commands import COMMANDS
-from attnviz.options import ARGUMENT, flat_options
+from attnviz.options import ARGUMENT, list_options
 from attnviz.registry import load
 from attnviz.running import Command
 from tests.process import ROOT, RunCli, bare_environment
@@ -32,10 +32,10 @@ def test_every_option_has_help_within_eighty_columns(command: Command, monkeypat
     lines = command_help(command.name, spec).splitlines()
     assert lines[0].startswith(f"Usage: attnviz {command.name} [OPTIONS]")
     assert max(map(len, lines)) <= 80
-    for option in flat_options(spec):
+    for option in list_options(spec):
         written = option.option.metavar if option.option.panel == ARGUMENT else option.flag
         assert any(written in line.split() for line in lines), option.name
-        assert option.option.command_line_help() in " ".join(" ".join(lines).split()), option.name
+        assert option.option.write_command_line_help() in " ".join(" ".join(lines).split()), option.name
         assert option.option.help.endswith((".", "}", "…")), option.name
 
 

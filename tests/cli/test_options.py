@@ -16,9 +16,9 @@ from attnviz.options import (
     Option,
     build,
     find_changed,
-    flat_options,
-    flat_values,
-    with_values,
+    list_options,
+    list_values,
+    replace_values,
 )
 from attnviz.registry import load
 
@@ -39,14 +39,14 @@ SPECS = [load(command.spec) for command in COMMANDS]
 
 
 def test_groups_are_left_out_for_users() -> None:
-    size, whole = flat_options(Spec)
+    size, whole = list_options(Spec)
     assert (size.name, size.group, size.type, size.default) == ("size", "group", int, 3)
     assert (whole.name, whole.group, whole.default) == ("whole", "", MISSING)
     spec = build(Spec, whole="x")
     assert spec == Spec(whole="x")
-    assert flat_values(spec) == {"size": 3, "whole": "x"}
+    assert list_values(spec) == {"size": 3, "whole": "x"}
     assert find_changed(spec) == {"whole": "x"}
-    assert with_values(spec, size=4) == Spec(group=Group(size=4), whole="x")
+    assert replace_values(spec, size=4) == Spec(group=Group(size=4), whole="x")
 
 
 def test_what_is_no_option_of_a_spec_is_refused() -> None:
@@ -58,18 +58,18 @@ def test_what_is_no_option_of_a_spec_is_refused() -> None:
 
 
 def test_help_is_for_the_command_line_or_for_configs() -> None:
-    option = flat_options(Spec)[0].option
-    assert option.command_line_help() == "Size; once. single, multi, random, dot, recall; --left-out"
-    assert option.config_help() == "Size. single, multi, random, dot, recall; left_out"
+    option = list_options(Spec)[0].option
+    assert option.write_command_line_help() == "Size; once. single, multi, random, dot, recall; --left-out"
+    assert option.write_config_help() == "Size. single, multi, random, dot, recall; left_out"
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.__name__)
 def test_every_spec_is_built_of_its_options(spec: type[Any]) -> None:
-    options = flat_options(spec)
+    options = list_options(spec)
     assert len({option.name for option in options}) == len(options), "no two groups have an option of one name"
     assert all(option.option.metavar for option in options if option.option.panel == ARGUMENT)
     values = {option.name: "x" if option.default is MISSING else option.default for option in options}
-    assert flat_values(build(spec, **values)) == values
+    assert list_values(build(spec, **values)) == values
     for group in (field for field in fields(spec) if is_dataclass(field.default)):
         shown = {option.name for option in options if option.group == group.name}
         assert shown <= {field.name for field in fields(group.default)}, group  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def test_one_name_means_one_thing() -> None:
     """Help that commands share is written once: a name has a second help only where a command reads it differently."""
     found: dict[str, dict[int, FlatOption]] = {}
     for spec in SPECS:
-        for option in flat_options(spec):
+        for option in list_options(spec):
             found.setdefault(option.name, {})[id(option.option)] = option
     several = {name: {each.option.help for each in options.values()} for name, options in found.items()}
     assert all(len(several[name]) == len(found[name]) for name in found), "written twice"

@@ -10,13 +10,13 @@ from typing import Any, Literal, get_args, get_origin
 from hypothesis import strategies as st
 
 from attnviz.commands import COMMANDS
-from attnviz.options import ARGUMENT, FlatOption, flat_options
+from attnviz.options import ARGUMENT, FlatOption, list_options
 from attnviz.registry import load
 from tests.fuzz.laws import MAX_MEMORY
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-SPECS = {command.name: flat_options(spec) for command in COMMANDS if (spec := load(command.spec))}
+SPECS = {command.name: list_options(spec) for command in COMMANDS if (spec := load(command.spec))}
 LONG = "x" * 300
 # Beside the folder of a run lie victim/ and room/; the rest is within it.
 PATHS: tuple[str, ...] = ("text.txt", "record", "batch", "other", "model", "folder", "good.yaml", "table.csv", "empty")

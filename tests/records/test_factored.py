@@ -60,8 +60,8 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     found, _ = both(name)
     attnviz.save(found, tmp_path / "a.safetensors")
     loaded = attnviz.load(tmp_path / "a.safetensors")
-    assert store.record_bytes(loaded) == store.record_bytes(found) == (tmp_path / "a.safetensors").read_bytes()
-    assert store.record_shape(tmp_path / "a.safetensors") == found.weights.shape == loaded.weights.shape
+    assert store.encode_record(loaded) == store.encode_record(found) == (tmp_path / "a.safetensors").read_bytes()
+    assert store.read_record_shape(tmp_path / "a.safetensors") == found.weights.shape == loaded.weights.shape
     assert loaded.weights.tolist() == found.weights.tolist()
 
 
@@ -131,7 +131,7 @@ def _open_sums(query: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 def test_records_of_before_windows_load() -> None:
     found, dense = both("causal without a bias")
-    data = store.record_bytes(found)
+    data = store.encode_record(found)
     meta = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["attnviz"])
     del meta["windows"]
     before = save(load(data), metadata={"attnviz": json.dumps(meta | {"schema": 3, "causal": True})})
@@ -152,7 +152,7 @@ def test_half_of_the_bytes_and_its_error(name: str, tmp_path: Path) -> None:
         places = np.arange(len(dense.queries))
         assert half.cells(layer, head, places, places) == pytest.approx(np.diagonal(rows), rel=1e-5)
     assert not np.array_equal(half.weights, found.weights)
-    assert store.record_bytes(half, half=True) == (tmp_path / "half.safetensors").read_bytes()
+    assert store.encode_record(half, half=True) == (tmp_path / "half.safetensors").read_bytes()
     tensors = load((tmp_path / "half.safetensors").read_bytes())
     assert {name: tensors[name].dtype for name in ("query", "key")} == {"query": np.float16, "key": np.float16}
 
@@ -219,7 +219,7 @@ DAMAGE = [  # statements that leave what no model gives, and what is said of it
 def test_what_is_no_record_is_refused(change: str, said: str) -> None:
     """Of three layers, with one thing changed."""
     found, _ = both("causal without a bias")
-    data = store.record_bytes(found)
+    data = store.encode_record(found)
     tensors = {name: tensor.copy() for name, tensor in load(data).items()}
     meta = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["attnviz"])
     exec(change, {"tensors": tensors, "meta": meta, "np": np})

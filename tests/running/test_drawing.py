@@ -18,7 +18,7 @@ from attnviz.renderers.documents import json as as_json
 from attnviz.report import Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.drawing import Drawing
-from attnviz.running.pictures import inches
+from attnviz.running.pictures import parse_inches
 from attnviz.specs import FigureOptions
 from tests.events import data, report, result
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
@@ -102,7 +102,7 @@ def test_what_cannot_be_drawn_is_refused_at_once(choice: dict[str, object], says
     [("3.3in", 3.3), (" 84 mm", 84 / 25.4), ("8.4cm", 8.4 / 2.54), ("240pt", 240 / 72), (None, None)],
 )
 def test_widths_in_the_units_of_publishers(length: str | None, expected: float | None) -> None:
-    assert inches(length) == expected
+    assert parse_inches(length) == expected
 
 
 def test_no_title_is_an_empty_one() -> None:

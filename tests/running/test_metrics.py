@@ -24,7 +24,7 @@ from attnviz.records.training_metrics import (
     ValidationMetrics,
     WordPoint,
 )
-from attnviz.running.metrics import NAME, load_metrics, metrics_bytes
+from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from tests.commands.train import metrics as made
 
 HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
@@ -41,7 +41,7 @@ METRICS = replace(
 
 def saved(folder: Path, **changed: object) -> Path:
     """A file of ours with other values."""
-    found = json.loads(metrics_bytes(METRICS))
+    found = json.loads(encode_metrics(METRICS))
     (folder / NAME).write_text(json.dumps({**found, **changed}), encoding="utf-8")
     return folder
 
@@ -52,9 +52,9 @@ def test_what_goes_in_comes_out(
     held_out: ValidationMetrics | None, tested: training_metrics.TestMetrics | None, tmp_path: Path
 ) -> None:
     metrics = replace(METRICS, held_out=held_out, tested=tested)
-    (tmp_path / NAME).write_bytes(metrics_bytes(metrics))
+    (tmp_path / NAME).write_bytes(encode_metrics(metrics))
     assert load_metrics(tmp_path) == metrics
-    assert metrics_bytes(load_metrics(tmp_path)) == metrics_bytes(metrics)
+    assert encode_metrics(load_metrics(tmp_path)) == encode_metrics(metrics)
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -72,13 +72,13 @@ def test_no_digit_and_no_character_is_lost(
     points: list[Point], epochs: list[Epoch], words: list[WordPoint], heads: list[HeadPoint], data: str, tmp_path: Path
 ) -> None:
     metrics = replace(METRICS, history=History(tuple(points), tuple(epochs), tuple(words), tuple(heads)), data=data)
-    (tmp_path / NAME).write_bytes(metrics_bytes(metrics))
+    (tmp_path / NAME).write_bytes(encode_metrics(metrics))
     assert load_metrics(tmp_path) == metrics
 
 
 def test_metrics_of_schema_1_are_read(tmp_path: Path) -> None:
     """Of models with vectors of pairs, before there was pretraining and before heads were measured."""
-    found = json.loads(metrics_bytes(METRICS))
+    found = json.loads(encode_metrics(METRICS))
     del found["heads"], found["history"]["words"], found["history"]["heads"]
     found["tested"]["labels_changed"] = 3
     (tmp_path / NAME).write_text(json.dumps({**found, "schema": 1}), encoding="utf-8")
@@ -93,7 +93,7 @@ def test_of_schema_2_losses_that_were_noted_together_are_left_out(words: tuple[W
     """After pretraining, the loss of a step had a share of that of masked words, under the name of the labels'."""
     history = replace(METRICS.history, words=words)
     metrics = replace(METRICS, history=history)
-    found = json.loads(metrics_bytes(metrics))
+    found = json.loads(encode_metrics(metrics))
     (tmp_path / NAME).write_text(json.dumps({**found, "schema": 2}), encoding="utf-8")
     read = load_metrics(tmp_path)
     assert [point.loss for point in read.history.points] == [None if words else point.loss for point in history.points]
@@ -102,7 +102,7 @@ def test_of_schema_2_losses_that_were_noted_together_are_left_out(words: tuple[W
 
 def test_the_form_is_fixed() -> None:
     """Whoever changes it changes `SCHEMA` and reads the earlier one too: models that are out there have it."""
-    written = metrics_bytes(METRICS)
+    written = encode_metrics(METRICS)
     assert written.isascii()
     assert written.endswith(b"\n}\n")
     found = json.loads(written)
@@ -132,7 +132,7 @@ def test_the_form_is_fixed() -> None:
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])
 def test_what_json_does_not_have_is_not_written(astray: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        metrics_bytes(replace(METRICS, history=History((Point(1.0, astray, 0.5),))))
+        encode_metrics(replace(METRICS, history=History((Point(1.0, astray, 0.5),))))
 
 
 SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
@@ -182,15 +182,15 @@ def test_a_file_of_another_form(changed: dict[str, Any], said: str, tmp_path: Pa
 
 
 def test_each_name_is_needed(tmp_path: Path) -> None:
-    for name in json.loads(metrics_bytes(METRICS)):
-        found = json.loads(metrics_bytes(METRICS))
+    for name in json.loads(encode_metrics(METRICS)):
+        found = json.loads(encode_metrics(METRICS))
         del found[name]
         (tmp_path / NAME).write_text(json.dumps(found), encoding="utf-8")
         with pytest.raises(InvalidModel, match=NAME):
             load_metrics(tmp_path)
 
 
-WRITTEN = metrics_bytes(METRICS)
+WRITTEN = encode_metrics(METRICS)
 DAMAGES = {
     "gone": None,
     "half": WRITTEN[: len(WRITTEN) // 2],

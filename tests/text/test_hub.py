@@ -175,7 +175,7 @@ def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pyt
         raise failure()
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    monkeypatch.setattr(module, "why_offline", lambda _: "")
+    monkeypatch.setattr(module, "explain_offline", lambda _: "")
     with pytest.raises(InvalidSource) as error:
         opened("imdb")
     assert error.value.problem == f"data set 'imdb' cannot be loaded: {reason}"

@@ -146,18 +146,18 @@ def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
     assert lift == Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
     (uniform,) = only(uniform_maps(8), [0], [0]).pictures
     assert isinstance(uniform, Heatmap)
-    assert uniform.shading(lift) == pytest.approx(1)
-    assert uniform.shading(replace(lift, kind="fixed")) is uniform.values
+    assert uniform.shade(lift) == pytest.approx(1)
+    assert uniform.shade(replace(lift, kind="fixed")) is uniform.values
     weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.5, 0.2, 0.3]]]])
     causal = record(weights, tokens("a", "b", "c"), attendable=np.tri(3, dtype=bool))
     (picture,) = report(causal).pictures
     assert isinstance(picture, Heatmap)
-    assert picture.shading(lift) == pytest.approx(np.array([[1, 0, 0], [0.5, 1.5, 0], [1.5, 0.6, 0.9]]))
+    assert picture.shade(lift) == pytest.approx(np.array([[1, 0, 0], [0.5, 1.5, 0], [1.5, 0.6, 0.9]]))
     dropped = report(causal, FigureOptions(drop_first=True))
     assert dropped.scale.label == "attention weight, × an equal share among the keys shown"
     (picture,) = dropped.pictures
     assert isinstance(picture, Heatmap)
-    assert picture.shading(lift) == pytest.approx(np.array([[1, 0], [0.8, 1.2]]))  # of what b and c get, and 2 keys
+    assert picture.shade(lift) == pytest.approx(np.array([[1, 0], [0.8, 1.2]]))  # of what b and c get, and 2 keys
 
 
 def test_auto_is_shared_as_long_as_weights_can_be_seen() -> None:
@@ -380,7 +380,7 @@ def test_one_query_is_a_row_of_each_head() -> None:
     assert (strip.rows, strip.columns) == (("0.0", "0.1", "1.0", "1.1"), FILM[:5])
     assert np.array_equal(strip.values, maps.weights[:, :, 1, :5].reshape(4, 5))
     assert np.array_equal(strip.allowed, np.tile([True, True, False, False, False], (4, 1)))
-    assert strip.shading(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
+    assert strip.shade(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
     (one_layer,) = only(maps, [1], [0, 1], FigureOptions(query="-1")).pictures
     assert isinstance(one_layer, Heatmap)
     assert (one_layer.title, one_layer.rows) == ("what 13 “.” attends to, heads of layer 1", ("0", "1"))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize, quantity
+from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count, pluralize
 from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.records import Provenance
 from attnviz.records.attribution import MethodTest, PerText, ReplacedTest
@@ -67,7 +67,7 @@ def card_report(
     blocks += map(Note, (*_verdicts(found, n_texts), *_describe_attention(instead), *_reading()))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
-        subtitle=f"{captions.describe_status(provenance)} · {quantity(n_texts, 'texts')}",
+        subtitle=f"{captions.describe_status(provenance)} · {format_count(n_texts, 'texts')}",
         blocks=tuple(blocks),
         facts=captions.list_facts(provenance),
         data={

@@ -23,11 +23,11 @@ from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records.arithmetic import count_cores
 from attnviz.records.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, find_version_changes
 from attnviz.records.walk import MIN_ROWS
-from attnviz.registry import load, suggestion
+from attnviz.registry import load, suggest_name
 from attnviz.report import Report
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
-from attnviz.running.versions import versions
+from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.views.record_changes import compare_heads
 
@@ -120,7 +120,7 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
                 old = batch.entries[done.entry.name]
                 made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
                 yield Progress(len(made), len(jobs), "jobs", old.name)
-            remade = Manifest(batch.manifest.configs, versions(), tuple(made[job.name] for job in jobs))
+            remade = Manifest(batch.manifest.configs, read_versions(), tuple(made[job.name] for job in jobs))
             yield _diff_batches(spec, batch, LoadedBatch(Path(place), remade), tolerances)
 
     return events()
@@ -138,7 +138,7 @@ def _diff_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, toler
 def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
     needed = BASE
     for path in (before, after):
-        *_, n_queries, n_keys = store.record_shape(path)
+        *_, n_queries, n_keys = store.read_record_shape(path)
         # of factors no more rows of a head than are walked over at once are ever there
         several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
         needed += store.count_held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
@@ -187,7 +187,7 @@ def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
     """Raises InvalidOption for a name that both sides do not have."""
     for name in names:
         if name not in known:
-            raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggestion(name, known))
+            raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
 def _result(found: Diff, report: Report, spec: DiffSpec, whole: str) -> Result:

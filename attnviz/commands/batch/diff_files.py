@@ -12,7 +12,7 @@ from typing import Literal
 
 from attnviz import store
 from attnviz.bounded import resolve_links
-from attnviz.display import quantity
+from attnviz.display import format_count
 from attnviz.errors import InputError, InvalidRecord
 from attnviz.models.sizes import BASE, GIB, check_room
 from attnviz.records.differences import Difference, Tolerances, name_side, pair_by_name
@@ -110,7 +110,9 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
         one, other = ("{} × {} pixels".format(*size) for size in found.sizes)
         yield replace(place, before=one, after=other)
     elif not found.rms <= tolerances.pixels:
-        yield replace(place, said=f"{quantity(found.n_pixels, 'pixels')}, by {found.rms:.3g} of 255 (root mean square)")
+        yield replace(
+            place, said=f"{format_count(found.n_pixels, 'pixels')}, by {found.rms:.3g} of 255 (root mean square)"
+        )
 
 
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from math import isfinite
 
 from attnviz.commands.batch.spec import DiffSpec
-from attnviz.display import first_of, quantity
+from attnviz.display import format_count, list_first
 from attnviz.measures import MEASURES
 from attnviz.records.differences import TOP_KEY, Diff, Difference, HeadChange
 from attnviz.report import CaseResult, Column, Note, Report, Row, Table
@@ -28,7 +28,7 @@ def diff_report(
     notes += _remarks(diff)
     compared = {"jobs": list(diff.jobs), "numbers": diff.n_numbers, "files": diff.n_files}
     return Report(
-        title=quantity(len(diff.differences), "differences") if diff.differences else "No difference",
+        title=format_count(len(diff.differences), "differences") if diff.differences else "No difference",
         subtitle=f"BEFORE {shorten_text(spec.before)} · AFTER {shorten_text(spec.after or 'the same, made again')}",
         blocks=(*tables, *map(Note, notes)),
         data={
@@ -113,12 +113,12 @@ def _numbers(number: Difference) -> tuple[float, float, float]:
 def _remarks(diff: Diff) -> Iterator[str]:
     """What was compared, and what is told and is no difference."""
     if diff.versions:
-        listed = first_of([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
+        listed = list_first([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
         yield f"Made by other versions: {shorten_text(listed)}."
     if diff.failed_alike:
-        yield f"Failed on both sides with the same error: {first_of(diff.failed_alike, MAX_NAMED, shorten_name)}."
+        yield f"Failed on both sides with the same error: {list_first(diff.failed_alike, MAX_NAMED, shorten_name)}."
     if diff.jobs:
-        numbers, files = quantity(diff.n_numbers, "numbers"), quantity(diff.n_files, "files")
-        yield f"Compared: {quantity(len(diff.jobs), 'jobs')}, {numbers}, {files}."
+        numbers, files = format_count(diff.n_numbers, "numbers"), format_count(diff.n_files, "files")
+        yield f"Compared: {format_count(len(diff.jobs), 'jobs')}, {numbers}, {files}."
     if diff.n_other_bytes:
-        yield f"Other bytes that say the same: {quantity(diff.n_other_bytes, 'files')}."
+        yield f"Other bytes that say the same: {format_count(diff.n_other_bytes, 'files')}."

@@ -14,7 +14,7 @@ from typing import Any
 
 from attnviz.bounded import exists, resolve_links
 from attnviz.commands.batch.jobs import Job
-from attnviz.options import flat_values
+from attnviz.options import list_values
 
 PATHS = frozenset({"text_file", "vocab", "record"})
 NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
@@ -43,7 +43,7 @@ def find_needed_jobs(jobs: Sequence[Job], folder: Path) -> dict[str, set[str]]:
 
 def _list_owners(job: Job, top: Path) -> Iterator[str]:
     """List the folders just within `top` that the job reads from."""
-    values = flat_values(job.spec)
+    values = list_values(job.spec)
     for name in values.keys() & {*PATHS, *NAMES_OR_PATHS}:
         for written in values[name] if isinstance(values[name], tuple) else (values[name],):
             if written is not None and "/" in written:  # else it is a name

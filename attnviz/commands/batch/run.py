@@ -23,7 +23,7 @@ from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import check_workers, open_executor
-from attnviz.running.versions import versions
+from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.views.index_page import batch_page
 
@@ -44,7 +44,7 @@ def batch(spec: BatchSpec) -> Events:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
     check_workers(spec.workers)
     plan = load_all(spec.configs, spec.out)
-    folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
+    folder = store.check_output_folder(spec.out or plan.out or DEFAULT_OUT)
     return _make(spec, plan, folder)
 
 
@@ -77,7 +77,7 @@ def _make_all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) ->
                 store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
             yield _progress(each, len(done), len(plan.jobs))
     entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
-    manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries)
+    manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
     store.write(folder / NAME, to_bytes(manifest))
     _clear(folder, plan, before, done)
     page = _write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order

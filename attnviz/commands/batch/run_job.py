@@ -12,13 +12,13 @@ from attnviz import store
 from attnviz.commands import COMMANDS, start_command
 from attnviz.commands.batch.jobs import NOT_IN_CONFIGS, Job
 from attnviz.inputs import Inputs
-from attnviz.options import flat_options, flat_values, with_values
+from attnviz.options import list_options, list_values, replace_values
 from attnviz.registry import load
 from attnviz.renderers.documents import csv, latex, markdown
 from attnviz.renderers.documents import json as json_documents
 from attnviz.report import Report
 from attnviz.running import Command, Result
-from attnviz.running.versions import versions
+from attnviz.running.versions import read_versions
 from attnviz.store.manifest import Entry, File, Numbers
 
 REPORT = "report.md"
@@ -40,9 +40,9 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
     """Of everything that the job's files follow from: two jobs with the same one make the same files."""
     # Paths as they are written: where a config lies on this machine changes nothing.
     settings = {
-        name: value for name, value in (flat_values(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS
+        name: value for name, value in (list_values(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS
     }
-    whole = {"command": job.command, "settings": settings, "versions": versions(), "inputs": inputs}
+    whole = {"command": job.command, "settings": settings, "versions": read_versions(), "inputs": inputs}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ def run_job(job: Job, folder: Path) -> Entry:
         name=job.name,
         command=job.command,
         settings=job.settings
-        | {name: value for name, value in flat_values(job.spec).items() if name == "seed"},  # also if 0
+        | {name: value for name, value in list_values(job.spec).items() if name == "seed"},  # also if 0
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
         numbers=made.numbers,
@@ -93,8 +93,8 @@ def _run(job: Job, out: Path) -> Result:
 
 def _write_to(spec: Any, out: Path) -> Any:
     """Return the spec with its folder, and without measured times, which would be other numbers each time."""
-    options = {option.name for option in flat_options(type(spec))}
-    return with_values(
+    options = {option.name for option in list_options(type(spec))}
+    return replace_values(
         spec, **{name: value for name, value in {"out": str(out), "time": False}.items() if name in options}
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.commands.batch.naming import NAME
-from attnviz.options import FlatOption, flat_options
+from attnviz.options import FlatOption, list_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -27,7 +27,7 @@ SCHEMAS: dict[type, Schema] = {
 @cache
 def settings(command: str) -> Mapping[str, FlatOption]:
     """The options of a command that a config may set, by their names."""
-    return {each.name: each for each in flat_options(JOBS[command]) if each.name not in NOT_IN_CONFIGS}
+    return {each.name: each for each in list_options(JOBS[command]) if each.name not in NOT_IN_CONFIGS}
 
 
 def json_schema() -> Schema:
@@ -74,14 +74,14 @@ def _defaults() -> Schema:
         kinds = [_describe_type(option.type) for option in options]
         kinds = [each for number, each in enumerate(kinds) if each not in kinds[:number]]
         properties[name] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-        helps = {option.option.config_help() for option in options}
+        helps = {option.option.write_config_help() for option in options}
         if len(helps) == 1:
             properties[name] = {**properties[name], "description": helps.pop()}
     return {**_object(properties), "description": "Settings for every job whose command has them."}
 
 
 def _describe_option(each: FlatOption) -> Schema:
-    told = {**_describe_type(each.type), "description": each.option.config_help()}
+    told = {**_describe_type(each.type), "description": each.option.write_config_help()}
     if each.default in (MISSING, ()):
         return told
     return told | {"default": list(each.default) if isinstance(each.default, tuple) else each.default}

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import NOT_IN_CONFIGS
 from attnviz.commands.batch.source_file import SourceFile, Steps
-from attnviz.option_values import WANTED, InvalidValue, check, nearest, shorten
+from attnviz.option_values import WANTED, InvalidValue, check, find_nearest, shorten
 from attnviz.options import FlatOption
 
 Settings = dict[str, Any]
@@ -106,5 +106,5 @@ def unknown(name: str, names: Iterable[str]) -> str:
     known = tuple(names)
     if name in NOT_IN_CONFIGS and name not in known:
         return f"{shorten(name)} is for the command line; a batch decides it"
-    near = nearest(name, known)
+    near = find_nearest(name, known)
     return f"no {shorten(name)} here. " + (f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}.")

@@ -125,7 +125,7 @@ def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKi
     doublings = kind == multiples.kind
     if doublings:
         of_this, of_first = (
-            np.log2(np.clip(each.shading(multiples), multiples.low, multiples.high)) for each in (of, first)
+            np.log2(np.clip(each.shade(multiples), multiples.low, multiples.high)) for each in (of, first)
         )
         values, most = of_this - of_first, float(np.log2(multiples.high / multiples.low))
         apart = f"{of.title} over {first.title}"

@@ -26,8 +26,8 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, HeatmapGrid, Picture, Report
-from attnviz.running.metrics import metrics_of
-from attnviz.selection import numbers, position
+from attnviz.running.metrics import load_model_metrics
+from attnviz.selection import find_token, select_numbers
 from attnviz.text import decode_argument
 from attnviz.views.head_pictures import choose_scale, list_scales
 
@@ -53,7 +53,7 @@ def describe_model(
         layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
         predictions=predictions,
-        tested=None if (metrics := metrics_of(model)) is None else metrics.tested,
+        tested=None if (metrics := load_model_metrics(model)) is None else metrics.tested,
         seconds=seconds,
     )
 
@@ -162,13 +162,13 @@ def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tupl
     shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
     if not shared:
         raise InvalidSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
-    return tuple(shared[place] for place in numbers(spec.layer, shared, "layer"))
+    return tuple(shared[place] for place in select_numbers(spec.layer, shared, "layer"))
 
 
 def choose_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
     """The one asked for, else the one on which the heads of all models differ most from their mean."""
     if spec.query is not None:
-        return position(decode_argument(spec.query), last[0].queries.pieces)
+        return find_token(decode_argument(spec.query), last[0].queries.pieces)
     rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
     apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
     return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])

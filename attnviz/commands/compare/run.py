@@ -31,7 +31,7 @@ PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distrib
 
 def compare(spec: CompareSpec, inputs: Inputs) -> Events:
     """Compare each model with the first, while no other run writes to the folder. Raises InvalidText."""
-    return store.while_locked(inputs.out, _compare(spec, inputs))
+    return store.run_locked(inputs.out, _compare(spec, inputs))
 
 
 def _compare(spec: CompareSpec, inputs: Inputs) -> Events:

@@ -10,7 +10,7 @@ from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import find_changed
-from attnviz.selection import numbers
+from attnviz.selection import select_numbers
 from attnviz.specs import PrintOptions
 
 EXAMPLE_OPTIONS = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
@@ -24,8 +24,8 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
     reference = find_model(spec.model)
     reference.check(Traceable)
     if reference.n_layers is not None and reference.n_heads is not None:
-        numbers((str(spec.layer),), reference.n_layers, "layer")
-        numbers(spec.head, reference.n_heads, "head")
+        select_numbers((str(spec.layer),), reference.n_layers, "layer")
+        select_numbers(spec.head, reference.n_heads, "head")
     inputs = read_inputs([reference], spec.text, every=spec.text.inline)
     if len(inputs.documents) != 1:
         found = f"{len(inputs.documents)} texts, where one is explained at a time"

@@ -11,7 +11,7 @@ from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.running import Events, Result
-from attnviz.selection import numbers, position
+from attnviz.selection import find_token, select_numbers
 from attnviz.text import Document, decode_argument
 
 
@@ -31,8 +31,8 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
     (document,) = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
-    (layer,) = numbers((str(spec.layer),), model.n_layers, "layer")
-    heads = numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
+    (layer,) = select_numbers((str(spec.layer),), model.n_layers, "layer")
+    heads = select_numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
     encoding = model.encode(document.text)
     query = _choose_query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
     found = model.trace(document.text, document.name, layer, query)
@@ -43,7 +43,7 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
 def _choose_query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
     """Choose the first token unless one is given; of a causal model the last, since the first sees only itself."""
     if spec.query is not None:
-        return position(decode_argument(spec.query), pieces)
+        return find_token(decode_argument(spec.query), pieces)
     return n_real - 1 if spec.model.causal else 0
 
 

@@ -6,7 +6,7 @@ from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.inputs import Inputs, add_argument, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Generates
-from attnviz.selection import numbers, pairs
+from attnviz.selection import select_numbers, select_pairs
 
 
 def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
@@ -14,9 +14,9 @@ def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
     reference = find_model(spec.model, spec.pretrained)
     reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
     if reference.n_layers is not None and reference.n_heads is not None:
-        numbers(spec.figure.layer, reference.n_layers, "layer")
-        numbers(spec.figure.head, reference.n_heads, "head")
+        select_numbers(spec.figure.layer, reference.n_layers, "layer")
+        select_numbers(spec.figure.head, reference.n_heads, "head")
         if spec.figure.pick:
-            pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
+            select_pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
     text, notices = add_argument(spec.text, spec.inline_text)
     return read_inputs([reference], text, every=text.inline, out=spec.figure.out, notices=notices)

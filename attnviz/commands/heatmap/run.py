@@ -19,7 +19,7 @@ from attnviz.report import FigureStyle
 from attnviz.running import Events, Result
 from attnviz.running.drawing import Drawing, check_factored_room
 from attnviz.running.metrics import add_known_heads, find_known_heads
-from attnviz.selection import numbers, pairs
+from attnviz.selection import select_numbers, select_pairs
 from attnviz.specs import FigureOptions
 from attnviz.store.manifest import PAGE, Entry, File
 from attnviz.views.index_page import texts_page
@@ -53,10 +53,10 @@ def _choose_heads(figure: FigureOptions, model: AttentionModel) -> LayersAndHead
     """Choose the layers and heads to record where not all are kept: those that are drawn or measured."""
     if figure.rollout:
         return EVERY
-    layers = numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
-    heads = numbers(figure.head, model.n_heads, "head") if figure.head else None
+    layers = select_numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
+    heads = select_numbers(figure.head, model.n_heads, "head") if figure.head else None
     if figure.pick:
-        layers, heads = zip(*pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
+        layers, heads = zip(*select_pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
     of_layers = any(measure.level == "layer" for measure in choose_measures(figure.measure))
     return LayersAndHeads(layers, None if of_layers else heads)
 
@@ -71,7 +71,7 @@ def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: Attention
 
 
 def _count_from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
-    found = numbers(written, n_there, what)
+    found = select_numbers(written, n_there, what)
     return tuple(map(str, found)) if written and {*found} <= {*here} else written
 
 

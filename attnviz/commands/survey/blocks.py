@@ -20,7 +20,7 @@ from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, merge
 from attnviz.commands.survey.texts import survey_block
 from attnviz.models.loading import ModelReference
 from attnviz.running import Progress
-from attnviz.running.executors import report_worker_death, result_of
+from attnviz.running.executors import get_result, report_worker_death
 from attnviz.running.open_model import open_model
 from attnviz.text import Document
 
@@ -129,7 +129,7 @@ class SurveyRun:
 
 def _result(future: Future[Found]) -> Found:
     with report_worker_death("texts", hint="Fewer --max-tokens take less memory."):
-        return result_of(future)
+        return get_result(future)
 
 
 def _duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ from attnviz.commands.survey.survey import EQUAL, QUERIES, ModelFacts, Survey, S
 from attnviz.errors import InvalidRecord
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.records.training_metrics import name_offset
-from attnviz.running.metrics import from_json
+from attnviz.running.metrics import decode_json
 from attnviz.views.patterns import LABELS
 
 NAME, PARTIAL = "survey.safetensors", "survey.partial.safetensors"  # a finished one, and one that goes on
@@ -44,7 +44,7 @@ def survey_bytes(survey: Survey) -> bytes:
         "words": survey.words.words,
         "facts": None if survey.facts is None else asdict(survey.facts),
     }
-    return store.arrays_bytes(arrays, meta)
+    return store.encode_arrays(arrays, meta)
 
 
 def load_survey(path: Path) -> Survey:
@@ -64,22 +64,24 @@ def load_survey(path: Path) -> Survey:
 
 
 def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
-    count = from_json(dict[str, int], {"n_measured": meta["n_measured"], "n_queries": meta["n_queries"]}, "counts")
+    count = decode_json(dict[str, int], {"n_measured": meta["n_measured"], "n_queries": meta["n_queries"]}, "counts")
     return Survey(
-        info=from_json(SurveyInfo, meta["info"], "info"),
-        blocks=tuple((start, stop) for start, stop in from_json(tuple[tuple[int, ...], ...], meta["blocks"], "blocks")),
+        info=decode_json(SurveyInfo, meta["info"], "info"),
+        blocks=tuple(
+            (start, stop) for start, stop in decode_json(tuple[tuple[int, ...], ...], meta["blocks"], "blocks")
+        ),
         summary=Summary(count["n_measured"], **{name: arrays[name] for name in ARRAYS}),
         slopes=arrays["slopes"],
-        excerpts={each.text: each for each in from_json(tuple[TextExcerpt, ...], meta["excerpts"], "excerpts")},
+        excerpts={each.text: each for each in decode_json(tuple[TextExcerpt, ...], meta["excerpts"], "excerpts")},
         distances=arrays["distances"],
         equal_distances=arrays["equal_distances"],
         n_queries=count["n_queries"],
         words=WordTable(
-            from_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["equal"], arrays["mass"]
+            decode_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["equal"], arrays["mass"]
         ),
         skipped=_names(meta["skipped"]),
-        n_texts=from_json(int | None, meta["n_texts"], "n_texts"),
-        facts=from_json(ModelFacts | None, meta["facts"], "facts"),
+        n_texts=decode_json(int | None, meta["n_texts"], "n_texts"),
+        facts=decode_json(ModelFacts | None, meta["facts"], "facts"),
     )
 
 
@@ -90,7 +92,7 @@ def _other_arrays(survey: Survey) -> dict[str, np.ndarray]:
 
 
 def _names(found: Any) -> dict[int, str]:
-    return {from_json(int, number, "text"): from_json(str, name, "name") for number, name in found}
+    return {decode_json(int, number, "text"): decode_json(str, name, "name") for number, name in found}
 
 
 def _check(survey: Survey) -> None:

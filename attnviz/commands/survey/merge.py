@@ -25,10 +25,10 @@ def merge(spec: MergeSpec) -> Events:
     whole = merge_surveys([load_survey(_find_file(Path(part))) for part in spec.parts])
     if not whole.is_whole:
         raise InvalidOption(_describe_missing(whole), hint="Survey the missing parts, and name all of them.")
-    folder = store.output_folder(spec.figure.out)
+    folder = store.check_output_folder(spec.figure.out)
     from attnviz.commands.survey.output import write_survey  # matplotlib comes with it: parts are refused without
 
-    return store.while_locked(folder, write_survey(whole, spec.figure, spec.top, folder))
+    return store.run_locked(folder, write_survey(whole, spec.figure, spec.top, folder))
 
 
 def _find_file(path: Path) -> Path:

@@ -26,7 +26,7 @@ from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.records import AttentionMaps, Setting
 from attnviz.running.open_model import open_model
-from attnviz.running.versions import versions
+from attnviz.running.versions import read_versions
 from attnviz.text import Document
 from attnviz.text.stream import TextStream
 from attnviz.views.captions import describe_status
@@ -149,7 +149,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
         reach=MAX_OFFSET,
         measures=tuple(_measures(spec, maps)),
         settings=dict(sorted(settings.items())),  # as a file has them
-        versions=dict(sorted(versions().items())),
+        versions=dict(sorted(read_versions().items())),
     )
 
 

@@ -19,7 +19,7 @@ from attnviz.commands.survey.heads import (
     top_words,
 )
 from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Survey, SurveyMeasure
-from attnviz.display import escape_for_display, quantity
+from attnviz.display import escape_for_display, format_count
 from attnviz.measures import DEFAULT_MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
@@ -52,7 +52,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         *map(Note, _notes(survey)),
     ]
     named = f"{info.model} over {info.corpus}"
-    texts = f"{quantity(n, 'texts')}, {quantity(survey.n_queries, 'tokens')}"
+    texts = f"{format_count(n, 'texts')}, {format_count(survey.n_queries, 'tokens')}"
     parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
     return Report(
         title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
@@ -116,7 +116,7 @@ def _patterns_table(survey: Survey) -> Table:
     info, facts = survey.info, survey.facts or ModelFacts()
     columns = ["pattern", "layer", "head", "share", "equal share"]
     if facts.chance or facts.shuffled:
-        columns.append(f"share on {quantity(facts.n_texts, 'texts')}")
+        columns.append(f"share on {format_count(facts.n_texts, 'texts')}")
     columns += [*(["first weights, at most"] if facts.chance else []), *(["words shuffled"] if facts.shuffled else [])]
     rows: list[Row] = []
     for name, pattern, shares, equal in pattern_shares(survey):
@@ -228,7 +228,7 @@ def _notes(survey: Survey) -> Iterator[str]:
     for measure in info.measures:
         if measure.name in SOME_TEXTS_MEASURES:
             n_having = int(survey.summary.counts[info.columns[measure.name].start])
-            over = f"means over the {n_having:,} of {quantity(n, 'texts')} that have such tokens"
+            over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
             yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): they say what other texts of this kind would give."
@@ -241,7 +241,7 @@ def _notes(survey: Survey) -> Iterator[str]:
         n_skipped = len(survey.skipped)
         verb = "is" if n_skipped == 1 else "are"
         named = escape_for_display(next(iter(survey.skipped.values())), 80)
-        yield f"{quantity(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+        yield f"{format_count(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
 
 
 def _describe_labels(facts: ModelFacts) -> Iterator[str]:

@@ -22,7 +22,7 @@ MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions o
 def train_inputs(spec: TrainSpec) -> Inputs:
     """Check the options and the folder, then read the texts. Raises InvalidOption or InvalidSource."""
     check(spec)
-    folder = store.output_folder(spec.out)
+    folder = store.check_output_folder(spec.out)
     refuse_to_overwrite(folder, spec)
     corpus = load_corpus(spec.text)
     return Inputs(corpus=corpus, documents=corpus.documents, folder=folder)
@@ -30,7 +30,7 @@ def train_inputs(spec: TrainSpec) -> Inputs:
 
 def vocab_inputs(spec: VocabSpec) -> Inputs:
     """Read the texts, and those to measure on. Raises InvalidOption or InvalidSource."""
-    corpus, folder = load_corpus(spec.text), store.output_folder(spec.out)
+    corpus, folder = load_corpus(spec.text), store.check_output_folder(spec.out)
     return Inputs(corpus=corpus, documents=corpus.documents, held_out=_load_held_out(spec), folder=folder)
 
 

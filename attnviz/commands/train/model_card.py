@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from attnviz.commands.train.learning_curve import learning_report
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
-from attnviz.options import flat_options
+from attnviz.options import list_options
 from attnviz.records.training_metrics import (
     LARGE_MULTIPLE,
     LARGE_SHARE,
@@ -69,7 +69,7 @@ def format_command(metrics: Metrics) -> str:
     """Write the command that trains this model. What it does not say is at its default."""
     data, _, split = metrics.data.rpartition(" ")
     words = ["attnviz", "train", "--dataset", data, "--split", split]
-    for setting in flat_options(TrainSpec):
+    for setting in list_options(TrainSpec):
         value = metrics.settings.get(setting.name, setting.default)
         if value != setting.default:
             words += [setting.flag, str(value)]

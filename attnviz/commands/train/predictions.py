@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, first_of, pluralize
+from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, list_first, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.records.training_metrics import Interval, Prediction
@@ -227,8 +227,8 @@ def _notes(
         yield f"Not scored: {without} of {n} texts, without a label."
     if unknown:
         texts = f"{len(unknown)} of {n} {pluralize(n, 'texts')}"
-        known = first_of(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_shorten(each[1])})")
-        found = first_of(sorted(set(unknown)), MAX_NAMED)
+        known = list_first(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_shorten(each[1])})")
+        found = list_first(sorted(set(unknown)), MAX_NAMED)
         yield f"Not scored: {texts}, with a label that the model does not have ({found}): it has {known}."
     if scores and scores.n_absent:
         absent = f"{scores.n_absent} of {len(labels)} labels"

@@ -19,12 +19,12 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.device import keep_freed_memory
-from attnviz.options import flat_values
+from attnviz.options import list_values
 from attnviz.records import Setting
 from attnviz.records.training_metrics import Metrics
 from attnviz.running import Events, Progress
 from attnviz.running.metrics import NAME as METRICS
-from attnviz.running.metrics import load_metrics, metrics_bytes
+from attnviz.running.metrics import encode_metrics, load_metrics
 from attnviz.specs import PrintOptions
 from attnviz.text import Corpus
 
@@ -39,13 +39,13 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
     The folder always holds where the last whole epoch ended, which `--resume` goes on from. Raises InvalidOption,
     InvalidSource or InvalidText before anything is written.
     """
-    return store.while_locked(inputs.out, _train(spec, inputs.out, inputs.corpus))
+    return store.run_locked(inputs.out, _train(spec, inputs.out, inputs.corpus))
 
 
 def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
     texts, labels, names = _read_labels(corpus)
-    settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
+    settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
     identity = {**settings, "data_sha256": _sha256(texts, labels)}
     notices, state = corpus.notices, None
     if spec.resume and holds(folder, STATE):
@@ -65,7 +65,7 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     log = _TrainingLog(run, corpus.name, (*notices, *_describe_cut(run.training)))
     yield from _train_steps(folder, run, identity, log)
     metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
-    store.write(folder / METRICS, metrics_bytes(metrics))
+    store.write(folder / METRICS, encode_metrics(metrics))
     result = write_card(folder, metrics)
     store.remove(folder / STATE)
     yield result

@@ -16,7 +16,7 @@ from attnviz import store
 from attnviz.commands.train.training import DIVERGED, Training, TrainingState
 from attnviz.errors import ExecutionError, InvalidModel, InvalidRecord
 from attnviz.records.training_metrics import History
-from attnviz.running.metrics import from_json
+from attnviz.running.metrics import decode_json
 
 MAX_BYTES = 2**34
 MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fit, and the hint is to be seen
@@ -29,7 +29,7 @@ def state_bytes(state: TrainingState, run: Mapping[str, Any]) -> bytes:
         if not all(np.isfinite(array).all() for array in state.arrays.values()):
             raise ValueError("weights are not finite")
         told = json.dumps(about, allow_nan=False)  # as text: the store would sort names that metrics keep in order
-        return store.arrays_bytes(state.arrays, {"state": told, "sha256": _sha256(state.arrays, told)})
+        return store.encode_arrays(state.arrays, {"state": told, "sha256": _sha256(state.arrays, told)})
     except ValueError as error:  # also from JSON, which has no NaN
         what = f"after step {state.done + state.pretrained:,} weights or losses are not finite"
         raise ExecutionError(f"training diverged: {what}", hint=DIVERGED) from error
@@ -42,7 +42,7 @@ def load_state(file: Path) -> tuple[TrainingState, dict[str, Any]]:
         if meta["sha256"] != _sha256(arrays, meta["state"]):
             raise ValueError("its contents do not match its checksum")
         about = json.loads(meta["state"])
-        history = from_json(History, about["history"], "history")
+        history = decode_json(History, about["history"], "history")
         return TrainingState(about["done"], about["pretrained"], history, arrays), about["run"]
 
 

@@ -19,7 +19,7 @@ from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
 from attnviz.records import Provenance, Tokens
 from attnviz.records.attribution import Attribution, Question, Scores, Target
-from attnviz.registry import find, load, suggestion
+from attnviz.registry import find, load, suggest_name
 
 AT_ONCE = 2**14  # tokens of a batch
 ANY_MODEL = "Choose --method leave-one-out, which asks nothing of a model."
@@ -185,4 +185,4 @@ def _label(name: str, labels: Sequence[str], option: str) -> int:
         return list(labels).index(name)
     if name.isdecimal() and int(name) < len(labels):
         return int(name)
-    raise InvalidOption(f"--{option} {name[:60]!r} is not a label of this model", hint=suggestion(name, labels))
+    raise InvalidOption(f"--{option} {name[:60]!r} is not a label of this model", hint=suggest_name(name, labels))

@@ -14,13 +14,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, read_header
+from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, read_bytes, read_header
 from attnviz.errors import InvalidModel
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.models.tokenizer_bounds import check_tokenizer
-from attnviz.registry import suggestion
-from attnviz.store.hub import why_offline
+from attnviz.registry import suggest_name
+from attnviz.store.hub import explain_offline
 
 TOKENIZER = "tokenizer.json"
 GENERATION = "generation_config.json"
@@ -69,7 +69,7 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
     check_installed()
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
         if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
-            file_size(folder / file, MAX_VOCABULARY, InvalidModel, AGAIN)
+            check_file_size(folder / file, MAX_VOCABULARY, InvalidModel, AGAIN)
     if (folder / TOKENIZER).is_file():
         content = read_bytes(folder / TOKENIZER, MAX_VOCABULARY, InvalidModel, AGAIN)
         check_tokenizer(content.decode("utf-8", "replace"), folder / TOKENIZER)
@@ -117,7 +117,7 @@ def _from_hub(written: str, max_memory: float) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     repository, _, revision = written.partition("@")
-    offline = why_offline("TRANSFORMERS_OFFLINE")
+    offline = explain_offline("TRANSFORMERS_OFFLINE")
     wanted: dict[str, Any] = {"repo_id": repository, "revision": revision or None, "allow_patterns": list(FETCHED)}
     try:
         if offline:
@@ -139,7 +139,7 @@ def _from_hub(written: str, max_memory: float) -> Path:
 
 def _next(repository: str) -> str:
     if "/" not in repository:
-        return suggestion(repository, [model.name for model in MODELS])
+        return suggest_name(repository, [model.name for model in MODELS])
     return "Check the name, log in with `hf auth login` if it is gated, or give a folder."
 
 

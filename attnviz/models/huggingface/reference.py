@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.bounded import user_path
+from attnviz.bounded import expand_path
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable
@@ -90,7 +90,7 @@ class HuggingFaceReference(ModelReference):
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
     """A folder whose config.json is of Hugging Face's form, which names the type of the model."""
-    folder = user_path(spec.model, InvalidModel)
+    folder = expand_path(spec.model, InvalidModel)
     try:
         found = configuration(folder)
     except InvalidModel:

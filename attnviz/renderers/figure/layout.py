@@ -209,7 +209,7 @@ def columns_of(block: Heatmap | HeatmapGrid) -> int:
 
 def is_difference(block: Heatmap | HeatmapGrid) -> bool:
     """Whether its numbers carry a sign. Nothing else than a difference has negative ones."""
-    return (block.scale is not None and block.scale.of_kind.is_signed) or any(
+    return (block.scale is not None and block.scale.family.is_signed) or any(
         bool((heatmap.values < 0).any()) for heatmap in maps_of(block)
     )
 

@@ -171,7 +171,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     ticks = plan_ticks(scale)
     cells = plan_cells(picture, room)
     row_labels, column_labels = plan_labels(picture, cells, room)
-    grid = _grid(picture, cells, (row_labels, column_labels), scale.of_kind, room)
+    grid = _grid(picture, cells, (row_labels, column_labels), scale.family, room)
     bar = plan_bar(scale, ticks, (grid.width, grid.height), look.width, room)
     across = _across(grid, row_labels.room, bar, room)
 
@@ -347,13 +347,13 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if labels[1].places is not None:
         texts.append(f"of the {'keys' if grid.lines else 'columns'}, those that get most are named first")
     low, _ = plan_limits(scale)
-    if grid.lines and any((heatmap.shading(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
+    if grid.lines and any((heatmap.shade(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
         texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
     if grid.lines:
         thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
         texts.append(f"the {thicker} a line, the larger its weight")
     if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
-        texts.append(_describe_cells(grid.statistics[0], grid.maps[0], cells, scale.of_kind))
+        texts.append(_describe_cells(grid.statistics[0], grid.maps[0], cells, scale.family))
     return texts
 
 

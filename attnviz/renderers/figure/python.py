@@ -63,7 +63,7 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     scale = scale_of(picture, report)
     limits = plan_limits(scale)
     colours = colours_of(scale, limits, cmap)
-    cells: Cells = np.maximum(picture.shading(scale), limits[0]) if scale.of_kind.is_logarithmic else picture.values
+    cells: Cells = np.maximum(picture.shade(scale), limits[0]) if scale.family.is_logarithmic else picture.values
     axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale)))
     shown = np.ma.masked_array(cells, ~picture.allowed)
     draw_mesh(axes, shown, *colours, opacity_over(axes, picture.backdrop, shown))

@@ -44,23 +44,23 @@ def scale_of(block: Heatmap | HeatmapGrid, report: Report) -> Scale:
 
 def plan_limits(scale: Scale) -> tuple[float, float]:
     """The range of the colours; where it is empty (one token has weight 1, always), from 0 or a tenth up."""
-    if scale.of_kind.is_signed:
+    if scale.family.is_signed:
         most = max(abs(scale.low), abs(scale.high)) or 1.0  # no difference anywhere: all of it is the middle
         return -most, most
     if scale.low < scale.high:
         return scale.low, scale.high
-    return (scale.high / 10 if scale.of_kind.is_logarithmic else min(0.0, scale.high - 1)), scale.high
+    return (scale.high / 10 if scale.family.is_logarithmic else min(0.0, scale.high - 1)), scale.high
 
 
 def norm_of(scale: Scale, limits: tuple[float, float]) -> Normalize:
     """From values to 0..1, nothing stretched beyond the limits."""
-    return (LogNorm if scale.of_kind.is_logarithmic else Normalize)(*limits)
+    return (LogNorm if scale.family.is_logarithmic else Normalize)(*limits)
 
 
 def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
     """Ticks of the colour bar. A shared range shows its two ends, and so does one without a round number inside."""
     low, high = plan_limits(scale)
-    kind = scale.of_kind
+    kind = scale.family
     if kind.is_multiple:
         inner = range(round(log2(low)) + 1, round(log2(high)))
         return (low, f"≤ {low:g} ×"), *((2.0**power, f"{2**power} ×") for power in inner), (high, f"≥ {high:g} ×")
@@ -114,27 +114,27 @@ class Colours(NamedTuple):
 
 def colours_of(scale: Scale, limits: tuple[float, float], cmap: str, theme: Theme = PAPER) -> Colours:
     """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
-    of_scale = theme.lift if scale.of_kind.colours == "lift" else SEQUENTIAL
+    of_scale = theme.lift if scale.family.colours == "lift" else SEQUENTIAL
     name = theme.diverging if is_signed(scale) else of_scale if cmap == AUTO else cmap
     return Colours(colour_map(name), norm_of(scale, limits))
 
 
 def is_open_below(scale: Scale) -> bool:
     """Whether smaller values than the colour bar's lowest are possible, for which it has an arrow."""
-    return scale.of_kind.is_logarithmic and not scale.of_kind.is_multiple
+    return scale.family.is_logarithmic and not scale.family.is_multiple
 
 
 def is_signed(scale: Scale) -> bool:
     """Whether the numbers are differences."""
-    return scale.of_kind.is_signed
+    return scale.family.is_signed
 
 
 def cells_of(
     heatmap: Heatmap, scale: Scale, limits: tuple[float, float], pools: tuple[int, int], statistic: Statistic
 ) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    cells = pool_cells(heatmap.shading(scale), heatmap.allowed, pools, statistic, is_signed(scale))
-    if scale.of_kind.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
+    cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, statistic, is_signed(scale))
+    if scale.family.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
         lowest = np.float64(limits[0])
         if not np.ma.is_masked(cells):  # a third of the time
             return np.ma.masked_array(np.fmax(cells.data, lowest))
@@ -182,7 +182,7 @@ def blocks_of(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> n
 def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
     """For each allowed cell its middle, its value as text, and the ink: dark on pale and pale on dark."""
     cmap, norm = colours
-    shading = heatmap.shading(scale)
+    shading = heatmap.shade(scale)
     for row, column in np.argwhere(heatmap.allowed):
         value, shade = float(heatmap.values[row, column]), float(shading[row, column])
         ink = ink_on(cmap(float(norm(max(shade, norm.vmin or 0.0)))))
@@ -198,4 +198,4 @@ def ground(scale: Scale, theme: Theme = PAPER) -> dict[str, Any]:
     """How the ground looks on which forbidden cells lie open."""
     if theme != PAPER:
         return FORBIDDEN_AMONG_BLACK
-    return {"diverging": FORBIDDEN_AMONG_PALE, "lift": FORBIDDEN_AMONG_WHITE}.get(scale.of_kind.colours, FORBIDDEN)
+    return {"diverging": FORBIDDEN_AMONG_PALE, "lift": FORBIDDEN_AMONG_WHITE}.get(scale.family.colours, FORBIDDEN)

@@ -69,7 +69,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
     width = look.width or _width(paragraphs, size, bigger, look.dpi)
     bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
-    if scale.of_kind.is_signed and look.width is not None and bar.length + 2 * (MARGIN + bar.beside) > width:
+    if scale.family.is_signed and look.width is not None and bar.length + 2 * (MARGIN + bar.beside) > width:
         ticks = (ticks[0], ticks[len(ticks) // 2], ticks[-1])  # a number close to an end asks for a wide bar
         bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     if bar.length + 2 * (MARGIN + bar.beside) > width:
@@ -115,7 +115,7 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
     """One for each map, or for each row where rows are no tokens."""
     several = label_maps(picture)
     for heatmap in several:
-        shading, allowed = heatmap.shading(scale), heatmap.allowed
+        shading, allowed = heatmap.shade(scale), heatmap.allowed
         if heatmap.row_axis != Heatmap.row_axis:
             for name, values, may in zip(heatmap.rows, shading, allowed, strict=True):
                 said = f"{heatmap.row_axis} {name}" if len(heatmap.rows) * len(several) > 1 else ""

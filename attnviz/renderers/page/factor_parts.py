@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
 
-from attnviz.alike import find_unlike
+from attnviz.distinct_rows import find_distinct_rows
 from attnviz.renderers.page.captions import exactness_of_factors
 from attnviz.renderers.page.map_parts import Shared
 from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
@@ -120,7 +120,7 @@ def _that_fit(heads: Mapping[int, PackedHead], bits: int) -> Iterator[tuple[int,
 
 
 def _side(numbers: Float32[np.ndarray, "token d_head"]) -> PackedSide:
-    found = find_unlike(numbers)
+    found = find_distinct_rows(numbers)
     return (
         PackedSide(np.ascontiguousarray(numbers), None)
         if found is None

@@ -71,7 +71,7 @@ def describe_maps(
 
 
 def _as_data(scale: Scale) -> Mapping[str, object]:
-    return asdict(scale) | asdict(scale.of_kind)
+    return asdict(scale) | asdict(scale.family)
 
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:

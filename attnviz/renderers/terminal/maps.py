@@ -85,7 +85,7 @@ def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[T
     else:
         signs = "+, ++ and +++ for, -, -- and --- against: at least 1/6, 1/3 and 2/3 of"
         yield from page.prose(f"{scale.label}; {signs} {scale.high:.3g}.")
-    places = shades.places(picture.shading(scale), scale)
+    places = shades.places(picture.shade(scale), scale)
     for name, row in zip(picture.rows, places, strict=True):
         yield from page.prose(f"{picture.row_axis} {name}", DIM) if len(picture.rows) > 1 else ()
         line = Text()
@@ -103,7 +103,7 @@ def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[T
 
 def is_text(picture: Heatmap) -> bool:
     """Whether a map says of each token on which side it stands: rows of a text, not queries of a map."""
-    return picture.scale is not None and picture.scale.of_kind.is_signed and _is_strip(picture)
+    return picture.scale is not None and picture.scale.family.is_signed and _is_strip(picture)
 
 
 def matrix(
@@ -121,7 +121,7 @@ def matrix(
     if picture.scale and (kind == "heatmap" or page.screen.colour):
         yield from _bar(page, picture.scale)
     scale = picture.scale or scale
-    places = shades.places(picture.shading(scale), scale)  # of all, since shades may depend on whole rows
+    places = shades.places(picture.shade(scale), scale)  # of all, since shades may depend on whole rows
     if part:
         picture, places = _part(picture, *part), places[np.ix_(*part)]
     labels = _row_labels(page, picture)
@@ -189,7 +189,7 @@ def cell_width(page: ScreenLayout, picture: Heatmap, kind: TableKind) -> int:
 def _bar(page: ScreenLayout, scale: Scale) -> Iterator[Text]:
     """The scale from end to end, and what it says."""
     low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
-    if scale.of_kind.is_multiple:
+    if scale.family.is_multiple:
         low, high = f"{low} {page.forbidden}", f"{high} {page.forbidden}"
     bar = Text(f"{low} ")
     if page.screen.colour:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.options import build, with_values
+from attnviz.options import build, replace_values
 from attnviz.store.manifest import NAME, Entry, File, Manifest
 from tests.events import result
 from tests.starting import heatmap
@@ -66,7 +66,7 @@ def _without(entry: Entry, path: str) -> list[File]:
 
 
 def _entry(folder: Path, name: str, spec: HeatmapSpec) -> Entry:
-    drawn = result(heatmap(with_values(spec, out=str(folder / name))))
+    drawn = result(heatmap(replace_values(spec, out=str(folder / name))))
     return Entry(
         name=name,
         command="heatmap",

@@ -21,7 +21,7 @@ from attnviz.commands.batch.diff_files import Compared, is_same_text
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import InvalidConfig, InvalidOption, TooLarge
 from attnviz.models.sizes import BASE
-from attnviz.options import with_values
+from attnviz.options import replace_values
 from attnviz.records.differences import Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, File, Manifest, Numbers
 from attnviz.views.differences import describe_difference
@@ -37,7 +37,7 @@ PNG, RECORD = "first/overview.png", "first/attention.safetensors"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A batch of two jobs. Not to be changed."""
     folder = tmp_path_factory.mktemp("batch") / "made"
-    batches.batch(folder, batches.SPEC, with_values(batches.SPEC, text=("the plot was thin",)))
+    batches.batch(folder, batches.SPEC, replace_values(batches.SPEC, text=("the plot was thin",)))
     return folder
 
 
@@ -245,23 +245,23 @@ def test_vectors_are_compared_by_bytes(pair: Path) -> None:
 def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     maps = store.load(pair / "figures" / RECORD)
     later = replace(maps.provenance, versions=(("torch", "9"),))
-    batches.put(pair / "figures", RECORD, store.record_bytes(replace(maps, provenance=later)))
+    batches.put(pair / "figures", RECORD, store.encode_record(replace(maps, provenance=later)))
     assert (said(), diffed().n_other_bytes) == ([], 1)
     weights = maps.weights.copy()
     weights[0, 1, 2, 3] += 0.0009
-    batches.put(pair / "figures", RECORD, store.record_bytes(replace(maps, weights=weights)))
+    batches.put(pair / "figures", RECORD, store.encode_record(replace(maps, weights=weights)))
     (sentence,) = said()
     assert sentence.startswith("first: attention.safetensors: weight of layer 0, head 1: ")
     assert sentence.endswith("(query 2 good, key 3 film).")
     assert said(Tolerances(1e-3)) == said(Tolerances(named={"weight": 1e-3})) == []
     assert maps.value_norms is not None
-    batches.put(pair / "figures", RECORD, store.record_bytes(replace(maps, value_norms=maps.value_norms * 2)))
+    batches.put(pair / "figures", RECORD, store.encode_record(replace(maps, value_norms=maps.value_norms * 2)))
     assert said(Tolerances(1e-3))[0].startswith("first: attention.safetensors: value norms: by up to ")
     other = (pair / "figures" / "second/attention.safetensors").read_bytes()
     batches.put(pair / "figures", RECORD, other)
     assert "token 0 is 'not' before and 'the' after" in said(Tolerances(9))[0]
     one_head = replace(maps, weights=maps.weights[:, :1].copy(), value_norms=None, head_numbers=())
-    batches.put(pair / "figures", RECORD, store.record_bytes(one_head))
+    batches.put(pair / "figures", RECORD, store.encode_record(one_head))
     assert said()[0] == "first: attention.safetensors: head 1 is only in BEFORE."
     batches.put(pair / "figures", RECORD, b"no record")
     assert len(said(Tolerances(9))) == 1
@@ -273,7 +273,7 @@ def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pyte
     maps = attnviz.attention("a " * 1_000, factored=True, model="single")
     later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
     for folder, each in (("baseline", maps), ("figures", later)):
-        batches.put(pair / folder, RECORD, store.record_bytes(each))
+        batches.put(pair / folder, RECORD, store.encode_record(each))
     files = [pair / folder / RECORD for folder in ("baseline", "figures")]
     held, sizes = sum(map(store.count_held_bytes, files)), sum(path.stat().st_size for path in files)
     assert held > 10 * sizes

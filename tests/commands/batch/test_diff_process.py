@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from attnviz.options import with_values
+from attnviz.options import replace_values
 from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.process import RunCli
@@ -20,7 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A batch of two jobs. Not to be changed."""
     folder = tmp_path_factory.mktemp("batch") / "made"
     batches.batch(
-        folder, with_values(batches.SPEC, format=("png",)), with_values(batches.SPEC, format=("png",), seed=1)
+        folder, replace_values(batches.SPEC, format=("png",)), replace_values(batches.SPEC, format=("png",), seed=1)
     )
     return folder
 
@@ -95,7 +95,7 @@ def test_wrong_usage_is_2_and_one_line(pair: Path, attnviz: RunHere, arguments: 
 def test_diff_of_records(pair: Path, attnviz: RunHere) -> None:
     run = attnviz("diff", "figures/first", "baseline/first", "--exact")
     assert (run.exit_code, run.stderr) == (0, "")
-    batches.batch(pair / "other", with_values(batches.SPEC, model="random:2", format=("png",)))
+    batches.batch(pair / "other", replace_values(batches.SPEC, model="random:2", format=("png",)))
     run = attnviz("diff", "figures/first", "other/first/attention.safetensors", "--tolerance", "1,jsd=0.01", "--json")
     assert run.exit_code == 3
     found = json.loads(run.stdout)["differences"]

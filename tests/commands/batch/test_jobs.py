@@ -15,7 +15,7 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig
-from attnviz.options import build, flat_values
+from attnviz.options import build, list_values
 from tests.commands.batch.conftest import Problems, Write
 from tests.process import bare_environment
 
@@ -125,7 +125,7 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
     for setting, paths in wanted.items():
         for written, meant in paths.items():
             job = load(write(f"jobs: [heatmap: {{{setting}: '{written}'}}]", "here/c.yaml")).jobs[0]
-            assert flat_values(job.spec)[setting] == meant
+            assert list_values(job.spec)[setting] == meant
             assert job.settings == {setting: written}
     job = load(write("jobs: [compare: {models: [single, ./mine], text_file: [a.txt, ../b.txt]}]", "here/c.yaml")).jobs[
         0

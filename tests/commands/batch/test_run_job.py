@@ -17,7 +17,7 @@ from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.measures.concentration import entropy
-from attnviz.options import build, with_values
+from attnviz.options import build, replace_values
 from tests.events import result
 
 TEXT = "a fine film , and not a long one"
@@ -92,12 +92,12 @@ def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest
 
 def test_the_fingerprint_follows_from_all_that_the_files_do() -> None:
     same = print_of(HEATMAP)
-    assert print_of(with_values(HEATMAP, out="elsewhere", json=True, table="full")) == same
+    assert print_of(replace_values(HEATMAP, out="elsewhere", json=True, table="full")) == same
     for other in (
-        with_values(HEATMAP, dpi=41),
-        with_values(HEATMAP, text=(TEXT + " ",)),
-        with_values(HEATMAP, model="multi:4"),
-        with_values(HEATMAP, head=("0",)),
+        replace_values(HEATMAP, dpi=41),
+        replace_values(HEATMAP, text=(TEXT + " ",)),
+        replace_values(HEATMAP, model="multi:4"),
+        replace_values(HEATMAP, head=("0",)),
     ):
         assert print_of(other) != same
     assert fingerprint(job(HEATMAP, "predict"), read_job(job(HEATMAP), Path("out")).sha256()) != same

@@ -13,7 +13,7 @@ from attnviz.cli.parser import command_from_spec
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
-from attnviz.options import flat_options
+from attnviz.options import list_options
 from tests.commands.batch.conftest import Problems
 
 WHOLE = schema.json_schema()
@@ -32,7 +32,7 @@ def settings(command: str, kind: str = "Settings") -> dict[str, Any]:
 @pytest.mark.parametrize("command", JOBS)
 def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     """A setting cannot exist in one and not in the other."""
-    of_spec = [option.name for option in flat_options(JOBS[command])]
+    of_spec = [option.name for option in list_options(JOBS[command])]
     flags = command_from_spec(next(each for each in COMMANDS if each.name == command)).__annotations__
     assert list(flags) == of_spec
     assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
@@ -43,12 +43,12 @@ def test_flags_and_configs_have_the_same_settings(command: str) -> None:
 
 
 def test_nothing_is_kept_out_of_configs_that_no_flag_says() -> None:
-    assert {option.name for spec in JOBS.values() for option in flat_options(spec)} >= NOT_IN_CONFIGS
+    assert {option.name for spec in JOBS.values() for option in list_options(spec)} >= NOT_IN_CONFIGS
 
 
 @pytest.mark.parametrize("command", JOBS)
 def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
-    for field in flat_options(JOBS[command]):
+    for field in list_options(JOBS[command]):
         if field.name in NOT_IN_CONFIGS:
             continue
         said = settings(command)[field.name]

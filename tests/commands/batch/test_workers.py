@@ -22,7 +22,7 @@ from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption
-from attnviz.options import build, with_values
+from attnviz.options import build, replace_values
 from attnviz.running import local_executor
 from attnviz.running.executors import open_executor
 from attnviz.running.local_executor import WorkerDied
@@ -165,7 +165,7 @@ def test_a_process_that_dies_costs_one_task_which_is_run_again(tmp_path: Path) -
 
 def test_a_process_that_is_killed_while_it_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ProcessPoolExecutor` waits for the rest of such an answer for ever."""
-    monkeypatch.setattr(local_executor, "work", begin_to_answer)
+    monkeypatch.setattr(local_executor, "worker_main", begin_to_answer)
     with open_executor(1) as (executor, _), pytest.raises(WorkerDied, match="by signal 9"):
         executor.submit(abs, -1).result(30)
 
@@ -252,8 +252,8 @@ def test_jobs_that_read_each_other_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="the jobs job-0, job-1 read each other's files"):
         run(
             [
-                replace(first, spec=with_values(first.spec, vocab=str(tmp_path / "job-1"))),
-                replace(second, spec=with_values(second.spec, vocab=f"{tmp_path}/./job-0/tokenizer.json")),
+                replace(first, spec=replace_values(first.spec, vocab=str(tmp_path / "job-1"))),
+                replace(second, spec=replace_values(second.spec, vocab=f"{tmp_path}/./job-0/tokenizer.json")),
             ],
             tmp_path,
         )

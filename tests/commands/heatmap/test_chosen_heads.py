@@ -114,7 +114,7 @@ def test_where_all_have_room_the_record_has_all(tmp_path: Path) -> None:
     found, maps = drawn(tmp_path / "some", head="5,2")
     assert maps.n_heads == 8
     assert found.heads == {maps.provenance.text_name: [5, 2]}
-    assert store.record_bytes(drawn(tmp_path / "all")[1]) == (tmp_path / "some" / store.RECORD).read_bytes()
+    assert store.encode_record(drawn(tmp_path / "all")[1]) == (tmp_path / "some" / store.RECORD).read_bytes()
 
 
 def test_picked_heads_are_drawn_of_their_layers_and_heads(tmp_path: Path) -> None:

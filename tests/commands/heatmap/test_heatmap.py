@@ -15,7 +15,7 @@ from attnviz import store
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
-from attnviz.options import build, with_values
+from attnviz.options import build, replace_values
 from attnviz.running import Result
 from tests.attacks.endings import environment
 from tests.events import report, result, results
@@ -40,7 +40,7 @@ def only(spec: HeatmapSpec) -> Result:
 
 
 def test_a_run_writes_pictures_and_the_record(spec: HeatmapSpec) -> None:
-    drawn = only(with_values(spec, format=("png,svg", "PDF", "png")))
+    drawn = only(replace_values(spec, format=("png,svg", "PDF", "png")))
     pictures = [f"{stem}.{kind}" for stem in ("layer-0-head-0", "layer-0-head-1", "overview") for kind in KINDS]
     assert names(Path(spec.figure.out)) == sorted(["attention.safetensors", *pictures])
     assert sorted(path.name for path in drawn.files) == names(Path(spec.figure.out))
@@ -64,7 +64,7 @@ KINDS = ("pdf", "png", "svg")
 def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
     spec: HeatmapSpec, change: dict[str, object], expected: list[str]
 ) -> None:
-    chosen = with_values(spec, **change)
+    chosen = replace_values(spec, **change)
     only(chosen)
     assert names(Path(spec.figure.out)) == expected
     maps = store.load(Path(spec.figure.out) / "attention.safetensors")
@@ -72,7 +72,7 @@ def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
 
 
 def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
-    several = with_values(spec, text=(TEXT, "<b>", "acting"), head=("1",), format=("html",))
+    several = replace_values(spec, text=(TEXT, "<b>", "acting"), head=("1",), format=("html",))
     *drawn, index = results(heatmap(several))
     out = Path(spec.figure.out)
     assert index.files == (out / "index.html",)
@@ -86,14 +86,14 @@ def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
     assert [row[place] for row in table["rows"]] == [
         each.numbers[row[0]]["entropy"][0][0] for each, row in zip(drawn, table["rows"], strict=True)
     ]
-    assert len(results(heatmap(with_values(several, format=("png",), out=f"{out}-png")))) == 3
+    assert len(results(heatmap(replace_values(several, format=("png",), out=f"{out}-png")))) == 3
 
 
 def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpec) -> None:
-    drawn = only(with_values(spec, text=()))
+    drawn = only(replace_values(spec, text=()))
     assert report(drawn).title == "multi:2 attends to sample train[0]"
     assert "drawing text 0 of sample train (40 texts); --index chooses others" in drawn.notices
-    found = results(heatmap(with_values(spec, text=(), split="train[10:20]", index=("2,-1",))))
+    found = results(heatmap(replace_values(spec, text=(), split="train[10:20]", index=("2,-1",))))
     assert [report(each).title for each in found] == [
         "multi:2 attends to sample train[12]",
         "multi:2 attends to sample train[19]",
@@ -101,17 +101,17 @@ def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpe
 
 
 def test_the_whole_split_makes_the_vocabulary(spec: HeatmapSpec) -> None:
-    spec = with_values(spec, d_model=16)  # of a width that nobody has trained
-    only(with_values(spec, text=(), split="train[:10]"))
+    spec = replace_values(spec, d_model=16)  # of a width that nobody has trained
+    only(replace_values(spec, text=(), split="train[:10]"))
     ten = dict(store.load(Path(spec.figure.out) / "attention.safetensors").provenance.settings)
-    only(with_values(spec, text=(), split="train[:1]"))
+    only(replace_values(spec, text=(), split="train[:1]"))
     one = dict(store.load(Path(spec.figure.out) / "attention.safetensors").provenance.settings)
     assert ten["vocabulary_entries"] > one["vocabulary_entries"] > 3  # type: ignore[operator]
 
 
 def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: HeatmapSpec) -> None:
     with pytest.raises(InvalidText, match="no tokens in the text"):
-        list(heatmap(with_values(spec, text=("fine", " "))))
+        list(heatmap(replace_values(spec, text=("fine", " "))))
     assert not Path(spec.figure.out).exists()
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
     spec: HeatmapSpec, change: dict[str, object], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        list(heatmap(with_values(spec, **change)))
+        list(heatmap(replace_values(spec, **change)))
     assert not Path(spec.figure.out).exists()
 
 
@@ -152,19 +152,19 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
     ],
 )
 def test_notices(spec: HeatmapSpec, change: dict[str, object], notice: str) -> None:
-    assert notice in only(with_values(spec, **change)).notices
+    assert notice in only(replace_values(spec, **change)).notices
 
 
 def test_pictures_of_the_same_record_stay_and_are_pointed_out(spec: HeatmapSpec) -> None:
     only(spec)
-    drawn = only(with_values(spec, head=("1",)))
+    drawn = only(replace_values(spec, head=("1",)))
     assert any("also holds 2 pictures of an earlier run, such as layer-0-head-0.png" in n for n in drawn.notices)
     assert "layer-0-head-0.png" in names(Path(spec.figure.out))
     assert not any("earlier run" in notice for notice in only(spec).notices)
 
 
 def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapSpec) -> None:
-    only(with_values(spec, heads=4, format=("png,svg,pdf,html",)))
+    only(replace_values(spec, heads=4, format=("png,svg,pdf,html",)))
     theirs = ("layer-0-head-9.png", "mine.png")
     for name in theirs:
         (Path(spec.figure.out) / name).write_bytes(b"mine")
@@ -172,7 +172,7 @@ def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapS
     assert {*names(Path(spec.figure.out))} == {*theirs, *(file.name for file in drawn.files)}
     (notice,) = (notice for notice in drawn.notices if "earlier run" in notice)
     assert notice == ("removed 13 pictures of an earlier run, such as attention.html: it showed another text or model")
-    other = with_values(spec, text=("another text",), out=f"{spec.figure.out}-other")
+    other = replace_values(spec, text=("another text",), out=f"{spec.figure.out}-other")
     only(other)
     with pytest.raises(InvalidOption, match="holds another record and its pictures"):
         render(build(RenderSpec, record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out))
@@ -202,8 +202,8 @@ def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], 
 
 
 def test_padding_is_shown_only_when_asked_for(spec: HeatmapSpec) -> None:
-    plain = only(with_values(spec, max_tokens=8))
-    shown = only(with_values(spec, max_tokens=8, show_padding=True))
+    plain = only(replace_values(spec, max_tokens=8))
+    shown = only(replace_values(spec, max_tokens=8, show_padding=True))
     weights = [np.asarray(report(drawn).data["weights"]) for drawn in (plain, shown)]
     assert [w.shape[-1] for w in weights] == [5, 8]
     np.testing.assert_allclose(weights[1][..., :5, :5], weights[0], atol=1e-6)
@@ -214,7 +214,7 @@ def test_pictures_that_were_rendered_of_another_record_go(spec: HeatmapSpec, tmp
     """No record beside them says so."""
     out = tmp_path / "rendered"
     for number, text in enumerate(("one film", "two films")):
-        drawn = only(with_values(spec, text=(text,), out=str(tmp_path / str(number))))
+        drawn = only(replace_values(spec, text=(text,), out=str(tmp_path / str(number))))
         record = next(str(file) for file in drawn.files if file.suffix == ".safetensors")
         format_ = ("svg", "pdf")[number]
         rendered = result(render(build(RenderSpec, record=record, out=str(out), dpi=50, format=(format_,))))

@@ -1,13 +1,13 @@
 """The metrics of a training that never was."""
 
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.options import flat_values
+from attnviz.options import list_values
 from attnviz.records.training_metrics import Interval, Metrics, ValidationMetrics
 from tests.made import HISTORY
 
 METRICS = Metrics(
     settings={
-        **{name: value for name, value in flat_values(TrainSpec()).items() if value is not None},
+        **{name: value for name, value in list_values(TrainSpec()).items() if value is not None},
         "seed": 7,
         "heads": 2,
         "d_model": 16,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from attnviz.commands.train.model_card import card_report, format_command
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.options import flat_values
+from attnviz.options import list_values
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import HeadMetrics, HeadScore, History, Interval
 from attnviz.renderers.documents import markdown
@@ -175,7 +175,7 @@ def test_the_data_are_the_metrics() -> None:
 
 def test_only_what_is_not_a_default_stands_in_the_command() -> None:
     assert format_command(METRICS) == THE_COMMAND
-    plain = {name: value for name, value in flat_values(TrainSpec()).items() if value is not None}
+    plain = {name: value for name, value in list_values(TrainSpec()).items() if value is not None}
     assert format_command(replace(METRICS, settings=plain, data="imdb train")) == (
         "attnviz train --dataset imdb --split train"
     )
@@ -201,7 +201,7 @@ def test_the_command_gives_every_setting_back(chosen: dict[str, Any]) -> None:
     words = asked(shlex.split(format_command(replace(METRICS, settings={**METRICS.settings, **chosen}))))
     for name, value in chosen.items():
         given = words.get("--" + name.replace("_", "-"))
-        assert type(value)(given) == value if given is not None else value == flat_values(TrainSpec())[name]
+        assert type(value)(given) == value if given is not None else value == list_values(TrainSpec())[name]
 
 
 NAMES = ("my reviews.csv", "$(touch x).csv", "a;b|c&d.csv", "it's.csv", '"q".csv', "-rf.csv", "[/].csv", "猫.csv", "*")

@@ -17,7 +17,7 @@ from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models import predicting
 from attnviz.models.built_in import SHIPPED
-from attnviz.options import build, with_values
+from attnviz.options import build, replace_values
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Report
 from attnviz.running import Progress, Result
@@ -227,7 +227,7 @@ def test_a_card_says_how_to_make_the_model_again() -> None:
 
 def test_the_model_asked_for_is_the_one_that_answers() -> None:
     spec = build(PredictSpec, text=(PRAISE,))
-    titles = [report(list(predict(with_values(spec, model=model)))).title for model in EVERY_MODEL]
+    titles = [report(list(predict(replace_values(spec, model=model)))).title for model in EVERY_MODEL]
     assert [title.split()[0] for title in titles] == EVERY_MODEL
 
 

@@ -21,7 +21,7 @@ from attnviz.cli.parser import command_from_spec
 from attnviz.commands import COMMANDS as ALL_COMMANDS
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
-from attnviz.options import flat_values
+from attnviz.options import list_values
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.attacks.trainings import FILES, TINY
 from tests.made import content
@@ -262,5 +262,5 @@ def test_every_setting_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[TrainSpec] = []
 
     monkeypatch.setattr(parser, "run_command", lambda command, spec: found.append(spec))
-    command_from_spec(next(each for each in ALL_COMMANDS if each.name == "train"))(**flat_values(TrainSpec()))
+    command_from_spec(next(each for each in ALL_COMMANDS if each.name == "train"))(**list_values(TrainSpec()))
     assert found == [TrainSpec()]

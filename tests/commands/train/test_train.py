@@ -24,7 +24,7 @@ from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
-from attnviz.options import flat_values, with_values
+from attnviz.options import list_values, replace_values
 from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import StorageKind, TextOptions
@@ -55,7 +55,7 @@ def test_what_is_not_read_of_texts_held_out_is_said(tmp_path: Path) -> None:
     told = []
     for most in (3, 2):
         events = train(
-            with_values(
+            replace_values(
                 SPEC, dataset=str(tmp_path / "four.jsonl"), max_tokens=most, validation=0.4, out=str(tmp_path / "m")
             )
         )
@@ -189,7 +189,7 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [step.epoch for step in steps if step.improved][-1] == best["number"]
     assert told["settings"] == {
         name: value
-        for name, value in flat_values(GOING_BACK).items()
+        for name, value in list_values(GOING_BACK).items()
         if name not in ("dataset", "split", "text_column", "device", "out", "resume", *PRINT_OPTIONS)
     }
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
@@ -250,14 +250,14 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path, table: Callable[.
     for number, change in enumerate(
         (rows, rows[::-1], [*rows[:-1], ("a bad movie", 0)], [(t, 1 - n) for t, n in rows])
     ):
-        finished(with_values(SPEC, dataset=table(*change)), tmp_path / str(number))
+        finished(replace_values(SPEC, dataset=table(*change)), tmp_path / str(number))
         found.add(load_metrics(tmp_path / str(number)).data_sha256)
     assert len(found) == 4
 
 
 @pytest.mark.parametrize("n_texts", [40, 10])
 def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
-    finished(with_values(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
+    finished(replace_values(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
     metrics = load_metrics(tmp_path / "model")
     assert (metrics.n_texts, metrics.held_out, metrics.history.epochs) == (n_texts, None, ())
     card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
@@ -278,7 +278,7 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
     ids=str,
 )
 def test_every_shape_trains_and_loads(change: dict[str, object], tmp_path: Path) -> None:
-    finished(with_values(SPEC, **change), tmp_path / "model")
+    finished(replace_values(SPEC, **change), tmp_path / "model")
     metrics = load_metrics(tmp_path / "model")
     assert load_checkpoint(tmp_path / "model").revision == metrics.weights_sha256
     for name, value in change.items():

@@ -16,7 +16,7 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
 from attnviz.models import checkpoint
-from attnviz.options import with_values
+from attnviz.options import replace_values
 from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, SPEC, contents, finished, resumed
@@ -45,7 +45,7 @@ BAD: dict[str, list[object]] = {
 def test_a_number_that_cannot_be(name: str, value: object) -> None:
     option = "d_model" if name in ("heads", "d_model") else "--" + name.replace("_", "-")
     with pytest.raises(InvalidOption, match=option):
-        check(with_values(TrainSpec(), **{name: value}))
+        check(replace_values(TrainSpec(), **{name: value}))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_number_that_cannot_be(name: str, value: object) -> None:
     ids=str,
 )
 def test_the_least_and_the_most_that_can_be(change: dict[str, object]) -> None:
-    check(with_values(TrainSpec(), **change))
+    check(replace_values(TrainSpec(), **change))
 
 
 def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
@@ -75,7 +75,7 @@ def test_at_the_limits_it_trains(tmp_path: Path) -> None:
 
 def test_numbers_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="--epochs 0"):
-        train(with_values(SPEC, dataset="no such data", epochs=0, out=str(tmp_path / "model")))
+        train(replace_values(SPEC, dataset="no such data", epochs=0, out=str(tmp_path / "model")))
 
 
 GOOD, POOR = ("a good film", 1), ("a bad film", 0)
@@ -98,7 +98,7 @@ def test_texts_that_cannot_be_learned_from(
     rows: list[tuple[str, object]], error: type[Exception], said: str, table: Callable[..., str], tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=said):
-        finished(with_values(SPEC, dataset=table(*rows)), tmp_path / "model")
+        finished(replace_values(SPEC, dataset=table(*rows)), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
@@ -106,13 +106,13 @@ def test_a_text_without_tokens_is_named_by_its_place_in_the_data(table: Callable
     """Not by its place among the texts that were chosen."""
     data = table(*([GOOD, POOR] * 3), (" ", 1))
     with pytest.raises(InvalidText, match=r"data.csv train\[6\] has no tokens"):
-        finished(with_values(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
+        finished(replace_values(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
 
 
 @pytest.mark.parametrize(("name", "value"), [("size", 10**20), ("size", -(10**20)), ("min_frequency", 10**20)])
 def test_a_vocabulary_that_cannot_be(name: str, value: int, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=f"--{name.replace('_', '-')} {value} is too"):
-        finished(with_values(SPEC, **{name: value}), tmp_path / "model")
+        finished(replace_values(SPEC, **{name: value}), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 

@@ -20,7 +20,7 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.state import load_state, state_bytes
 from attnviz.commands.train.training import Training
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.options import with_values
+from attnviz.options import replace_values
 from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
@@ -227,7 +227,7 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
     }
     for said, change in others.items():
         with pytest.raises(InvalidOption, match=f"the run in {folder} has {said}"):
-            finished(with_values(SPEC, resume=True, **change), folder)
+            finished(replace_values(SPEC, resume=True, **change), folder)
     assert contents(folder) == before
 
 
