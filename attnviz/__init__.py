@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.store import save as save
 
 __version__ = "0.1.0"
-_WHERE = {  # the module of each public name
+_MODULE_OF = {  # the module of each public name
     "AttentionMaps": "attnviz.records",
     "Grid": "attnviz.records.grid",
     "attention": "attnviz.python.api",
@@ -31,14 +31,14 @@ _WHERE = {  # the module of each public name
     "save": "attnviz.store",
     "show": "attnviz.python.api",
 }
-__all__ = ["__version__", *_WHERE]  # noqa: PLE0604
+__all__ = ["__version__", *_MODULE_OF]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
+    if name in _MODULE_OF:
         from attnviz import registry
 
-        return registry.load(f"{_WHERE[name]}:{name}")
+        return registry.load(f"{_MODULE_OF[name]}:{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -20,7 +20,7 @@ from attnviz.specs import TextOptions
 from attnviz.text import ENDINGS, Corpus, Document, load_corpus
 from attnviz.text.stream import TextStream, stream_corpus
 
-MANY_TEXTS = frozenset(plugin.name for plugin in ENDINGS) - {".txt"}
+DATA_SET_ENDINGS = frozenset(plugin.name for plugin in ENDINGS) - {".txt"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def add_argument(text: TextOptions, argument: str | None) -> tuple[TextOptions, 
         return text, ()
     if not is_file(Path(argument)):
         return replace(text, text=(argument, *text.text)), ()
-    if Path(argument).suffix.lower() in MANY_TEXTS:
+    if Path(argument).suffix.lower() in DATA_SET_ENDINGS:
         raise InvalidOption(f"{argument} is a file of many texts", hint=f"Give it by --dataset {argument}.")
     notice = f"reading the file {argument}; --text {argument!r} takes its name as words"
     return replace(text, text_file=(argument, *text.text_file)), (notice,)

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 MAX_SHOWN_LENGTH = 40  # characters of a name or a value in a message
 MAX_DIGITS = 18
 DIGITS = re.compile(rf"[-+]?[0-9]{{{MAX_DIGITS + 1},}}")
-WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 class InvalidValue(Exception):
@@ -30,7 +30,7 @@ class InvalidValue(Exception):
 
     def note(self) -> str:
         """What else helps, "" where nothing does. Takes a search, so that it is made when the sentence is."""
-        if self.wanted == WANTED[int] and DIGITS.fullmatch(str(self.found)):
+        if self.wanted == TYPE_NAMES[int] and DIGITS.fullmatch(str(self.found)):
             return f"; no number here has more than {MAX_DIGITS} digits"
         near = find_nearest(self.found, self.choices) if isinstance(self.found, str) else ""
         return f". Did you mean {near!r}?" if near else ""
@@ -57,7 +57,7 @@ def check(kind: Any, value: object) -> Any:
 
 
 def _check_one_type(kind: type, value: object) -> object:
-    wanted = WANTED[kind]
+    wanted = TYPE_NAMES[kind]
     whole = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, int) and whole:
         if kind is int and abs(value) >= 10**MAX_DIGITS:

@@ -32,7 +32,7 @@ STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
     *("title", "transparent", "svg_text", "out"),
 )
-SHORT: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
+PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 
 # Options that several specs have, with defaults or types of their own.
 MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
@@ -174,7 +174,7 @@ class PrintOptions:
     def kind(self) -> PrintKind:
         """What is asked for. Raises InvalidOption for two things at once."""
         asked: dict[str, PrintKind] = {} if self.print is None else {f"--print {self.print}": self.print}
-        for name, kind in SHORT.items():
+        for name, kind in PRINT_SHORTCUTS.items():
             if getattr(self, name):
                 asked[f"--{name}"] = kind
         if len(asked) > 1:

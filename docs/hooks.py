@@ -6,7 +6,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from attnviz.cli.help import command_help
+from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
 from attnviz.registry import load
 
@@ -21,7 +21,7 @@ def on_config(config: Any) -> Any:
 def on_files(files: Files, config: Any) -> Files:
     """Add a page for each command."""
     for command in COMMANDS:
-        help_text = command_help(command.name, load(command.spec))
+        help_text = write_command_help(command.name, load(command.spec))
         text = f"# attnviz {command.name}\n\n{command.help}.\n\n```text\n{help_text}\n```\n"
         files.append(File.generated(config, f"commands/{command.name}.md", content=text))
     return files

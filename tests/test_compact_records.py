@@ -22,7 +22,7 @@ TEXT = "the acting saved the film , and the film was not good but the acting was
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factored, "MANY_TOKENS", 2)
+    monkeypatch.setattr(factored, "MIN_COMPACT_TOKENS", 2)
 
 
 def recorded(model: str, **settings: object) -> FactoredMaps:
@@ -51,7 +51,7 @@ def test_read_back_it_is_the_same(
     tensors, _ = parts(data)
     assert ("key_rows" in tensors) == ("query_rows" in tensors) == shared
     found = attnviz.load(path)
-    monkeypatch.setattr(factored, "MANY_TOKENS", 10**6)
+    monkeypatch.setattr(factored, "MIN_COMPACT_TOKENS", 10**6)
     plain = store.encode_record(maps, half=half)
     assert len(data) < len(plain)
     assert (
@@ -111,7 +111,7 @@ def test_what_no_record_has_is_refused(change: str) -> None:
 
 def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
     data = store.encode_record(recorded("multi"))
-    monkeypatch.setattr(factored, "MAX_SPREAD", 10_000)
+    monkeypatch.setattr(factored, "MAX_EXPANDED_BYTES", 10_000)
     with pytest.raises(InvalidRecord, match=r"a record of [\d,]+ bytes is more than 10,000"):
         store.read_record(data, "a.safetensors")
 
@@ -132,16 +132,16 @@ def test_what_a_record_takes_is_known_before_it_is_read(tmp_path: Path, monkeypa
     attnviz.save(maps, path)
     tensors, _ = parts(path.read_bytes())
     added = [name for name in tensors if name.startswith("queries_") or name.endswith("_rows")]
-    monkeypatch.setattr(factored, "MANY_TOKENS", 10**6)
+    monkeypatch.setattr(factored, "MIN_COMPACT_TOKENS", 10**6)
     plain, _ = parts(store.encode_record(maps))
     assert added
-    assert store.count_held_bytes(path) == sum(plain[name].nbytes for name in plain) + sum(
+    assert store.count_record_bytes(path) == sum(plain[name].nbytes for name in plain) + sum(
         tensors[n].nbytes for n in added
     )
-    assert store.count_held_bytes(path) > sum(tensor.nbytes for tensor in tensors.values())
-    assert store.count_held_bytes(path.read_bytes()) == store.count_held_bytes(path)
+    assert store.count_record_bytes(path) > sum(tensor.nbytes for tensor in tensors.values())
+    assert store.count_record_bytes(path.read_bytes()) == store.count_record_bytes(path)
     with pytest.raises(InvalidRecord, match="not a whole safetensors file"):
-        store.count_held_bytes(path.read_bytes()[:-1])
+        store.count_record_bytes(path.read_bytes()[:-1])
 
 
 def test_short_records_are_as_any_program_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:

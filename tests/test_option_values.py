@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attnviz
-from attnviz.cli.parser import from_command_line
+from attnviz.cli.parser import parse_option
 from attnviz.commands.batch.settings import SettingsReader
 from attnviz.commands.batch.source_file import SourceFile
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
 from attnviz.options import TEXT, FlatOption, Option
-from attnviz.python.api import from_python, read_option
+from attnviz.python.api import parse_setting, parse_settings
 from attnviz.python.options import FigureSettings
 
 BIG = 10**18  # has a digit too many
@@ -95,10 +95,10 @@ def option(kind: str) -> FlatOption:
 def test_a_command_line(kind: str, words: Any, wanted: Any) -> None:
     if isinstance(wanted, No):
         with pytest.raises(InvalidOption) as caught:
-            from_command_line(option(kind), words)
+            parse_option(option(kind), words)
         assert str(caught.value).startswith(f"--{kind}: write {wanted.said}, not ")
     else:
-        assert repr(from_command_line(option(kind), words)) == repr(wanted)
+        assert repr(parse_option(option(kind), words)) == repr(wanted)
 
 
 @pytest.mark.parametrize(("kind", "value", "wanted"), CONFIG, ids=repr)
@@ -117,22 +117,22 @@ def test_a_config(kind: str, value: Any, wanted: Any) -> None:
 def test_python(kind: str, value: Any, wanted: Any) -> None:
     if isinstance(wanted, No):
         with pytest.raises(InvalidOption) as caught:
-            read_option(option(kind), value)
+            parse_setting(option(kind), value)
         assert str(caught.value).startswith(f"{kind}=")
         assert f": write {wanted.said}" in str(caught.value)
         assert "\n" not in str(caught.value)
     else:
-        assert repr(read_option(option(kind), value)) == repr(wanted)
+        assert repr(parse_setting(option(kind), value)) == repr(wanted)
 
 
 def test_what_each_door_says() -> None:
     said = r"write one of head, head-tail%s. Did you mean 'head-tail'\?$"
     with pytest.raises(InvalidOption, match="^--choice: " + said % ", not 'hed-tail'"):
-        from_command_line(option("choice"), "hed-tail")
+        parse_option(option("choice"), "hed-tail")
     with pytest.raises(InvalidOption, match="^choice='hed-tail': " + said % ""):
-        read_option(option("choice"), "hed-tail")
+        parse_setting(option("choice"), "hed-tail")
     with pytest.raises(InvalidOption, match=r"^whole=2.0: write a whole number. Help.$"):
-        read_option(option("whole"), 2.0)
+        parse_setting(option("whole"), 2.0)
     with pytest.raises(InvalidValue, match="not '1234567890123456789'; no number here has more than 18 digits"):
         check(int, "1234567890123456789")
     with pytest.raises(InvalidValue, match=f"not '{'x' * 39}…'$"):
@@ -146,7 +146,7 @@ def test_what_each_door_says() -> None:
 def test_a_number_on_a_command_line_is_the_number(text: str) -> None:
     for kind in (int, float):
         try:
-            read = from_command_line(option("whole" if kind is int else "number"), text)
+            read = parse_option(option("whole" if kind is int else "number"), text)
         except InvalidOption:
             continue
         assert type(read) is kind
@@ -159,10 +159,10 @@ def test_a_type_that_no_one_can_read_is_noticed() -> None:
 
 
 def test_numbers_that_count_are_texts_in_python_and_none_is_no_list() -> None:
-    read = from_python(FigureSettings, layer=0, head=np.int64(3), query=2, pick=None, title=None).figure
+    read = parse_settings(FigureSettings, layer=0, head=np.int64(3), query=2, pick=None, title=None).figure
     assert (read.layer, read.head, read.query, read.pick, read.title) == (("0",), ("3",), "2", (), None)
     with pytest.raises(InvalidOption, match=r"no setting 'laier'. Did you mean 'layer'\?"):
-        from_python(FigureSettings, laier=0)
+        parse_settings(FigureSettings, laier=0)
 
 
 @pytest.mark.usefixtures("without_shape_checks")

@@ -6,7 +6,7 @@ import pytest
 
 import attnviz
 import attnviz.python.regression  # what pytest within pytest imports first, it forgets: not so numpy and torch
-from attnviz.python.pytest_plugin import OPTION
+from attnviz.python.pytest_plugin import REGEN_OPTION
 
 pytest_plugins = ["pytester"]
 
@@ -52,7 +52,7 @@ def test_the_first_run_writes_and_fails(pytester: pytest.Pytester) -> None:
     first.assert_outcomes(failed=3)  # the second check of the third test is not reached
     first.stdout.fnmatch_lines(["*was not there. It is written now: look at it and commit it."])
     first.stdout.fnmatch_lines(["written: test_model/TestTwo.test_of.first.safetensors"])
-    run(pytester, OPTION).assert_outcomes(passed=3)
+    run(pytester, REGEN_OPTION).assert_outcomes(passed=3)
     kept = records(pytester)
     assert len(kept) == 4  # two cases whose names are one as files are told apart
     assert attnviz.load(pytester.path / "test_model" / "test_of-a-b.safetensors").queries.pieces == tuple(WORDS)
@@ -63,7 +63,7 @@ def test_the_first_run_writes_and_fails(pytester: pytest.Pytester) -> None:
 
 
 def test_what_moved_is_said_by_head(pytester: pytest.Pytester) -> None:
-    run(pytester, OPTION).assert_outcomes(passed=3)
+    run(pytester, REGEN_OPTION).assert_outcomes(passed=3)
     kept = records(pytester)
     run(pytester, change=9e-5).assert_outcomes(passed=3)
     moved = run(pytester, change=0.25)
@@ -73,11 +73,11 @@ def test_what_moved_is_said_by_head(pytester: pytest.Pytester) -> None:
             "attention moved by more than 0.0001 in 1 of 2 heads, most in the first:",
             "  layer 0, head 1, query 2 sat, key 0 the: 0.333333 became 0.583333 (+0.25)",
             "What was found: attnviz diff test_model/test_of-a-b-*.safetensors *.safetensors",
-            f"If it is meant: pytest {OPTION}",
+            f"If it is meant: pytest {REGEN_OPTION}",
         ]
     )
     assert records(pytester) == kept
-    accepted = run(pytester, OPTION, change=0.25)
+    accepted = run(pytester, REGEN_OPTION, change=0.25)
     accepted.assert_outcomes(passed=3)
     accepted.stdout.fnmatch_lines(["written: test_model/test_of-a-b.safetensors"])
     after = records(pytester)
@@ -85,7 +85,7 @@ def test_what_moved_is_said_by_head(pytester: pytest.Pytester) -> None:
 
 
 def test_another_text_is_said(pytester: pytest.Pytester) -> None:
-    run(pytester, OPTION)
+    run(pytester, REGEN_OPTION)
     other = run(pytester, tokens=["the", "dog", "sat"])
     other.stdout.fnmatch_lines(["the record cannot be compared: tokens: token 1 is 'cat' before and 'dog' after."])
 

@@ -125,7 +125,7 @@ def test_same_record_same_bytes_in_two_processes() -> None:
 def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
     data = store.encode_record(record())
-    meta = records._metadata(parse_header(BytesIO(data), len(data)).metadata)
+    meta = records._parse_metadata(parse_header(BytesIO(data), len(data)).metadata)
     change(meta)
     maps = record()
     return bytes(

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from attnviz.cli import show
-from attnviz.cli.process import abandon_stdout, end_as_ctrl_c, flush_stderr, pause_gc, prepare_streams
+from attnviz.cli.process import abandon_stdout, flush_stderr, interrupt_on_end_signals, pause_gc, prepare_streams
 from attnviz.commands import COMMANDS
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
 from attnviz.options import HELP_OPTIONS
 from attnviz.registry import load
 
-TOO_MANY = "too many open files. A larger limit (ulimit -n) allows more"
-DONE, READER_LEFT, NOTHING_ASKED, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
+TOO_MANY_FILES = "too many open files. A larger limit (ulimit -n) allows more"
+DONE, READER_LEFT, NO_COMMAND, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
 
 def main() -> NoReturn:
@@ -29,7 +29,7 @@ def main() -> NoReturn:
     # busy, and with as many threads everywhere the last bits of sums are the same everywhere.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare_streams()
-    end_as_ctrl_c()
+    interrupt_on_end_signals()
     code = run(sys.argv[1:])
     flush_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell
@@ -56,24 +56,24 @@ def run(arguments: Sequence[str]) -> int:
             ExecutionError.exit_code,
         )
     except OSError as error:
-        return _output_failed(error)
+        return _report_stdout_failure(error)
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, which Python 3.11 calls an error
             return INTERRUPTED
         return (
-            _report_failure(TOO_MANY, ExecutionError.exit_code)
+            _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
             if os.strerror(errno.EMFILE) in str(error)
-            else _bug(error)
+            else _report_bug(error)
         )
-    return code if arguments else NOTHING_ASKED
+    return code if arguments else NO_COMMAND
 
 
 def _run(arguments: Sequence[str]) -> int:
     for command in COMMANDS if len(arguments) == 2 and arguments[1] in HELP_OPTIONS else ():
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
-            from attnviz.cli.help import command_help
+            from attnviz.cli.help import write_command_help
 
-            show.line(command_help(command.name, load(command.spec)))
+            show.line(write_command_help(command.name, load(command.spec)))
             return DONE
     from attnviz.cli.parser import UsageError, parse_and_run
 
@@ -91,19 +91,19 @@ def _report_failure(message: str, code: int) -> int:
     return code
 
 
-def _output_failed(error: OSError) -> int:
+def _report_stdout_failure(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
     abandon_stdout()
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return _report_failure(TOO_MANY, ExecutionError.exit_code)
+        return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
     if error.errno == errno.EPIPE:
         return READER_LEFT
     if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
         return _report_failure(f"cannot write to standard output: {error.strerror}", OutputError.exit_code)
-    return _bug(error)
+    return _report_bug(error)
 
 
-def _bug(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     return _report_failure(
         f"this is a bug of attnviz ({type(error).__name__}: {error}). ATTNVIZ_DEBUG=1 shows where; please report it",
         BUG,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.cli import show
 from attnviz.cli.process import collect_interrupts, resume_gc
-from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
+from attnviz.cli.show import ProgressBar, ProgressLog, create_progress_view
 from attnviz.commands import start_command
 from attnviz.running import Progress
 from attnviz.specs import FigureOptions, PrintOptions
@@ -25,10 +25,10 @@ Group = TypeVar("Group")
 
 def run_command(command: Command, spec: Any) -> None:
     """Run the command's workflow. Raises what it raises, and the failure of its result when all is shown."""
-    kind = _group(spec, PrintOptions()).kind
-    figure = _group(spec, FigureOptions())
+    kind = _find_group(spec, PrintOptions()).kind
+    figure = _find_group(spec, FigureOptions())
     results = []
-    for result in _follow(start_command(command, spec), show_lines=kind == "table"):
+    for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
         if junit := getattr(spec, "junit", None):
             from attnviz import store
@@ -49,12 +49,12 @@ def run_command(command: Command, spec: Any) -> None:
         raise failure
 
 
-def _follow(events: Events, show_lines: bool) -> Iterator[Result]:
+def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
     """The results, and on standard error how far work is.
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
     """
-    view, asked = progress_view(), None
+    view, asked = create_progress_view(), None
     with ExitStack() as stack:
         stack.callback(view.close)
         for event in events:
@@ -90,7 +90,7 @@ def _show(result: Result, table: TableKind) -> None:
         from attnviz.renderers.terminal.show import lines
 
         # Which tables is a question only of maps: what else there is has few.
-        sys.stdout.writelines(lines(result.report, table if result.is_text else "top", show.screen()))
+        sys.stdout.writelines(lines(result.report, table if result.is_text else "top", show.detect_screen()))
     for line in result.lines:
         show.line(line)
     sys.stdout.flush()
@@ -118,6 +118,6 @@ def _open(page: Path) -> None:
         show.note(f"no browser could be opened; the page is {page}")
 
 
-def _group(spec: Any, default: Group) -> Group:
+def _find_group(spec: Any, default: Group) -> Group:
     own = (getattr(spec, field.name) for field in fields(spec))
     return next((value for value in own if isinstance(value, type(default))), default)

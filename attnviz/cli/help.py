@@ -13,7 +13,7 @@ from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, list_options
 MAX_WIDTH, MAX_LEFT_WIDTH, MIN_RIGHT_WIDTH = 80, 30, 20  # columns: of the page, of what one writes, of what it does
 
 
-def command_help(name: str, spec: type[Any]) -> str:
+def write_command_help(name: str, spec: type[Any]) -> str:
     """What `attnviz NAME --help` shows: usage, the spec's docstring, and a list of options for each panel."""
     options = list_options(spec)
     panels: dict[str, list[tuple[str, str]]] = {}
@@ -21,16 +21,16 @@ def command_help(name: str, spec: type[Any]) -> str:
         panels.setdefault(option.option.panel, []).append((_write_option(option), _describe_option(option)))
     panels["Options"] = [(", ".join(HELP_OPTIONS), "Show this message and exit.")]
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
-    places = [_place(option) for option in options if _is_argument(option)]
+    places = [_write_placeholder(option) for option in options if _is_argument(option)]
     lines = [" ".join(["Usage: attnviz", name, "[OPTIONS]", *places])]
     for paragraph in (spec.__doc__ or "").split("\n\n"):
         lines += ["", *wrap(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")]
     for panel, rows in panels.items():
-        lines += ["", f"{panel}:", *_columns(rows, width)]
+        lines += ["", f"{panel}:", *_lay_out_columns(rows, width)]
     return "\n".join(lines)
 
 
-def _columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
+def _lay_out_columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
     """Lines of two columns; what is too long for the first stands alone on its line."""
     indent = 4 + min(max(len(left) for left, _ in rows), MAX_LEFT_WIDTH)
     for left, right in rows:
@@ -46,7 +46,7 @@ def _is_argument(option: FlatOption) -> bool:
     return option.option.panel == ARGUMENT
 
 
-def _place(option: FlatOption) -> str:
+def _write_placeholder(option: FlatOption) -> str:
     if option.default is None:
         return f"[{option.option.metavar}]"
     return f"{{{option.option.metavar}}}" + "..." * (get_origin(option.type) is tuple)
@@ -59,18 +59,18 @@ def _write_option(option: FlatOption) -> str:
     flag = (option.option.flags or option.flag).replace("/", " / ")
     if option.option.short:
         flag = f"{option.option.short}, {flag}"
-    value = option.option.metavar or _kind(option.type)
+    value = option.option.metavar or _describe_kind(option.type)
     return f"{flag} {value}" if value else flag
 
 
-def _kind(annotation: Any) -> str:
+def _describe_kind(annotation: Any) -> str:
     """What a value may be: "<int>", "<pre|post>"; nothing where there is no value."""
     if annotation is bool:
         return ""
     if get_origin(annotation) is Literal:
         return f"<{'|'.join(get_args(annotation))}>"
     inner = [each for each in get_args(annotation) if each not in (type(None), ...)]
-    return _kind(inner[0]) if inner else f"<{annotation.__name__}>"
+    return _describe_kind(inner[0]) if inner else f"<{annotation.__name__}>"
 
 
 def _describe_option(option: FlatOption) -> str:

@@ -26,8 +26,8 @@ from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, l
 from attnviz.registry import load
 from attnviz.running import Command
 
-COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
-WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
+COMPLETE_VARIABLE = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
+WHOLE_NUMBER = re.compile(r"[-+]?[0-9]{1,18}")
 DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 NO_TYPER_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}  # else typer reads a None
 
@@ -39,7 +39,7 @@ def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
     that are no command and no option.
     """
     try:
-        program = get_command(_app(arguments, commands))
+        program = get_command(_make_app(arguments, commands))
         code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
@@ -56,7 +56,7 @@ class UsageError(Exception):
         self.exit_code = exit_code
 
 
-def command_from_spec(command: Command) -> Callable[..., None]:
+def make_function(command: Command) -> Callable[..., None]:
     """A function that takes the words of a command's options by name, None of those that are not there."""
     options = list_options(load(command.spec))
 
@@ -64,7 +64,7 @@ def command_from_spec(command: Command) -> Callable[..., None]:
         given = {}
         for each in options:
             if words[each.name] is not None:
-                given[each.name] = from_command_line(each, words[each.name])
+                given[each.name] = parse_option(each, words[each.name])
             elif each.default is MISSING and each.option.panel == ARGUMENT:
                 raise UsageError(f"Missing argument '{each.option.metavar}'.")
             elif each.default is MISSING:
@@ -72,18 +72,18 @@ def command_from_spec(command: Command) -> Callable[..., None]:
         run_command(command, build(load(command.spec), **given))
 
     parameters = [
-        Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(each)) for each in options
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotate(each)) for each in options
     ]
     from_words.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     from_words.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return from_words
 
 
-def from_command_line(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
+def parse_option(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
     """The value that words give an option. Raises InvalidOption."""
     kinds = (each.type, *get_args(each.type))
     read: Any = words
-    if isinstance(words, str) and int in kinds and WHOLE.fullmatch(words):
+    if isinstance(words, str) and int in kinds and WHOLE_NUMBER.fullmatch(words):
         read = int(words)
     if isinstance(words, str) and float in kinds and DECIMAL.fullmatch(words):
         read = float(words)
@@ -93,7 +93,7 @@ def from_command_line(each: FlatOption, words: str | Sequence[str] | bool) -> An
         raise InvalidOption(f"{each.flag}: {error}") from error
 
 
-def completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
+def make_completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
     """What a shell offers to complete a name of the option's table."""
     if option.table is None:
         return None
@@ -104,12 +104,12 @@ def completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
     return complete
 
 
-def _annotation(each: FlatOption) -> Any:
+def _annotate(each: FlatOption) -> Any:
     option = each.option
     shared: dict[str, Any] = {
         "help": option.write_command_line_help(),
         "metavar": option.metavar,
-        "autocompletion": completer(option),
+        "autocompletion": make_completer(option),
     }
     kind: Any = bool if bool in (each.type, *get_args(each.type)) else str
     if get_origin(each.type) is tuple:
@@ -119,7 +119,7 @@ def _annotation(each: FlatOption) -> Any:
     return Annotated[kind, typer.Option(*([option.short] if option.short else []), option.flags or each.flag, **shared)]
 
 
-def _app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Typer:
+def _make_app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Typer:
     """The program, with the one command that is called: to build all of them takes longer than to run most."""
     called = next((word for word in arguments if not word.startswith("-")), None)
     app = typer.Typer(
@@ -128,22 +128,22 @@ def _app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Typer:
         context_settings={"help_option_names": list(HELP_OPTIONS), "default_map": NO_TYPER_DEFAULTS},
     )
     for command in commands:
-        if command.name == called or COMPLETING in os.environ:
-            app.command(command.name, help=command.help, cls=_command_class(command))(command_from_spec(command))
+        if command.name == called or COMPLETE_VARIABLE in os.environ:
+            app.command(command.name, help=command.help, cls=_make_command_class(command))(make_function(command))
         else:
-            app.command(command.name, help=command.help)(_not_called)
-    app.callback()(_options)
+            app.command(command.name, help=command.help)(_refuse_call)
+    app.callback()(_accept_program_options)
     return app
 
 
-def _command_class(command: Command) -> type[TyperCommand]:
+def _make_command_class(command: Command) -> type[TyperCommand]:
     """The class of a command whose help is ours, also between other words, and whose words typer does not read."""
 
     class Words(TyperCommand):
         def get_help(self, ctx: Any) -> str:
-            from attnviz.cli.help import command_help
+            from attnviz.cli.help import write_command_help
 
-            return command_help(command.name, load(command.spec))
+            return write_command_help(command.name, load(command.spec))
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             words, surplus, _ = self.make_parser(ctx).parse_args(list(args))
@@ -160,7 +160,7 @@ def _command_class(command: Command) -> type[TyperCommand]:
     return Words
 
 
-def _not_called() -> None:
+def _refuse_call() -> None:
     """Stands in the list of commands for one that is not called."""
     raise AssertionError("a command was called that is not the first word")
 
@@ -171,7 +171,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _options(
+def _accept_program_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,

@@ -17,11 +17,11 @@ def print_documents(results: Sequence[Result], kind: PrintKind, *, full: bool) -
 
     Only when all results are there: a text that fails must not leave half a document behind.
     """
-    for chunk in _chunks([result for result in results if result.report is not None], kind, full):
+    for chunk in _write_chunks([result for result in results if result.report is not None], kind, full):
         sys.stdout.write(chunk)
 
 
-def _chunks(results: Sequence[Result], kind: PrintKind, full: bool) -> Iterator[str]:
+def _write_chunks(results: Sequence[Result], kind: PrintKind, full: bool) -> Iterator[str]:
     reports = [result.report for result in results if result.report is not None]
     match kind:
         case "json":

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-USUAL = gc.get_threshold()
-ASKED = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+DEFAULT_THRESHOLDS = gc.get_threshold()
+END_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def prepare_streams() -> None:
@@ -48,7 +48,9 @@ def pause_gc() -> None:
 
     Nothing that is imported is garbage, and there is so much of it that looking took a tenth of the time of a picture.
     """
-    gc.set_threshold(*USUAL[:2], 60)  # torch and matplotlib come to 40 looks through what is younger, by default to 4
+    gc.set_threshold(
+        *DEFAULT_THRESHOLDS[:2], 60
+    )  # torch and matplotlib come to 40 looks through what is younger, by default to 4
 
 
 def resume_gc() -> None:
@@ -56,24 +58,24 @@ def resume_gc() -> None:
 
     This is not left to `gc.callbacks`: Ctrl-C that comes while torch is imported would end the callback and no more.
     """
-    if gc.get_threshold() != USUAL:
+    if gc.get_threshold() != DEFAULT_THRESHOLDS:
         gc.freeze()
-        gc.set_threshold(*USUAL)
+        gc.set_threshold(*DEFAULT_THRESHOLDS)
 
 
-def end_as_ctrl_c() -> None:
+def interrupt_on_end_signals() -> None:
     """When the run is asked to end, or the terminal leaves, nothing half-written stays, no process and no folder."""
-    for number in ASKED:
+    for number in END_SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup has it ignored
-            signal.signal(number, _end)
+            signal.signal(number, _interrupt)
 
 
-def list_heeded_signals() -> list[int]:
+def list_handled_signals() -> list[int]:
     """Those that end a run."""
-    return [signal.SIGINT, *(number for number in ASKED if signal.getsignal(number) is not signal.SIG_IGN)]
+    return [signal.SIGINT, *(number for number in END_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)]
 
 
-def _end(number: int, _: FrameType | None) -> None:
+def _interrupt(number: int, _: FrameType | None) -> None:
     signal.signal(number, signal.SIG_IGN)  # asked twice, it is at it
     raise KeyboardInterrupt
 
@@ -88,7 +90,7 @@ def collect_interrupts() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {number: signal.signal(number, ask) for number in list_heeded_signals()}
+    before = {number: signal.signal(number, ask) for number in list_handled_signals()}
     try:
         yield asked
     finally:

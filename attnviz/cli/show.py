@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 WIDTH_OFF_TERMINAL = 80
 MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length
-PATIENCE = 1.0  # seconds without a bar
-MANY = 50  # of whatever is counted, which take seconds
-NOTE_EVERY = 10.0  # seconds between two lines about long work
+BAR_DELAY = 1.0  # seconds without a bar
+MIN_LOGGED_TOTAL = 50  # of whatever is counted, which take seconds
+LOG_INTERVAL = 10.0  # seconds between two lines about long work
 
 
 def line(text: str) -> None:
@@ -45,19 +45,19 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
-def screen() -> Screen:
+def detect_screen() -> Screen:
     """The terminal as it is; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
     from attnviz.renderers.terminal.show import Screen
 
     terminal = sys.stdout.isatty()
     wanted = bool(os.environ.get("FORCE_COLOR")) or (terminal and os.environ.get("TERM") != "dumb")
     colour = wanted and "NO_COLOR" not in os.environ
-    width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns if terminal else _columns()
+    width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns if terminal else _parse_columns()
     true_colour = os.environ.get("COLORTERM") in ("truecolor", "24bit")
     return Screen(width, colour, sys.stdout.encoding or "utf-8", true_colour)
 
 
-def _columns() -> int:
+def _parse_columns() -> int:
     written = os.environ.get("COLUMNS", "")
     return int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
 
@@ -73,7 +73,7 @@ class ProgressLog:
         if progress.line:
             line(progress.line)
             sys.stdout.flush()
-        elif progress.latest and progress.total > MANY and time.monotonic() - self._told > NOTE_EVERY:
+        elif progress.latest and progress.total > MIN_LOGGED_TOTAL and time.monotonic() - self._told > LOG_INTERVAL:
             note(f"{progress.done:,} of {progress.total:,} {progress.what}: {progress.latest}")
             self._told = time.monotonic()
 
@@ -97,7 +97,7 @@ class ProgressBar:
 
     def _wait(self) -> None:
         self._closed = False
-        self._timer = Timer(PATIENCE, self._appear)
+        self._timer = Timer(BAR_DELAY, self._appear)
         self._timer.daemon = True
         self._timer.start()
 
@@ -142,6 +142,6 @@ class ProgressBar:
                 self._shown = shown
 
 
-def progress_view() -> ProgressBar | ProgressLog:
+def create_progress_view() -> ProgressBar | ProgressLog:
     """What fits standard error."""
     return ProgressBar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else ProgressLog()

@@ -15,9 +15,9 @@ from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
-from attnviz.option_values import WANTED, InvalidValue, check
+from attnviz.option_values import TYPE_NAMES, InvalidValue, check
 from attnviz.options import FlatOption, build, list_options
-from attnviz.python.notebook import Display, maps_report
+from attnviz.python.notebook import Display, make_report
 from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
@@ -72,7 +72,7 @@ def attention(
         >>> maps.weights.shape  # layer, head, query, key
         (1, 2, 5, 5)
     """
-    spec = from_python(AttentionSettings, text=text, model=model, layer=layer, head=head, **settings)
+    spec = parse_settings(AttentionSettings, text=text, model=model, layer=layer, head=head, **settings)
     reference = find_model(spec.model)
     reference.check()
     corpus = load_corpus(TextOptions(text=(spec.text,)))
@@ -109,7 +109,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
-    found = measure_maps(unwrap_record(maps), [from_python(MeasureSettings, name=name).name])
+    found = measure_maps(unwrap_record(maps), [parse_settings(MeasureSettings, name=name).name])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]
@@ -140,9 +140,9 @@ def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = 
     """
     from attnviz.renderers.figure.python import draw_on, figure
 
-    spec = from_python(FigureSettings, **settings).figure
+    spec = parse_settings(FigureSettings, **settings).figure
     look = Pictures.from_options(spec, (), "").look
-    report = maps_report(unwrap_record(maps), spec)
+    report = make_report(unwrap_record(maps), spec)
     if ax is None:
         return figure(report, look)
     draw_on(ax, report, spec.cmap)
@@ -190,11 +190,11 @@ def show(
     elif keys is not None:
         keys.names(len(unwrap_record(maps).keys))  # raises where it does not fit
         maps = replace(unwrap_record(maps), grid=keys)
-    spec = from_python(FigureSettings, **settings).figure
-    return Display(maps_report(unwrap_record(maps), spec), Pictures.from_options(spec, (), "").look)
+    spec = parse_settings(FigureSettings, **settings).figure
+    return Display(make_report(unwrap_record(maps), spec), Pictures.from_options(spec, (), "").look)
 
 
-def from_python(spec: type[Settings], /, **settings: Any) -> Settings:
+def parse_settings(spec: type[Settings], /, **settings: Any) -> Settings:
     """A spec from values by the names of its options; None where an option is a list is none of it.
 
     Raises InvalidOption for an option that there is not, and for a value that it does not take.
@@ -204,21 +204,21 @@ def from_python(spec: type[Settings], /, **settings: Any) -> Settings:
         if name not in options:
             raise InvalidOption(f"no setting {name!r}", hint=suggest_name(name, list(options)))
     given = {
-        name: read_option(options[name], value)
+        name: parse_setting(options[name], value)
         for name, value in settings.items()
         if value is not None or get_origin(options[name].type) is not tuple
     }
     return build(spec, **given)
 
 
-def read_option(option: FlatOption, value: object) -> Any:
+def parse_setting(option: FlatOption, value: object) -> Any:
     """Numbers may be numpy's, and stand for a text only where it counts something: `layer=0`, and not `title=0`."""
     if isinstance(value, np.generic):
         value = value.item()
     counts = "N" in (option.option.metavar or "").split("|")
     try:
         if not counts and str in (option.type, *get_args(option.type)) and isinstance(value, int):
-            raise InvalidValue(WANTED[str], value)
+            raise InvalidValue(TYPE_NAMES[str], value)
         return check(option.type, value)
     except InvalidValue as error:
         problem = f"{option.name}={escape_for_display(repr(value), 40)}: write {error.wanted}{error.note()}"

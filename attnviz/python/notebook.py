@@ -23,7 +23,7 @@ from attnviz.views.heatmap import heatmap_report
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels; the reader can drag the frame's corner
 RESOLUTIONS = (100, 50)  # dots per inch of the picture: the first that has room
-SENTENCES = 2_000  # bytes that are left for what is said around page and picture, a title of it
+TEXT_BYTES = 2_000  # bytes that are left for what is said around page and picture, a title of it
 FRAME = (
     '<iframe title="{title}" sandbox="allow-scripts allow-downloads" '
     "style=\"width:100%;height:{height}px;border:0;resize:vertical\" srcdoc='{page}'></iframe>"
@@ -60,15 +60,15 @@ class Display:
 
     @cached_property
     def _html(self) -> str:
-        said = _paragraph(self.caption) if self.caption else ""
+        said = _write_paragraph(self.caption) if self.caption else ""
         if isinstance(self._page, AttnvizError):
-            return said + _paragraph(str(self._page))
+            return said + _write_paragraph(str(self._page))
         if self._page_fits:
             return said + self._page
         image = f'<img alt="{escape(self.report.title)}" src="data:image/png;base64,{self._picture}">'
         instead = "this is the first picture" if self._picture else "not even its first picture has room here"
         sizes = {"found": len(self._page.encode()) / 1e6, "most": MAX_BYTES / 1e6}
-        return said + _paragraph(TOO_LARGE.format(instead=instead, **sizes)) + (image if self._picture else "")
+        return said + _write_paragraph(TOO_LARGE.format(instead=instead, **sizes)) + (image if self._picture else "")
 
     @cached_property
     def _page(self) -> str | AttnvizError:
@@ -81,12 +81,12 @@ class Display:
 
     @property
     def _page_fits(self) -> bool:
-        return isinstance(self._page, str) and len(self._page.encode()) + SENTENCES <= MAX_BYTES
+        return isinstance(self._page, str) and len(self._page.encode()) + TEXT_BYTES <= MAX_BYTES
 
     @cached_property
     def _picture(self) -> str:
         """In base64, as sharp as there is room for: what the page leaves, or half where the HTML holds it, too."""
-        room = MAX_BYTES - SENTENCES
+        room = MAX_BYTES - TEXT_BYTES
         if isinstance(self._page, str):
             room = room - len(self._page.encode()) if self._page_fits else room // 2
         first = replace(self.report, blocks=tuple(self.report.pictures)[:1])
@@ -101,14 +101,14 @@ class Display:
 def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
     """One record, or the first of several, all heads of it. Raises InvalidRecord where there is none."""
     if isinstance(maps, AttentionMaps):
-        return Display(maps_report(maps, FigureOptions()))
+        return Display(make_report(maps, FigureOptions()))
     if not maps:
         return Display(Report("no record yet: they are there when the block ends", "", ()))
     more = f"The first of {len(maps)} records; attnviz.show(maps[1]) shows the next." if len(maps) > 1 else ""
     return replace(display(maps[0]), caption=more)
 
 
-def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
+def make_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """The report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
     layers = select_numbers(spec.layer, maps.layer_numbers, "layer")
     heads = select_numbers(spec.head, maps.head_numbers, "head")
@@ -117,5 +117,5 @@ def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     return heatmap_report(maps, measure_maps(maps), spec, layers, heads)
 
 
-def _paragraph(text: str) -> str:
+def _write_paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"

@@ -15,8 +15,8 @@ from attnviz.errors import InvalidOption
 if TYPE_CHECKING:
     from attnviz.records import AttentionMaps
 
-OPTION = "--attnviz-regen"
-WRITTEN = "attnviz record"  # a property of a test's report, which travels from workers of pytest-xdist
+REGEN_OPTION = "--attnviz-regen"
+RECORD_PROPERTY = "attnviz record"  # a property of a test's report, which travels from workers of pytest-xdist
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 BRACKETS = {ord("["): "-", ord("]"): None}  # of a test with parameters, which alone need no more to be told apart
 MAX_LENGTH = 80  # characters of a test's name in a file's
@@ -25,14 +25,14 @@ MAX_LENGTH = 80  # characters of a test's name in a file's
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one option."""
     text = "write the records of attention_regression anew where they moved, and let the tests pass"
-    parser.getgroup("attnviz").addoption(OPTION, action="store_true", help=text)
+    parser.getgroup("attnviz").addoption(REGEN_OPTION, action="store_true", help=text)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name what was written, so that it is looked at before it is committed."""
     reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
     properties = [each for report in reports if report.when == "call" for each in report.user_properties]
-    written = [file for name, file in properties if name == WRITTEN]
+    written = [file for name, file in properties if name == RECORD_PROPERTY]
     if written:
         terminalreporter.section("records of attention")
         for file in written:
@@ -72,7 +72,7 @@ class AttentionRegression:
         given, file = unwrap_record(maps), self._file(name)
         missing = not file.exists()
         said = "" if missing else describe_moved_heads(file, given, tolerance)
-        if self._request.config.getoption(OPTION):
+        if self._request.config.getoption(REGEN_OPTION):
             if missing or said:
                 self._write(given, file)
         elif missing:
@@ -81,7 +81,7 @@ class AttentionRegression:
         elif said:
             store.save(given, self._tmp_path / file.name)
             hint = f"What was found: attnviz diff {_shorten(file)} {self._tmp_path / file.name}"
-            pytest.fail(f"{said}\n{hint}\nIf it is meant: pytest {OPTION}", pytrace=False)
+            pytest.fail(f"{said}\n{hint}\nIf it is meant: pytest {REGEN_OPTION}", pytrace=False)
 
     def _file(self, name: str | None) -> Path:
         """A test's name is anything: what a file's cannot hold is told apart by its sha256."""
@@ -104,7 +104,7 @@ class AttentionRegression:
 
         store.make_folder(file.parent)
         store.save(maps, file)
-        self._request.node.user_properties.append((WRITTEN, _shorten(file)))
+        self._request.node.user_properties.append((RECORD_PROPERTY, _shorten(file)))
 
 
 def _shorten(file: Path) -> str:

@@ -30,8 +30,8 @@ def describe_moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMap
     n_heads = actual.n_layers * actual.n_heads
     heading = f"attention moved by more than {tolerance:g} in {len(found)} of {n_heads} heads, most in the first:"
     more = [f"  and {len(found) - MAX_HEADS} more"] if len(found) > MAX_HEADS else []
-    return "\n".join((heading, *map(_line, found[:MAX_HEADS]), *more))
+    return "\n".join((heading, *map(_write_line, found[:MAX_HEADS]), *more))
 
 
-def _line(moved: Difference) -> str:
+def _write_line(moved: Difference) -> str:
     return f"  {moved.where}, {moved.said}: {moved.before:.6g} became {moved.after:.6g} ({moved.change:+.2g})"

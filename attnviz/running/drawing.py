@@ -27,12 +27,12 @@ from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import measures_rows, parse_sort
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
-ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
+DRAWN_CELL_BYTES, POOLED_CELL_BYTES = 16, 32  # bytes for each cell of a picture, measured from above
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
-HEADS = ("layer", "head", "pick")  # options that choose them
+HEAD_OPTIONS = ("layer", "head", "pick")  # options that choose them
 # Of the options of a picture those that a page lets its reader choose, those that change no picture or add others.
-NOT_OF_ALL = {*HEADS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
-NOT_OF_ALL |= {"rollout", "distance"}
+OPTIONS_NOT_REPLAYED = {*HEAD_OPTIONS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
+OPTIONS_NOT_REPLAYED |= {"rollout", "distance"}
 # What those of a record are called.
 PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "distance*", "attention")
 
@@ -89,9 +89,9 @@ class Drawing:
             drawn,
             is_text=True,
             rows=rows,
-            numbers={text: _numbers(found, layers, heads)},
-            layers=_unless_in_order(text, [maps.layer_numbers[layer] for layer in layers]),
-            heads=_unless_in_order(text, [maps.head_numbers[head] for head in heads]),
+            numbers={text: _list_numbers(found, layers, heads)},
+            layers=_note_numbers(text, [maps.layer_numbers[layer] for layer in layers]),
+            heads=_note_numbers(text, [maps.head_numbers[head] for head in heads]),
         )
 
     def _describe_command(self) -> RenderedFrom | None:
@@ -99,8 +99,10 @@ class Drawing:
         if self.spec.query or self.spec.key:
             return None
         values = find_changed(self.spec)
-        heads = " ".join(_as_flag(name, each) for name in HEADS for each in values.get(name, ()))
-        options = " ".join(_as_flag(name, value) for name, value in values.items() if name not in NOT_OF_ALL)
+        heads = " ".join(_write_flag(name, each) for name in HEAD_OPTIONS for each in values.get(name, ()))
+        options = " ".join(
+            _write_flag(name, value) for name, value in values.items() if name not in OPTIONS_NOT_REPLAYED
+        )
         return RenderedFrom(store.RECORD, heads, options)
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
@@ -120,7 +122,7 @@ class Drawing:
         return found if by.name in [each.name for each in found] else (*found, *measure_maps(maps, [by.name]))
 
 
-def _as_flag(name: str, value: object) -> str:
+def _write_flag(name: str, value: object) -> str:
     flag = f"--{name.replace('_', '-')}"
     return flag if value is True else f"{flag} {shlex.quote(str(value))}"
 
@@ -129,15 +131,17 @@ def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: f
     """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
     n_heads, n_queries, n_keys = sizes
     cells = n_heads * n_queries * n_keys
-    shown = ONE_DRAWN * cells if cells <= MAX_DRAWN_WEIGHTS else ONE_POOLED * n_heads * MAX_SIDE**2
+    shown = DRAWN_CELL_BYTES * cells if cells <= MAX_DRAWN_WEIGHTS else POOLED_CELL_BYTES * n_heads * MAX_SIDE**2
     needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
     check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
 
 
-def _unless_in_order(text: str, numbers: Sequence[int]) -> dict[str, list[int]]:
+def _note_numbers(text: str, numbers: Sequence[int]) -> dict[str, list[int]]:
     return {} if list(numbers) == list(range(len(numbers))) else {text: list(numbers)}
 
 
-def _numbers(found: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]) -> dict[str, list[list[float]]]:
+def _list_numbers(
+    found: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]
+) -> dict[str, list[list[float]]]:
     """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
     return {m.name: choose_heads(m.values, layers, heads).reshape(len(layers), -1).tolist() for m in found}

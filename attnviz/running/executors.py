@@ -21,7 +21,7 @@ MAX_WORKERS = 256
 TASKS_PER_WORKER = 2  # one at work, one that waits
 TIMEOUT = 5.0  # seconds for a scheduler to answer
 WORKERS_TIMEOUT = 10.0  # seconds for its first worker to be there
-SCHEDULER_FILE = "dask scheduler --scheduler-file writes it."
+SCHEDULER_FILE_HINT = "dask scheduler --scheduler-file writes it."
 EXTRA = "pip install 'attnviz[cluster]'"
 
 
@@ -94,11 +94,11 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
 def _check_scheduler_file(file: Path) -> None:
     """Raises InvalidOption for a file that holds no address of a scheduler."""
     try:
-        found = parse_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE))
+        found = parse_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE_HINT))
     except (ValueError, RecursionError) as error:
-        raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE) from error
+        raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE_HINT) from error
     if not isinstance(found, dict) or not isinstance(found.get("address"), str):
-        raise InvalidOption(f"--scheduler-file: {file} holds no address", hint=SCHEDULER_FILE)
+        raise InvalidOption(f"--scheduler-file: {file} holds no address", hint=SCHEDULER_FILE_HINT)
 
 
 @contextmanager

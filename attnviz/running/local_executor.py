@@ -20,8 +20,8 @@ from attnviz.store.cache import caching
 
 ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
 TIMEOUT = 5.0  # seconds for a process to end by itself
-PREPARE = "attnviz.running.forkserver"
-DRAWING = ("attnviz.running.drawing", "attnviz.models.encoder_model", "attnviz.renderers.documents.markdown")
+PREPARE_MODULE = "attnviz.running.forkserver"
+DRAWING_MODULES = ("attnviz.running.drawing", "attnviz.models.encoder_model", "attnviz.renderers.documents.markdown")
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -67,16 +67,16 @@ class LocalExecutor(Executor):
         how = ""
         for _ in range(ATTEMPTS):
             try:
-                result, error = self._worker().answer(call)
+                result, error = self._get_worker().answer(call)
             except (EOFError, ConnectionError):
-                how = self._end_of_worker()
+                how = self._describe_worker_end()
                 continue
             if error is not None:
                 raise error
             return result
         raise WorkerDied(how)
 
-    def _worker(self) -> _Worker:
+    def _get_worker(self) -> _Worker:
         """The process of this thread. Raises EOFError or ConnectionError where what it is forked from was ended."""
         with self._lock:
             if self._ended:
@@ -86,7 +86,7 @@ class LocalExecutor(Executor):
                 self._workers.append(worker)
             return worker
 
-    def _end_of_worker(self) -> str:
+    def _describe_worker_end(self) -> str:
         """How the process of this thread died; the next task is another's."""
         if (worker := getattr(self._of_thread, "worker", None)) is None:
             return "before it began"
@@ -125,7 +125,7 @@ class _Worker:
         return self.process.exitcode or 0
 
 
-def create_process_context(preloaded: Sequence[str] = DRAWING) -> ForkServerContext | SpawnContext:
+def create_process_context(preloaded: Sequence[str] = DRAWING_MODULES) -> ForkServerContext | SpawnContext:
     """Processes that are forked from one without threads, which has imported once what all of them need.
 
     A fork of this process, with threads of torch or a progress bar, may hang; and each fresh interpreter imports torch
@@ -135,7 +135,7 @@ def create_process_context(preloaded: Sequence[str] = DRAWING) -> ForkServerCont
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([PREPARE, *preloaded])
+    context.set_forkserver_preload([PREPARE_MODULE, *preloaded])
     resource_tracker.ensure_running()  # which the next starts too, and which unblocks what is blocked here
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is not theirs to understand
     try:

@@ -15,9 +15,9 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Metrics, label_heads
 
-SCHEMA, EARLIER = 3, (1, 2)
+SCHEMA, EARLIER_SCHEMAS = 3, (1, 2)
 NAME = "metrics.json"
-SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
+REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
 
 
 def encode_metrics(metrics: Metrics) -> bytes:
@@ -31,14 +31,14 @@ def load_metrics(folder: Path) -> Metrics:
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
         schema = found.pop("schema", None) if isinstance(found, dict) else None
-        if schema not in (*EARLIER, SCHEMA):
+        if schema not in (*EARLIER_SCHEMAS, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
         if schema == 1:
             _complete(found)
-        if schema in EARLIER:
+        if schema in EARLIER_SCHEMAS:
             _leave_out_losses(found)
         metrics: Metrics = decode_json(Metrics, found, NAME)
-        if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
+        if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"{file} holds no attnviz metrics: {error}", hint="Copy the folder again.") from error

@@ -22,8 +22,8 @@ from attnviz.specs import FigureOptions
 UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
 MAX_WIDTH = 40  # inches
-LARGE = 5_000_000  # bytes of a file: its size is said before it is written
-PAGE = "html"  # the format that --open shows
+LARGE_FILE = 5_000_000  # bytes of a file: its size is said before it is written
+PAGE_FORMAT = "html"  # the format that --open shows
 DIGEST = re.compile("[0-9a-f]{8,64}")
 IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
 
@@ -44,7 +44,7 @@ class Pictures:
             raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
         if spec.open:
-            formats.append(PAGE)
+            formats.append(PAGE_FORMAT)
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
         look = FigureStyle(
             cmap=spec.cmap,
@@ -74,7 +74,7 @@ class Pictures:
             total = sum(1 for _ in report.pictures)
             for render in self.renderers:
                 for count, (name, data) in enumerate(render(report, self.look), 1):
-                    if len(data) > LARGE:
+                    if len(data) > LARGE_FILE:
                         size = (
                             f"{folder / name} will take {len(data) / 1e6:.1f} MB; --layer and --head choose fewer heads"
                         )
@@ -87,17 +87,19 @@ class Pictures:
                 else:
                     files.append(new.make(name, partial(store.write_record, record)))
             old = self._earlier(folder, files)
-            others = [] if records is None else [*_other_records(new, self.records)]
-            gone = [name for name in old if others or not _shows_the_same((folder / name).read_bytes(), report)]
+            others = [] if records is None else [*_list_other_records(new, self.records)]
+            gone = [name for name in old if others or not _shows_same_inputs((folder / name).read_bytes(), report)]
             new.discard([*gone, *others])
         left = [name for name in old if name not in gone]
-        return Result(report, tuple(files), (*_list_left_out(report, self.look), *_stale(folder, gone, left)))
+        return Result(
+            report, tuple(files), (*_describe_omissions(report, self.look), *_describe_earlier(folder, gone, left))
+        )
 
     def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
         """Pictures of an earlier run: ours by name and by what stands in them."""
         endings = {f".{renderer.name}" for renderer in RENDERERS}
         found = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
-        return sorted(path.name for path in found - set(files) if path.is_file() and _is_ours(path))
+        return sorted(path.name for path in found - set(files) if path.is_file() and _is_from_attnviz(path))
 
 
 def parse_inches(length: str | None) -> float | None:
@@ -113,29 +115,34 @@ def parse_inches(length: str | None) -> float | None:
     return found
 
 
-def _other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
+def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
     """Names of the records of an earlier run that are not the new ones."""
     for path in sorted(new.folder.glob(pattern)):
         mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
         other = new.path / path.name
-        if mine and path.is_file() and _is_ours(path) and not (other.is_file() and cmp(path, other, shallow=False)):
+        if (
+            mine
+            and path.is_file()
+            and _is_from_attnviz(path)
+            and not (other.is_file() and cmp(path, other, shallow=False))
+        ):
             yield path.name
 
 
-def _is_ours(path: Path) -> bool:
+def _is_from_attnviz(path: Path) -> bool:
     """Every file of ours says what made it, a comparison's PNG which models it shows."""
     data = path.read_bytes()
     return b"attnviz" in data or b"TXtstatus of " in data
 
 
-def _shows_the_same(data: bytes, report: Report) -> bool:
+def _shows_same_inputs(data: bytes, report: Report) -> bool:
     """Whether a picture says the same sha256 of texts and weights as the report does: every file says what it shows."""
     digests = DIGEST.findall(" ".join(value for name, value in report.facts if name.startswith(IDENTITY)))
     encodings = ("ascii", "utf-16-be")  # PDF has the second where a text has other letters than ours
     return all(any(digest.encode(each) in data for each in encodings) for digest in digests)
 
 
-def _stale(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[str]:
+def _describe_earlier(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[str]:
     """Pictures of an earlier run are not to be mistaken for new ones."""
     for old in filter(None, (gone, left)):
         pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
@@ -143,7 +150,7 @@ def _stale(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[s
         yield f"removed {of}: it showed another text or model" if old is gone else f"{folder} also holds {of}"
 
 
-def _list_left_out(report: Report, look: FigureStyle) -> list[str]:
+def _describe_omissions(report: Report, look: FigureStyle) -> list[str]:
     """What the pictures could not show."""
     notices = []
     missing = undrawable(report)

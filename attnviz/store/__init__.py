@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attnviz.store.folders import run_locked as run_locked
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import SCHEMA as SCHEMA
-    from attnviz.store.records import count_held_bytes as count_held_bytes
+    from attnviz.store.records import count_record_bytes as count_record_bytes
     from attnviz.store.records import encode_record as encode_record
     from attnviz.store.records import is_factored as is_factored
     from attnviz.store.records import load as load
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from attnviz.store.records import save as save
     from attnviz.store.records import write_record as write_record
 
-PART = ".attnviz.part"  # how what is half-written ends, after a dot and the number of the process that writes it
+PART_SUFFIX = ".attnviz.part"  # how what is half-written ends, after a dot and the number of the process that writes it
 
 
 def write(path: Path, data: bytes) -> None:
@@ -46,7 +46,7 @@ def write(path: Path, data: bytes) -> None:
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe: replacing it would destroy it
-            with open(path, "wb", opener=_at_once) as device:  # Path.open takes no opener
+            with open(path, "wb", opener=_open_without_waiting) as device:  # Path.open takes no opener
                 device.write(data)
             return
         make(path, lambda part: part.write_bytes(data))
@@ -59,7 +59,7 @@ def make(path: Path, fill: Callable[[Path], object]) -> None:
 
     Raises OutputError when the disk refuses.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")  # "." and "/", which exist, have no name
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")  # "." and "/", which exist, have no name
     try:
         try:
             fill(part)
@@ -77,7 +77,7 @@ def sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _at_once(path: str, flags: int) -> int:
+def _open_without_waiting(path: str, flags: int) -> int:
     """Open a device or a pipe; a pipe that nobody reads is an error instead of a wait without end."""
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(descriptor, True)

@@ -23,12 +23,17 @@ from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
 
 FACTORED_CAUSAL, FACTORED, COMPACT = 3, 4, 5  # schemas: all layers causal, or none; any window; in few bytes
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
-NEEDED, HALVED = PARTS[:3], PARTS[:2]
-MANY_TOKENS = 2**12  # shorter records are as any program reads them
-SIDES = {"query": ("query",), "key": ("key", "value_norms")}  # tensors [layer, head, token, ...] that share an index
+REQUIRED_PARTS, HALF_PARTS = PARTS[:3], PARTS[:2]
+MIN_COMPACT_TOKENS = 2**12  # shorter records are as any program reads them
+ROW_TENSORS = {
+    "query": ("query",),
+    "key": ("key", "value_norms"),
+}  # tensors [layer, head, token, ...] that share an index
 TOKEN_AXIS = 2
 UNSIGNED, SIGNED = ("u1", "<u2", "<u4"), ("i1", "<i2", "<i4")
-MAX_SPREAD = 2**32  # bytes that all tensors may take when their rows are written out: as much as a file may have
+MAX_EXPANDED_BYTES = (
+    2**32
+)  # bytes that all tensors may take when their rows are written out: as much as a file may have
 
 Arrays = dict[str, np.ndarray]
 
@@ -38,23 +43,23 @@ def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) 
     if half:
         maps = replace(maps, factors=tuple(of.round_to_half() for of in maps.factors))
     layers = [(of.query, of.key, of.sums) for of in maps.factors]
-    tensors = {name: np.stack(parts) for name, parts in zip(NEEDED, zip(*layers, strict=True), strict=True)}
-    tensors |= {name: tensors[name].astype(np.float16) for name in HALVED if half} | _optional(maps)
+    tensors = {name: np.stack(parts) for name, parts in zip(REQUIRED_PARTS, zip(*layers, strict=True), strict=True)}
+    tensors |= {name: tensors[name].astype(np.float16) for name in HALF_PARTS if half} | _encode_optional_parts(maps)
     tensors |= {} if maps.value_norms is None else {"value_norms": maps.value_norms}
     found = {**meta, "schema": FACTORED}
     found |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
-    if max(len(maps.queries), len(maps.keys)) < MANY_TOKENS:
+    if max(len(maps.queries), len(maps.keys)) < MIN_COMPACT_TOKENS:
         return tensors, found
-    told = {"queries": tokens_told("queries", maps.queries)}
+    told = {"queries": encode_tokens("queries", maps.queries)}
     if not maps.self_attention:
-        told["keys"] = tokens_told("keys", maps.keys)
-    tensors = gather_rows(tensors)
+        told["keys"] = encode_tokens("keys", maps.keys)
+    tensors = _share_rows(tensors)
     for name, (of_json, arrays) in told.items():
         found[name], tensors = of_json, tensors | arrays
     return tensors, {**found, "schema": COMPACT}
 
 
-def _optional(maps: FactoredMaps) -> dict[str, np.ndarray]:
+def _encode_optional_parts(maps: FactoredMaps) -> dict[str, np.ndarray]:
     """The tensors that not every model has. Where a layer has a bias of fewer distances, its farthest numbers go on."""
     found = {}
     if any(of.bias is not None for of in maps.factors):
@@ -70,9 +75,9 @@ def _optional(maps: FactoredMaps) -> dict[str, np.ndarray]:
 
 def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
     """Of each layer. Raises InvalidRecord where a part is missing or of another type."""
-    found = {name: tensors[name] for name in PARTS if name in NEEDED or name in tensors}
-    scales, windows = meta["scales"], _windows(meta)
-    found |= {name: found[name].astype(np.float32) for name in HALVED if found[name].dtype == np.float16}
+    found = {name: tensors[name] for name in PARTS if name in REQUIRED_PARTS or name in tensors}
+    scales, windows = meta["scales"], _decode_windows(meta)
+    found |= {name: found[name].astype(np.float32) for name in HALF_PARTS if found[name].dtype == np.float16}
     if any(part.dtype != (np.bool_ if name == PARTS[-1] else np.float32) for name, part in found.items()):
         raise InvalidRecord("factors are not float32, or attendable_keys are not bool")
     if {*map(len, found.values()), len(windows)} != {len(scales)}:
@@ -85,7 +90,7 @@ def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     )
 
 
-def _windows(meta: Mapping[str, Any]) -> list[Window]:
+def _decode_windows(meta: Mapping[str, Any]) -> list[Window]:
     """Of each layer. Raises InvalidRecord for what is no pair; what its numbers are, `Factors` checks."""
     if meta["schema"] == FACTORED_CAUSAL:
         if type(meta["causal"]) is not bool:
@@ -96,7 +101,7 @@ def _windows(meta: Mapping[str, Any]) -> list[Window]:
     return [(back, forward) for back, forward in meta["windows"]]
 
 
-def tokens_told(name: str, tokens: Tokens) -> tuple[dict[str, Any], Arrays]:
+def encode_tokens(name: str, tokens: Tokens) -> tuple[dict[str, Any], Arrays]:
     """What JSON has of tokens, and what tensors have: each piece once; which piece each token is; how far it begins
     behind the end of the one before, and how long it is; whether it is special, and unknown.
     """
@@ -104,13 +109,13 @@ def tokens_told(name: str, tokens: Tokens) -> tuple[dict[str, Any], Arrays]:
     starts, ends = np.array(tokens.offsets, dtype=np.int64).reshape(-1, 2).T
     gaps = starts - np.concatenate([[0], ends[:-1]])
     return {"pieces": list(numbers)}, {
-        f"{name}_pieces": _small(np.array([numbers[piece] for piece in tokens.pieces]), UNSIGNED),
-        f"{name}_offsets": _small(np.stack([gaps, ends - starts]), SIGNED),
+        f"{name}_pieces": _shrink_integers(np.array([numbers[piece] for piece in tokens.pieces]), UNSIGNED),
+        f"{name}_offsets": _shrink_integers(np.stack([gaps, ends - starts]), SIGNED),
         f"{name}_marks": np.array([tokens.special, tokens.unknown], dtype=bool),
     }
 
 
-def tokens_read(name: str, found: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Tokens:
+def decode_tokens(name: str, found: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Tokens:
     """The same back. Raises KeyError, TypeError or InvalidRecord for what never was."""
     pieces, numbers, marks = found["pieces"], tensors[f"{name}_pieces"], tensors[f"{name}_marks"]
     gaps, lengths = tensors[f"{name}_offsets"].astype(np.int64)
@@ -130,25 +135,25 @@ def tokens_read(name: str, found: Mapping[str, Any], tensors: Mapping[str, np.nd
     )
 
 
-def gather_rows(tensors: Arrays) -> Arrays:
+def _share_rows(tensors: Arrays) -> Arrays:
     """With the rows of each side once, and an index, where enough of its tokens have the same."""
     found = dict(tensors)
-    for side, names in SIDES.items():
+    for side, names in ROW_TENSORS.items():
         parts = [name for name in names if name in tensors]
-        rows = _find_unlike_tokens([tensors[name] for name in parts])
+        rows = _find_distinct_tokens([tensors[name] for name in parts])
         if rows is not None:
             found |= {name: tensors[name][:, :, rows.first] for name in parts}
-            found[f"{side}_rows"] = _small(rows.places, UNSIGNED)
+            found[f"{side}_rows"] = _shrink_integers(rows.places, UNSIGNED)
     return found
 
 
-def spread(tensors: Mapping[str, np.ndarray]) -> Arrays:
+def expand_rows(tensors: Mapping[str, np.ndarray]) -> Arrays:
     """What `gathered` was given. Raises InvalidRecord for an index that does not fit, or fits too much."""
-    held = bytes_held({name: (tensor.shape, tensor.nbytes) for name, tensor in tensors.items()})
-    if held > MAX_SPREAD:
-        raise InvalidRecord(f"a record of {held:,} bytes is more than {MAX_SPREAD:,}")
+    held = count_expanded_bytes({name: (tensor.shape, tensor.nbytes) for name, tensor in tensors.items()})
+    if held > MAX_EXPANDED_BYTES:
+        raise InvalidRecord(f"a record of {held:,} bytes is more than {MAX_EXPANDED_BYTES:,}")
     found = dict(tensors)
-    for side, names in SIDES.items():
+    for side, names in ROW_TENSORS.items():
         if f"{side}_rows" not in tensors:
             continue
         rows = found.pop(f"{side}_rows")
@@ -158,10 +163,10 @@ def spread(tensors: Mapping[str, np.ndarray]) -> Arrays:
     return found
 
 
-def bytes_held(tensors: Mapping[str, tuple[Sequence[int], int]]) -> int:
+def count_expanded_bytes(tensors: Mapping[str, tuple[Sequence[int], int]]) -> int:
     """What tensors take when they are spread, by the shape and the bytes of each. Raises InvalidRecord."""
     held = {name: n_bytes for name, (_, n_bytes) in tensors.items()}
-    for side, names in SIDES.items():
+    for side, names in ROW_TENSORS.items():
         if f"{side}_rows" not in tensors:
             continue
         shape_of_index, _ = tensors[f"{side}_rows"]
@@ -173,13 +178,13 @@ def bytes_held(tensors: Mapping[str, tuple[Sequence[int], int]]) -> int:
     return sum(held.values())
 
 
-def n_tokens(side: str, shapes: Mapping[str, Any]) -> int:
+def count_tokens(side: str, shapes: Mapping[str, Any]) -> int:
     """How many tokens a side has, by the shapes of a header. Raises KeyError, TypeError or ValueError."""
     (count,) = shapes[f"{side}_rows"]["shape"] if f"{side}_rows" in shapes else shapes[side]["shape"][2:3]
     return int(count)
 
 
-def _find_unlike_tokens(parts: Sequence[np.ndarray]) -> DistinctRows | None:
+def _find_distinct_tokens(parts: Sequence[np.ndarray]) -> DistinctRows | None:
     """Of tensors [layer, head, token, ...]; the first head says quickly where there is nothing to find."""
     by_token = [np.moveaxis(part, 2, 0) for part in parts]
     if find_distinct_rows(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
@@ -188,7 +193,7 @@ def _find_unlike_tokens(parts: Sequence[np.ndarray]) -> DistinctRows | None:
     return find_distinct_rows(np.concatenate(flat, axis=1))
 
 
-def _small(numbers: Int[np.ndarray, "*n"], kinds: Sequence[str]) -> Int[np.ndarray, "*n"]:
+def _shrink_integers(numbers: Int[np.ndarray, "*n"], kinds: Sequence[str]) -> Int[np.ndarray, "*n"]:
     """In the first of these types that holds them all."""
     low, high = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
     fitting = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)

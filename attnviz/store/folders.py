@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store import PART, describe_failure, remove, shorten_path, sync, write
+from attnviz.store import PART_SUFFIX, describe_failure, remove, shorten_path, sync, write
 
 if sys.platform == "win32":
     import msvcrt
@@ -67,7 +67,7 @@ def locked(folder: Path) -> Iterator[None]:
     operating system's on a hidden file: it ends with the process, however that ends, and network disks know it, which
     do not know locks on folders.
     """
-    made = _missing(folder)
+    made = _list_missing(folder)
     make_folder(folder)
     try:
         descriptor = _lock(folder)
@@ -93,7 +93,7 @@ def run_locked(folder: Path, events: Iterator[Event]) -> Generator[Event]:
         yield from events
 
 
-def _missing(folder: Path) -> list[Path]:
+def _list_missing(folder: Path) -> list[Path]:
     with suppress(OSError):
         return [place for place in (folder, *folder.parents) if not place.exists()]
     return []
@@ -128,7 +128,7 @@ class OutputFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = folder / f".{os.getpid()}{PART}"
+        self.path = folder / f".{os.getpid()}{PART_SUFFIX}"
         self._old: list[Path] = []
 
     def write(self, name: str, data: bytes) -> Path:
@@ -148,7 +148,7 @@ class OutputFolder:
 
     def discard(self, names: Iterable[str]) -> None:
         """Files of an earlier run, which go when the new ones come; those behind links stay."""
-        self._old += [self.folder / name for name in names if not _link_to(self.folder, str(Path(name).parent))]
+        self._old += [self.folder / name for name in names if not _find_link(self.folder, str(Path(name).parent))]
 
     def commit(self) -> None:
         """Put the new files into their places, then take the old ones away. Nothing is moved where one cannot be."""
@@ -197,19 +197,19 @@ def replacing(folder: Path) -> Iterator[OutputFolder]:
 
 def refuse_links(folder: Path, name: str) -> None:
     """Raises InvalidOption where the folder `name` within `folder`, or one on the way to it, is a symbolic link."""
-    if link := _link_to(folder, name):
+    if link := _find_link(folder, name):
         raise InvalidOption(f"{shorten_path(link)} is a symbolic link, which is not followed", hint="Remove it.")
 
 
-def _link_to(folder: Path, name: str) -> Path | None:
+def _find_link(folder: Path, name: str) -> Path | None:
     steps = Path(name).parts
     places = (folder.joinpath(*steps[: n + 1]) for n in range(len(steps)))
     return next((place for place in places if place.is_symlink()), None)
 
 
 def _sweep(folder: Path) -> None:
-    for part in folder.glob(f".*{PART}"):
-        if not _alive(part):
+    for part in folder.glob(f".*{PART_SUFFIX}"):
+        if not _is_alive(part):
             if part.is_dir() and not part.is_symlink():
                 shutil.rmtree(part, ignore_errors=True)
             else:
@@ -217,9 +217,9 @@ def _sweep(folder: Path) -> None:
                     part.unlink()
 
 
-def _alive(part: Path) -> bool:
+def _is_alive(part: Path) -> bool:
     """Whether the process that writes `part` still runs; its number stands in the name."""
-    number = part.name.removesuffix(PART).rpartition(".")[2]
+    number = part.name.removesuffix(PART_SUFFIX).rpartition(".")[2]
     if not number.isdigit():
         return True  # not ours
     try:

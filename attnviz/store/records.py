@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from attnviz.records.grid import Grid
 
 SCHEMA = 2
-BY_FACTORS = (3, 4, 5)  # of records that hold factors, see `factored`
+FACTORED_SCHEMAS = (3, 4, 5)  # of records that hold factors, see `factored`
 SIDES = ("query", "key")  # tensors that no others have
-NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
+VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 ALL_HEADS = ("n_heads_in_model", None)  # a fact that is left out: a record of all heads is what it has always been
-READABLE = (1, SCHEMA, *BY_FACTORS)  # 1 had facts and layer numbers among the settings
+READABLE_SCHEMAS = (1, SCHEMA, *FACTORED_SCHEMAS)  # 1 had facts and layer numbers among the settings
 RECORD = "attention.safetensors"
 KINDS = {"F32": "<f4", "F16": "<f2", "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4"}
 KINDS |= {"I8": "i1", "I16": "<i2", "I32": "<i4"}
-OURS = f"attnviz heatmap writes {RECORD}."
+RECORD_HINT = f"attnviz heatmap writes {RECORD}."
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
@@ -50,13 +50,13 @@ def encode_record(maps: AttentionMaps, *, half: bool = False) -> bytes:
 
     Raises InvalidOption for half of a record with weights.
     """
-    tensors, metadata = _parts(maps, half=half)
+    tensors, metadata = _encode(maps, half=half)
     return bytes(save_tensors(tensors, metadata=metadata))
 
 
 def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None:
     """The same to a new file, without its bytes in memory beside the record. Raises OSError too."""
-    tensors, metadata = _parts(maps, half=half)
+    tensors, metadata = _encode(maps, half=half)
     path.touch()
     mode = path.stat().st_mode
     try:
@@ -67,9 +67,9 @@ def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None
     path.chmod(mode)  # the library's own is for nobody else
 
 
-def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def _encode(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Tensors and metadata of a record's file."""
-    meta = _meta(maps)
+    meta = _encode_metadata(maps)
     if holds_factors(maps):
         from attnviz.store.factored import encode_factored  # most texts are too short for factors
 
@@ -78,13 +78,15 @@ def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nda
         raise InvalidOption("half is of records by their factors, and this one has weights", hint="Leave out half.")
     else:
         tensors = {"weights": maps.weights, "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable}
-        tensors |= {name: each for name, each in (("sink", maps.sink), (NORMS, maps.value_norms)) if each is not None}
+        tensors |= {
+            name: each for name, each in (("sink", maps.sink), (VALUE_NORMS, maps.value_norms)) if each is not None
+        }
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
 
 
-def _meta(maps: AttentionMaps) -> dict[str, Any]:
+def _encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
     """What JSON has of any record: no copies, and nothing that was worked out of tokens."""
     sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
     return {
@@ -121,7 +123,7 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
     """
     from attnviz.records.single import unwrap_record
 
-    maps, path = unwrap_record(maps), _path(path)
+    maps, path = unwrap_record(maps), _check_path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, encode_record(maps, half=half))
     else:
@@ -133,11 +135,11 @@ def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
 
     Raises InvalidRecord for anything else, or larger; InvalidOption for a path that is none.
     """
-    path = _path(path)
+    path = _check_path(path)
     return read_record(read_bytes(path, max_bytes, InvalidRecord), shorten_path(path))
 
 
-def _path(path: str | Path) -> Path:
+def _check_path(path: str | Path) -> Path:
     """Raises InvalidOption for what is neither a text nor a path."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidOption(f"path is of type {type(path).__name__}", hint="It is a text, or a pathlib.Path.")
@@ -146,54 +148,54 @@ def _path(path: str | Path) -> Path:
 
 def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
     """[layer, head, query, key] of a record, by its header alone. Raises InvalidRecord."""
-    tensors = read_header(Path(path), InvalidRecord, OURS).tensors
+    tensors = read_header(Path(path), InvalidRecord, RECORD_HINT).tensors
     try:
         if "weights" in tensors:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
-            from attnviz.store.factored import n_tokens
+            from attnviz.store.factored import count_tokens
 
             n_layers, n_heads, _, _ = tensors[SIDES[0]]["shape"]
-            n_queries, n_keys = (n_tokens(side, tensors) for side in SIDES)
+            n_queries, n_keys = (count_tokens(side, tensors) for side in SIDES)
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
+        raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=RECORD_HINT) from error
     return n_layers, n_heads, n_queries, n_keys
 
 
 def is_factored(path: str | Path) -> bool:
     """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
-    return SIDES[0] in read_header(Path(path), InvalidRecord, OURS).tensors
+    return SIDES[0] in read_header(Path(path), InvalidRecord, RECORD_HINT).tensors
 
 
-def count_held_bytes(record: str | Path | bytes) -> int:
+def count_record_bytes(record: str | Path | bytes) -> int:
     """How much a record's tensors take when its file, or what that holds, is read, by the header alone: of a compact
     one more than its file has. Raises InvalidRecord.
     """
-    from attnviz.store.factored import bytes_held
+    from attnviz.store.factored import count_expanded_bytes
 
     if isinstance(record, bytes):
         try:
             tensors = parse_header(BytesIO(record), len(record)).tensors
         except ValueError as error:
-            raise InvalidRecord(f"it is not a whole safetensors file: {error}", hint=OURS) from error
+            raise InvalidRecord(f"it is not a whole safetensors file: {error}", hint=RECORD_HINT) from error
     else:
-        tensors = read_header(Path(record), InvalidRecord, OURS).tensors
+        tensors = read_header(Path(record), InvalidRecord, RECORD_HINT).tensors
     sizes = ((name, each["shape"], each["data_offsets"]) for name, each in tensors.items())
-    return bytes_held({name: (shape, end - start) for name, shape, (start, end) in sizes})
+    return count_expanded_bytes({name: (shape, end - start) for name, shape, (start, end) in sizes})
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
     """What `encode_record` gave, its arrays not copied. Raises InvalidRecord with `name` for anything else."""
     try:
         header = parse_header(BytesIO(data), len(data))
-        meta = _metadata(header.metadata)
-        tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
-        if meta["schema"] in BY_FACTORS:
+        meta = _parse_metadata(header.metadata)
+        tensors = {name: _view_tensor(data, header.start, of) for name, of in header.tensors.items()}
+        if meta["schema"] in FACTORED_SCHEMAS:
             return _decode_factored(meta, tensors)
-        queries = _tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else _tokens(meta["keys"])
-        provenance = _provenance(meta["provenance"])
-        layers, heads = (_numbers(meta, what, provenance) for what in ("layer", "head"))
+        queries = _parse_tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else _parse_tokens(meta["keys"])
+        provenance = _parse_provenance(meta["provenance"])
+        layers, heads = (_parse_numbers(meta, what, provenance) for what in ("layer", "head"))
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -203,38 +205,38 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
             raise InvalidRecord("weights are not float32, or attendable is not bool")
         return AttentionMaps(
             *(weights, queries, keys, attendable, provenance, sink, layers),
-            grid=_grid(meta),
-            value_norms=_norms(tensors),
+            grid=_parse_grid(meta),
+            value_norms=_read_value_norms(tensors),
             head_numbers=heads,
         )
     except InvalidRecord as error:
         raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=OURS) from error
+        raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=RECORD_HINT) from error
 
 
 def _decode_factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> FactoredMaps:
     from attnviz.records.factored import FactoredMaps
-    from attnviz.store.factored import COMPACT, read_factors, spread, tokens_read
+    from attnviz.store.factored import COMPACT, decode_tokens, expand_rows, read_factors
 
     if meta["schema"] == COMPACT:
-        queries = tokens_read("queries", meta["queries"], tensors)
-        keys = queries if meta["keys"] is None else tokens_read("keys", meta["keys"], tensors)
-        tensors = spread(tensors)
+        queries = decode_tokens("queries", meta["queries"], tensors)
+        keys = queries if meta["keys"] is None else decode_tokens("keys", meta["keys"], tensors)
+        tensors = expand_rows(tensors)
     else:
-        queries = _tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else _tokens(meta["keys"])
-    provenance = _provenance(meta["provenance"])
-    layers, heads = (_numbers(meta, what, provenance) for what in ("layer", "head"))
+        queries = _parse_tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else _parse_tokens(meta["keys"])
+    provenance = _parse_provenance(meta["provenance"])
+    layers, heads = (_parse_numbers(meta, what, provenance) for what in ("layer", "head"))
     factors = read_factors(meta, tensors)
-    norms = _norms(tensors)
+    norms = _read_value_norms(tensors)
     return FactoredMaps(
         *(queries, keys, provenance, None, layers), value_norms=norms, head_numbers=heads, factors=factors
     )
 
 
-def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
+def _view_tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
     """A tensor of a header that was checked; of another type than records have, nothing."""
     kind = KINDS.get(of["dtype"])
     if kind is None:
@@ -243,32 +245,32 @@ def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
     return np.frombuffer(data, np.dtype(kind), count, start + of["data_offsets"][0]).reshape(of["shape"])
 
 
-def _norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
+def _read_value_norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Value norms, where the record has them. Raises InvalidRecord for another type."""
-    found = tensors.get(NORMS)
+    found = tensors.get(VALUE_NORMS)
     if found is not None and (found.dtype != np.float32 or found.ndim != 3):
         raise InvalidRecord("value norms are not float32 [layer, head, key]")
     return found
 
 
-def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON under the key `attnviz`."""
     meta: dict[str, Any] = parse_json(found["attnviz"])
-    if meta["schema"] not in READABLE:
+    if meta["schema"] not in READABLE_SCHEMAS:
         raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta
 
 
-def _tokens(found: Mapping[str, Any]) -> Tokens:
+def _parse_tokens(found: Mapping[str, Any]) -> Tokens:
     return Tokens(
-        pieces=tuple(map(_text, found["pieces"])),
-        offsets=tuple((_number(start), _number(end)) for start, end in found["offsets"]),
+        pieces=tuple(map(_check_text, found["pieces"])),
+        offsets=tuple((_check_integer(start), _check_integer(end)) for start, end in found["offsets"]),
         special=tuple(map(bool, found["special"])),
         unknown=tuple(map(bool, found["unknown"])),
     )
 
 
-def _numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tuple[int, ...]:
+def _parse_numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tuple[int, ...]:
     """Of layers or heads; records before had them among their settings. Raises TypeError for other than numbers."""
     numbers = meta.get(f"{what}_numbers")
     if numbers is None:
@@ -279,25 +281,25 @@ def _numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tupl
     return tuple(numbers)
 
 
-def _grid(meta: Mapping[str, Any]) -> Grid | None:
+def _parse_grid(meta: Mapping[str, Any]) -> Grid | None:
     if meta.get("grid") is None:
         return None
     from attnviz.records.grid import Grid
 
-    n_rows, n_columns = map(_number, meta["grid"])
+    n_rows, n_columns = map(_check_integer, meta["grid"])
     try:
         return Grid(n_rows, n_columns)
     except InvalidOption as error:
         raise InvalidRecord(error.problem) from error
 
 
-def _facts(found: Mapping[str, Any]) -> Facts:
+def _parse_facts(found: Mapping[str, Any]) -> Facts:
     """As they were written. Raises TypeError for a name or a type that is none of theirs."""
     lists = {name: found[name] for name, default in asdict(Facts()).items() if default == () and name in found}
     for name, each in lists.items():
         if not isinstance(each, list):
             raise TypeError(f"{name} is {each!r}")
-    facts = Facts(**{**found, **{name: tuple(map(_text, each)) for name, each in lists.items()}})
+    facts = Facts(**{**found, **{name: tuple(map(_check_text, each)) for name, each in lists.items()}})
     for name, default in asdict(Facts()).items():
         value = getattr(facts, name)
         fits = value is None or type(value) is int if default is None else type(value) is type(default)
@@ -306,7 +308,7 @@ def _facts(found: Mapping[str, Any]) -> Facts:
     return facts
 
 
-def _facts_among(settings: Mapping[str, Setting]) -> Facts:
+def _parse_facts_of_schema_1(settings: Mapping[str, Setting]) -> Facts:
     """Of a record of schema 1."""
 
     def count(name: str) -> int | None:
@@ -326,32 +328,32 @@ def _facts_among(settings: Mapping[str, Setting]) -> Facts:
     )
 
 
-def _provenance(found: Mapping[str, Any]) -> Provenance:
+def _parse_provenance(found: Mapping[str, Any]) -> Provenance:
     return Provenance(
-        model=_text(found["model"]),
-        revision=_text(found["revision"]),
+        model=_check_text(found["model"]),
+        revision=_check_text(found["revision"]),
         trained=None if found["trained"] is None else bool(found["trained"]),
-        text_sha256=_text(found["text_sha256"]),
-        text_name=_text(found["text_name"]),
-        settings=tuple((_text(name), _setting(value)) for name, value in found["settings"].items()),
-        versions=tuple((_text(name), _text(value)) for name, value in found["versions"].items()),
-        facts=_facts(found["facts"]) if "facts" in found else _facts_among(found["settings"]),
+        text_sha256=_check_text(found["text_sha256"]),
+        text_name=_check_text(found["text_name"]),
+        settings=tuple((_check_text(name), _check_setting(value)) for name, value in found["settings"].items()),
+        versions=tuple((_check_text(name), _check_text(value)) for name, value in found["versions"].items()),
+        facts=_parse_facts(found["facts"]) if "facts" in found else _parse_facts_of_schema_1(found["settings"]),
     )
 
 
-def _text(value: object) -> str:
+def _check_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a text")
     return value
 
 
-def _number(value: object) -> int:
+def _check_integer(value: object) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is not a whole number")
     return value
 
 
-def _setting(value: object) -> Setting:
+def _check_setting(value: object) -> Setting:
     if not (value is None or isinstance(value, str | int | float)):
         raise TypeError(f"{value!r} is not a setting")
     return value

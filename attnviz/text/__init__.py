@@ -44,7 +44,7 @@ ENDINGS: tuple[Plugin, ...] = (
 SOURCES = (*NAMES, *ENDINGS)
 REPLACEMENT = "\ufffd"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
-_NAMED = 3  # in a notice; the rest is counted
+MAX_NAMED = 3  # in a notice; the rest is counted
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 STANDARD_INPUT = "-"
 MAX_EXCERPT_LENGTH = 40
@@ -102,7 +102,7 @@ def mend_surrogates(
             names.append(document.name)
             document = replace(document, text=text)
         clean.append(document)
-    told = list_first(list(dict.fromkeys(names)), _NAMED)
+    told = list_first(list(dict.fromkeys(names)), MAX_NAMED)
     notice = f"{told}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)"
     return tuple(clean), (notice,) if names else ()
 
@@ -143,10 +143,10 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """
     if files.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
-    named = [(_excerpt(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
+    named = [(_quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced, read_as = [], list[str]()
     for file in files:
-        name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
+        name, raw = ("standard input", _read_standard_input()) if file == STANDARD_INPUT else _read_file(file)
         text, whole = _decode(raw, name)
         named.append((name, text))
         if not whole:
@@ -167,22 +167,22 @@ def decode_argument(text: str) -> str:
         return text
 
 
-def _excerpt(text: str) -> str:
+def _quote_beginning(text: str) -> str:
     """A text that has no name is called by how it begins: “the film was not good but…”."""
     words = " ".join(text.split())
     return f"“{words}”" if len(words) <= MAX_EXCERPT_LENGTH else f"“{words[:MAX_EXCERPT_LENGTH].rstrip()}…”"
 
 
-def _file(name: str) -> tuple[str, bytes]:
+def _read_file(name: str) -> tuple[str, bytes]:
     path = expand_path(name, InvalidSource)
     if is_folder(path):
         raise InvalidSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
-    from attnviz.text.files import content
+    from attnviz.text.files import read_content
 
-    return replace_surrogates(Path(name).name), content(path)
+    return replace_surrogates(Path(name).name), read_content(path)
 
 
-def _standard_input() -> bytes:
+def _read_standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
     from attnviz.text.files import check_size

@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attnviz.text.files import content, decode_strictly
-from attnviz.text.source import Row, Rows, Source, no_columns
+from attnviz.text.files import decode_strictly, read_content
+from attnviz.text.source import Row, Rows, Source, check_no_columns
 
 LABELS = {"neg": 0, "pos": 1}  # in this order, as on the hub; `unsup` has no labels and is left out
 
 
 def is_acl_imdb(folder: Path) -> bool:
     """Whether a folder is laid out as the data set is distributed."""
-    return bool(_splits(folder))
+    return bool(_list_splits(folder))
 
 
 def open_acl_imdb(folder: Path, wanted: str | None, name: str) -> Source:
     """Open a folder `{split}/{neg,pos}/*.txt`, each file a text. Raises InvalidSource."""
-    no_columns(wanted, name)
+    check_no_columns(wanted, name)
 
     def read(split: str, needed: int | None) -> Rows:
         return Reviews(folder / split)
 
-    return Source(name, _splits(folder), read)
+    return Source(name, _list_splits(folder), read)
 
 
-def _splits(folder: Path) -> tuple[str, ...]:
+def _list_splits(folder: Path) -> tuple[str, ...]:
     return tuple(split for split in ("train", "test") if all((folder / split / label).is_dir() for label in LABELS))
 
 
@@ -39,7 +39,9 @@ class Reviews:
         self._files = [
             (path, label)
             for name, label in LABELS.items()
-            for path in sorted((folder / name).glob("[!.]*.txt"), key=_number)  # macOS leaves ._0_9.txt in archives
+            for path in sorted(
+                (folder / name).glob("[!.]*.txt"), key=_parse_number
+            )  # macOS leaves ._0_9.txt in archives
         ]
 
     def __len__(self) -> int:
@@ -47,10 +49,10 @@ class Reviews:
 
     def __getitem__(self, position: int, /) -> Row:
         path, label = self._files[position]
-        return decode_strictly(content(path), str(path)), label
+        return decode_strictly(read_content(path), str(path)), label
 
 
-def _number(path: Path) -> tuple[int, str]:
+def _parse_number(path: Path) -> tuple[int, str]:
     """Names sort 10_9 before 2_9; numbers do not."""
     number = path.name.partition("_")[0]
     return (int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0, path.name)

@@ -11,9 +11,9 @@ from attnviz.registry import suggest_name
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, mend_surrogates, splits
 from attnviz.text.local import open_source
-from attnviz.text.source import Rows, Source, within_bounds
+from attnviz.text.source import Rows, Source, check_total_size
 
-DEFAULT = "sample"
+DEFAULT_DATASET = "sample"
 
 
 def read_dataset(spec: TextOptions) -> Corpus:
@@ -27,8 +27,8 @@ def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]
     Raises InvalidOption, InvalidSource, also for a split that is not there.
     """
     written = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
-    source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
-    parts = written or (splits.Part(_usual_split(source)),)
+    source = open_source(DEFAULT_DATASET if spec.dataset is None else spec.dataset, spec.text_column)
+    parts = written or (splits.Part(_choose_default_split(source)),)
     for part in parts:
         if part.name not in source.splits:
             raise InvalidSource(
@@ -37,7 +37,7 @@ def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]
     return source, parts, f"{source.name} {'+'.join(map(str, parts))}"
 
 
-def _usual_split(source: Source) -> str:
+def _choose_default_split(source: Source) -> str:
     if "train" in source.splits:
         return "train"
     if len(source.splits) == 1:
@@ -47,12 +47,12 @@ def _usual_split(source: Source) -> str:
 
 def _select(source: Source, parts: tuple[splits.Part, ...], name: str) -> Corpus:
     rows = {split: source.read(split, needed) for split, needed in _find_needed(parts).items()}
-    selected = list(_documents(source.name, parts, rows))
+    selected = list(_make_documents(source.name, parts, rows))
     if not selected:
         sizes = {split: len(source.read(split, None)) for split in rows}
         counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
         raise InvalidSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
-    documents, notices = mend_surrogates(_with_own_slugs(selected))
+    documents, notices = mend_surrogates(_make_slugs_unique(selected))
     return Corpus(name, documents, (*source.notices, *notices))
 
 
@@ -64,16 +64,16 @@ def _find_needed(parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
     return needed
 
 
-def _documents(name: str, parts: tuple[splits.Part, ...], rows: dict[str, Rows]) -> Iterator[Document]:
+def _make_documents(name: str, parts: tuple[splits.Part, ...], rows: dict[str, Rows]) -> Iterator[Document]:
     for part in parts:
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", part.name)  # it becomes a folder's name
         positions = part.positions(len(rows[part.name]))
-        read = within_bounds((rows[part.name][position] for position in positions), f"{name} {part}")
+        read = check_total_size((rows[part.name][position] for position in positions), f"{name} {part}")
         for position, (text, label) in zip(positions, read, strict=True):
             yield Document(text, f"{name} {part.name}[{position}]", f"{stem}-{position}", label)
 
 
-def _with_own_slugs(documents: Iterable[Document]) -> Iterator[Document]:
+def _make_slugs_unique(documents: Iterable[Document]) -> Iterator[Document]:
     """Slices may overlap, and one text may then come twice; its folders may not."""
     taken: set[str] = set()
     for document in documents:

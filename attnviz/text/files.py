@@ -22,10 +22,10 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise InvalidSource(f"no file {path}") from error
     except OSError as error:
-        raise InvalidSource(f"{path} cannot be read: {in_one_line(error)}") from error
+        raise InvalidSource(f"{path} cannot be read: {summarize_error(error)}") from error
 
 
-def content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     """A whole file, within bounds. Raises InvalidSource."""
     if not exists(path):
         raise InvalidSource(f"no file {path}")
@@ -43,7 +43,7 @@ def check_size(raw: bytes, name: str) -> bytes:
     return raw
 
 
-def lines(path: Path) -> Generator[str, None, None]:
+def read_lines(path: Path) -> Generator[str, None, None]:
     """The lines of a UTF-8 file with their ends. Only a newline ends a line: texts hold U+0085, U+2028 and others.
 
     Raises InvalidSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it. The file is open
@@ -67,7 +67,7 @@ def decode_strictly(raw: bytes, where: str) -> str:
         raise InvalidSource(f"{where}: {wrong} is not UTF-8", hint="Save the file as UTF-8.") from error
 
 
-def in_one_line(error: BaseException) -> str:
+def summarize_error(error: BaseException) -> str:
     """What an exception of a library says, its first line; such messages go on with stack traces and advice."""
     said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip() or type(error).__name__
     return said.splitlines()[0].strip().rstrip(".")

@@ -10,7 +10,7 @@ from unittest import mock
 
 from attnviz.errors import InvalidSource
 from attnviz.store.hub import explain_offline
-from attnviz.text.files import in_one_line
+from attnviz.text.files import summarize_error
 from attnviz.text.saved import as_source
 from attnviz.text.source import Source
 
@@ -57,7 +57,7 @@ def _load(name: str, repository: str) -> Any:
         while type(error).__name__ == "DatasetGenerationError" and isinstance(reason.__cause__, Exception):
             reason = reason.__cause__  # its own message says only that something failed
         raise InvalidSource(
-            f"data set {name!r} cannot be loaded: {in_one_line(reason)}",
+            f"data set {name!r} cannot be loaded: {summarize_error(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
         ) from error
 
@@ -67,12 +67,12 @@ def _is_cached(repository: str) -> bool:
     from huggingface_hub import constants
 
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets").expanduser()
-    wanted = _loosely(repository.replace("/", "___"))
+    wanted = _normalize(repository.replace("/", "___"))
     try:
-        return any(_loosely(folder.name) == wanted for folder in cache.iterdir() if any(folder.glob("*/*/*")))
+        return any(_normalize(folder.name) == wanted for folder in cache.iterdir() if any(folder.glob("*/*/*")))
     except OSError:
         return False
 
 
-def _loosely(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.replace("_", "").lower()

@@ -12,10 +12,10 @@ from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES, replace_surrogates
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
-from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, within_bounds
+from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, check_total_size
 from attnviz.text.tables import describe_columns
 
-KINDS = ", ".join(plugin.name for plugin in ENDINGS)
+READABLE_ENDINGS = ", ".join(plugin.name for plugin in ENDINGS)
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}", re.ASCII)  # .csv, but not the .5 of org/model-1.5
@@ -32,8 +32,8 @@ def open_source(name: str, wanted: str | None) -> Source:
     if name and exists(path):
         if path.is_dir():
             return _open_folder(path, wanted)
-        _reader_of(path)  # an ending that nobody reads is answered before anything is opened
-        return _source_of({_split_name(path) or "train": [path]}, wanted, _title(path))
+        _find_reader(path)  # an ending that nobody reads is answered before anything is opened
+        return _make_source({_find_split_name(path) or "train": [path]}, wanted, _make_title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
@@ -50,24 +50,24 @@ def _open_folder(path: Path, wanted: str | None) -> Source:
     from attnviz.text.saved import is_saved, open_saved
 
     if is_saved(path):
-        return open_saved(path, wanted, _title(path))
+        return open_saved(path, wanted, _make_title(path))
     if is_acl_imdb(path):
-        return open_acl_imdb(path, wanted, _title(path))
-    for folder in (path, *_only_subfolder(path)):  # a copy of a repository on the hub has its files one level down
-        files = _files_by_split(folder)
+        return open_acl_imdb(path, wanted, _make_title(path))
+    for folder in (path, *_find_only_subfolder(path)):  # a copy of a repository on the hub has its files one level down
+        files = _group_by_split(folder)
         if files:
-            return _source_of(files, wanted, _title(path))
+            return _make_source(files, wanted, _make_title(path))
     raise InvalidSource(
         f"no data set in the folder {path}",
-        hint=f"It would hold train and test files ({KINDS}), aclImdb's folders, or what datasets saved.",
+        hint=f"It would hold train and test files ({READABLE_ENDINGS}), aclImdb's folders, or what datasets saved.",
     )
 
 
-def _files_by_split(folder: Path) -> dict[str, list[Path]]:
+def _group_by_split(folder: Path) -> dict[str, list[Path]]:
     """Raises InvalidSource where a split is there twice, or some of its numbered parts are missing."""
     found: dict[str, list[Path]] = {}
-    for path in _entries(folder):
-        split = _split_name(path)
+    for path in _list_entries(folder):
+        split = _find_split_name(path)
         if (
             split is not None
             and not path.name.startswith(".")
@@ -87,50 +87,52 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _source_of(files: dict[str, list[Path]], wanted: str | None, title: str) -> Source:
+def _make_source(files: dict[str, list[Path]], wanted: str | None, title: str) -> Source:
     def stream(split: str, needed: int | None = None) -> Iterator[Row]:
-        return chain.from_iterable(_reader_of(path)(path, wanted, needed) for path in files[split])
+        return chain.from_iterable(_find_reader(path)(path, wanted, needed) for path in files[split])
 
     def read(split: str, needed: int | None) -> Rows:
-        return list(islice(within_bounds(stream(split, needed), f"{title} {split}"), needed))
+        return list(islice(check_total_size(stream(split, needed), f"{title} {split}"), needed))
 
     told = dict.fromkeys(notice for paths in files.values() for notice in describe_columns(paths[0], wanted))
-    return Source(title, tuple(sorted(files, key=_usual_order)), read, tuple(told), stream=stream)
+    return Source(title, tuple(sorted(files, key=_rank_split)), read, tuple(told), stream=stream)
 
 
-def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:
+def _find_reader(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:
     for plugin in ENDINGS:
         if plugin.name == path.suffix.lower():
             reader: Callable[[Path, str | None, int | None], Iterable[Row]] = load(plugin)
             return reader
-    raise InvalidSource(f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {KINDS}.")
+    raise InvalidSource(
+        f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {READABLE_ENDINGS}."
+    )
 
 
-def _split_name(path: Path) -> str | None:
+def _find_split_name(path: Path) -> str | None:
     shard = _SHARD.fullmatch(path.stem)
     if shard:
         return shard["split"]
     return path.stem.lower() if path.stem.lower() in SPLIT_NAMES else None
 
 
-def _usual_order(split: str) -> tuple[int, str]:
+def _rank_split(split: str) -> tuple[int, str]:
     return (SPLIT_NAMES.index(split) if split in SPLIT_NAMES else len(SPLIT_NAMES), split)
 
 
-def _only_subfolder(folder: Path) -> Iterator[Path]:
-    folders = [path for path in _entries(folder) if path.is_dir() and not path.name.startswith(".")]
+def _find_only_subfolder(folder: Path) -> Iterator[Path]:
+    folders = [path for path in _list_entries(folder) if path.is_dir() and not path.name.startswith(".")]
     if len(folders) == 1:
         yield folders[0]
 
 
-def _entries(folder: Path) -> list[Path]:
+def _list_entries(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
         raise InvalidSource(f"{folder} cannot be read: {error.strerror}") from error
 
 
-def _title(path: Path) -> str:
+def _make_title(path: Path) -> str:
     """The last part of the path, also of `.` and `..`."""
     named = path if path.name not in ("", "..") else path.resolve()
     return replace_surrogates(named.name or str(named))

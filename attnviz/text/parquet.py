@@ -9,10 +9,10 @@ from typing import Any
 
 from attnviz.bounded import format_bytes
 from attnviz.errors import InvalidSource
-from attnviz.text.files import in_one_line, open_file
-from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, label_column, text_column
+from attnviz.text.files import open_file, summarize_error
+from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, find_label_column, find_text_column
 
-BATCH = 4096  # rows in memory at a time
+BATCH_ROWS = 4096  # rows in memory at a time
 
 
 def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
@@ -22,15 +22,15 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generato
 
     try:
         with open_file(path) as raw, parquet.ParquetFile(raw) as file:
-            text = text_column(file.schema_arrow.names, wanted, str(path))
-            label = label_column(file.schema_arrow.names)
+            text = find_text_column(file.schema_arrow.names, wanted, str(path))
+            label = find_label_column(file.schema_arrow.names)
             _check_type(file.schema_arrow.field(text).type, text, path)
             # A text that is repeated stays one text: a small file may repeat a long one millions of times.
             repeated = [text, *([label] if label else [])]
             with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=repeated) as once:
-                yield from islice(_rows(once, text, label, path, needed), needed)
+                yield from islice(_read_rows(once, text, label, path, needed), needed)
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise InvalidSource(f"{path} is not a readable Parquet file: {in_one_line(error)}") from error
+        raise InvalidSource(f"{path} is not a readable Parquet file: {summarize_error(error)}") from error
     finally:
         pyarrow.default_memory_pool().release_unused()  # else what a whole group of rows took is kept for ever
 
@@ -43,7 +43,7 @@ def _check_type(kind: Any, column: str, path: Path) -> None:
         raise InvalidSource(f"{path}: {column!r} holds {kind}, not text")
 
 
-def _rows(file: Any, text: str, label: str | None, path: Path, needed: int | None) -> Iterator[Row]:
+def _read_rows(file: Any, text: str, label: str | None, path: Path, needed: int | None) -> Iterator[Row]:
     """Row by row, a batch at a time, up to the end of the group of rows that holds the last one needed."""
     columns = [text] + ([label] if label else [])
     row = before = 0
@@ -52,9 +52,9 @@ def _rows(file: Any, text: str, label: str | None, path: Path, needed: int | Non
             return
         before += file.metadata.row_group(group).num_rows
         _check_size(file.metadata.row_group(group), set(columns), path)
-        for batch in file.iter_batches(BATCH, row_groups=[group], columns=columns):
-            texts = _values(batch.column(text))
-            labels = _values(batch.column(label)) if label else repeat(None, len(batch))
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+            texts = _list_values(batch.column(text))
+            labels = _list_values(batch.column(label)) if label else repeat(None, len(batch))
             for value, written in zip(texts, labels, strict=True):
                 yield as_text(value, text, f"{path}: row {row}"), as_label(written)
                 row += 1
@@ -70,7 +70,7 @@ def _check_size(group: Any, columns: set[str], path: Path) -> None:
         )
 
 
-def _values(column: Any) -> Iterator[object]:
+def _list_values(column: Any) -> Iterator[object]:
     """Return the values of a batch, each as one object however often it is repeated."""
     if not hasattr(column, "dictionary"):  # such as a string view, which is not read as a dictionary
         return iter(column.to_pylist())

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import InvalidSource
-from attnviz.text.files import in_one_line
-from attnviz.text.source import Row, Source, as_label, as_text, label_column, text_column, within_bounds
+from attnviz.text.files import summarize_error
+from attnviz.text.source import Row, Source, as_label, as_text, check_total_size, find_label_column, find_text_column
 
-BATCH = 4096  # rows in memory at a time
-_MARKS = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
+BATCH_ROWS = 4096  # rows in memory at a time
+_SAVED_FILES = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
 
 
 def is_saved(folder: Path) -> bool:
     """Whether a folder was written by `datasets`."""
-    return any(all((folder / name).is_file() for name in names) for names in _MARKS)
+    return any(all((folder / name).is_file() for name in names) for names in _SAVED_FILES)
 
 
 def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
@@ -26,7 +26,7 @@ def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
     try:
         loaded = datasets.load_from_disk(str(folder.absolute()))
     except Exception as error:  # whatever a damaged folder makes of it: the library lets everything through
-        raise InvalidSource(f"{folder} is not a data set that can be read: {in_one_line(error)}") from error
+        raise InvalidSource(f"{folder} is not a data set that can be read: {summarize_error(error)}") from error
     return as_source(loaded, wanted, name)
 
 
@@ -35,25 +35,25 @@ def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ..
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or "train").partition("[")[0]: loaded}
 
     def stream(split: str, needed: int | None = None) -> Iterator[Row]:
-        return _rows(splits[split], wanted, needed, f"{name} {split}")
+        return _read_rows(splits[split], wanted, needed, f"{name} {split}")
 
     def read(split: str, needed: int | None) -> list[Row]:
-        return list(within_bounds(stream(split, needed), f"{name} {split}"))
+        return list(check_total_size(stream(split, needed), f"{name} {split}"))
 
     return Source(name, tuple(splits), read, notices, stream)
 
 
-def _rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> Iterator[Row]:
+def _read_rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> Iterator[Row]:
     """The rows, of which few are in memory at a time: `datasets` maps its files into it."""
-    text = text_column(dataset.column_names, wanted, where)
-    label = label_column(dataset.column_names)
+    text = find_text_column(dataset.column_names, wanted, where)
+    label = find_label_column(dataset.column_names)
     chosen = dataset.select_columns([text, label] if label else [text])
     end = len(chosen) if needed is None else min(needed, len(chosen))
-    for start in range(0, end, BATCH):
+    for start in range(0, end, BATCH_ROWS):
         try:
-            columns = chosen[start : min(start + BATCH, end)]
+            columns = chosen[start : min(start + BATCH_ROWS, end)]
         except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
-            raise InvalidSource(f"{where} cannot be read: {in_one_line(error)}") from error
+            raise InvalidSource(f"{where} cannot be read: {summarize_error(error)}") from error
         labels = columns[label] if label else [None] * len(columns[text])
         for row, (value, written) in enumerate(zip(columns[text], labels, strict=True), start):
             yield as_text(value, text, f"{where}[{row}]"), as_label(written)

@@ -16,17 +16,17 @@ TEXT_COLUMNS = ("text", "review", "sentence", "content")
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 MAX_TEXTS = 2**30  # characters of all texts that are read, and as if each text had ROW more
-ROW = 500  # bytes around a text: its name, its label, its place
+ROW_BYTES = 500  # bytes around a text: its name, its label, its place
 MAX_NAME_LENGTH = 40
 MAX_NAMES = 20
 LABELS = {"neg": 0, "negative": 0, "pos": 1, "positive": 1}
 
 
-def within_bounds(rows: Iterable[Row], where: str) -> Iterator[Row]:
+def check_total_size(rows: Iterable[Row], where: str) -> Iterator[Row]:
     """The same rows. Raises InvalidSource as soon as they take more memory than a data set may."""
     taken = 0
     for text, label in rows:
-        taken += len(text) + ROW
+        taken += len(text) + ROW_BYTES
         if taken > MAX_TEXTS:
             raise InvalidSource(
                 f"{where} holds more than {format_bytes(MAX_TEXTS)} of texts",
@@ -61,7 +61,7 @@ class Source:
         return iter(self.stream(split)) if self.stream else iter(self.read(split, None))
 
 
-def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
+def find_text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
     """The column that holds the texts. Raises InvalidSource with the columns there are."""
     if wanted is not None:
         if columns.count(wanted) == 1:
@@ -87,7 +87,7 @@ def _list_columns(columns: Sequence[str]) -> list[str]:
     return short if len(short) <= MAX_NAMES else [*short[:MAX_NAMES], f"{len(short) - MAX_NAMES} more"]
 
 
-def label_column(columns: Sequence[str]) -> str | None:
+def find_label_column(columns: Sequence[str]) -> str | None:
     """The column that holds labels, if any."""
     return next((column for column in columns if column.strip().lower() == "label"), None)
 
@@ -113,7 +113,7 @@ def as_label(value: object) -> int | None:
     return int(value) if isinstance(value, int) and value >= 0 else None
 
 
-def no_columns(wanted: str | None, where: str) -> None:
+def check_no_columns(wanted: str | None, where: str) -> None:
     """Raises InvalidOption when a column was asked of something that has none."""
     if wanted is not None:
         raise InvalidOption(f"{where} has no columns to choose from", hint="Leave out --text-column.")

@@ -61,13 +61,13 @@ class Part:
 
 def parse(written: str) -> tuple[Part, ...]:
     """The parts between plus signs. Raises InvalidOption for what the grammar does not hold."""
-    return tuple(_part(part, written) for part in written.split("+"))
+    return tuple(_parse_part(part, written) for part in written.split("+"))
 
 
-def _part(part: str, written: str) -> Part:
+def _parse_part(part: str, written: str) -> Part:
     match = _PART.fullmatch(part)
     if match is None:
-        raise InvalidOption(f"--split {written!r} is not a split", hint=_hint(part))
+        raise InvalidOption(f"--split {written!r} is not a split", hint=_write_hint(part))
     bounds = [_parse_bound(end) for end in match.groups()[2:]]
     if any(bound and bound.percent and abs(bound.value) > 100 for bound in bounds):
         raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
@@ -78,7 +78,7 @@ def _parse_bound(written: str | None) -> Bound | None:
     return Bound(int(written.removesuffix("%")), written.endswith("%")) if written else None
 
 
-def _hint(part: str) -> str:
+def _write_hint(part: str) -> str:
     """A single number in brackets is the commonest slip: it asks for one text, and --index does that."""
     one = _ONE_TEXT.fullmatch(part)
     return f"One text is --split {one['name']} --index {one['number']}. {GRAMMAR}" if one and one["name"] else GRAMMAR

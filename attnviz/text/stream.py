@@ -30,20 +30,20 @@ def stream_corpus(spec: TextOptions) -> TextStream:
         corpus = load_corpus(spec)
         return TextStream(corpus.name, lambda: iter(corpus.documents), corpus.notices)
     source, parts, name = open_parts(spec)
-    return TextStream(name, lambda: _documents(source, parts), source.notices)
+    return TextStream(name, lambda: _read_documents(source, parts), source.notices)
 
 
-def _documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[Document]:
+def _read_documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[Document]:
     slugs = count()
     for part in parts:
-        positions = _positions(source, part)
+        positions = _find_positions(source, part)
         rows = islice(source.rows(part.name), positions.start, positions.stop)
         for position, (text, label) in enumerate(rows, positions.start):
             name = f"{source.name} {part.name}[{position}]"
             yield Document(replace_surrogates(text), name, f"text-{next(slugs)}", label)
 
 
-def _positions(source: Source, part: splits.Part) -> range:
+def _find_positions(source: Source, part: splits.Part) -> range:
     """The positions of a part. A share of a split and what is counted from its end need all of it to be counted."""
     if not part.sliced:
         return range(2**62)

@@ -17,17 +17,17 @@ from typing import Any
 
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
-from attnviz.text.files import lines
-from attnviz.text.source import MAX_TEXT, Row, as_label, as_text, label_column, no_columns, text_column
+from attnviz.text.files import read_lines
+from attnviz.text.source import MAX_TEXT, Row, as_label, as_text, check_no_columns, find_label_column, find_text_column
 
 LABEL_AT_END = re.compile(r"\S\t[0-9]{1,2}$")
-NAMED = 8  # columns in a notice
+MAX_NAMED = 8  # columns in a notice
 
 
 def read_txt(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     """One text a line; an empty line is an empty text, so that lines and texts have the same numbers."""
-    no_columns(wanted, path.name)
-    with closing(lines(path)) as given:
+    check_no_columns(wanted, path.name)
+    with closing(read_lines(path)) as given:
         for line in islice(given, needed):
             yield line.removesuffix("\n").removesuffix("\r"), None
 
@@ -45,12 +45,12 @@ def read_tsv(path: Path, wanted: str | None, needed: int | None) -> Generator[Ro
 def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     """One object a line. The first one says which field holds the texts; blank lines are skipped."""
     column = ""
-    with closing(_objects(path)) as objects:
+    with closing(_read_objects(path)) as objects:
         for where, record in islice(objects, needed):
-            column = column or text_column(list(record), wanted, where)
+            column = column or find_text_column(list(record), wanted, where)
             if column not in record:
                 raise InvalidSource(f"{where}: there is no field {column!r}")
-            label = label_column(list(record))
+            label = find_label_column(list(record))
             yield as_text(record[column], column, where), as_label(record[label]) if label else None
 
 
@@ -61,14 +61,14 @@ def describe_columns(path: Path, wanted: str | None) -> tuple[str, ...]:
     """
     with suppress(InvalidSource, StopIteration):
         if path.suffix.lower() == ".txt":
-            with closing(lines(path)) as given:
+            with closing(read_lines(path)) as given:
                 first = next(given).rstrip("\r\n")
             ends = LABEL_AT_END.search(first)
             return (f"{path.name}: lines end in a tab and a number, read as text; a .tsv has columns",) if ends else ()
-        columns, values = _first_row(path)
-        text, label = text_column(columns, wanted, str(path)), label_column(columns)
+        columns, values = _read_first_row(path)
+        text, label = find_text_column(columns, wanted, str(path)), find_label_column(columns)
         used = [f"texts from {text!r}", *([f"labels from {label!r}"] if label else ["no labels"])]
-        others = list_first([column for column in columns if column not in (text, label)], NAMED, repr)
+        others = list_first([column for column in columns if column not in (text, label)], MAX_NAMED, repr)
         notices = [f"{path.name}: {', '.join(used)}; not used: {others}"] if others else []
         value = values.get(label) if label else None
         if value not in (None, "", -1, "-1") and as_label(value) is None:
@@ -78,27 +78,27 @@ def describe_columns(path: Path, wanted: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _first_row(path: Path) -> tuple[list[str], dict[str, Any]]:
+def _read_first_row(path: Path) -> tuple[list[str], dict[str, Any]]:
     """Return the names of the columns, and the first row by name."""
     if path.suffix.lower() in (".csv", ".tsv"):
-        with closing(_records(path, "," if path.suffix.lower() == ".csv" else "\t")) as records:
+        with closing(_read_records(path, "," if path.suffix.lower() == ".csv" else "\t")) as records:
             (_, header), (_, fields) = next(records), next(records, ("", []))
         return header, dict(zip(header, fields, strict=False))
     if path.suffix.lower() in (".jsonl", ".ndjson"):
-        with closing(_objects(path)) as objects:
+        with closing(_read_objects(path)) as objects:
             _, record = next(objects)
         return list(record), record
     raise StopIteration
 
 
-def _objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
-    with closing(lines(path)) as given:
+def _read_objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
+    with closing(read_lines(path)) as given:
         for number, line in enumerate(given, 1):
             if line.strip():
-                yield f"{path}:{number}", _object(line, f"{path}:{number}")
+                yield f"{path}:{number}", _parse_object(line, f"{path}:{number}")
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def _parse_object(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line.rstrip("\r\n"))  # columns are counted from the last line break
     except json.JSONDecodeError as error:
@@ -111,12 +111,12 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 
 def _read_separated(path: Path, wanted: str | None, needed: int | None, delimiter: str) -> Generator[Row, None, None]:
-    with closing(_records(path, delimiter)) as records:
+    with closing(_read_records(path, delimiter)) as records:
         where, header = next(records, (f"{path}:1", []))
         if not header:
             raise InvalidSource(f"{where}: no names of columns")
-        text = header.index(text_column(header, wanted, where))
-        label_name = label_column(header)
+        text = header.index(find_text_column(header, wanted, where))
+        label_name = find_label_column(header)
         label = header.index(label_name) if label_name is not None else None
         for where, fields in islice(records, needed):
             if len(fields) != len(header):
@@ -127,10 +127,10 @@ def _read_separated(path: Path, wanted: str | None, needed: int | None, delimite
             yield fields[text], as_label(fields[label]) if label is not None else None
 
 
-def _records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], None, None]:
+def _read_records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], None, None]:
     """Rows with `file:line` of the line where each begins. Blank lines are skipped."""
     csv.field_size_limit(MAX_TEXT)  # its own limit is 128 KiB, less than some texts
-    with closing(lines(path)) as given:
+    with closing(read_lines(path)) as given:
         reader = csv.reader(given, delimiter=delimiter, strict=True)
         begins = 1
         try:
@@ -142,10 +142,10 @@ def _records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], Non
             if "unexpected end of data" in str(error):
                 raise InvalidSource(f"{path}:{begins}: a quote that opens in this row is never closed") from error
             since = f" (the row begins in line {begins})" if begins != reader.line_num else ""
-            raise InvalidSource(f"{path}:{reader.line_num}: {_reason(error)}{since}") from error
+            raise InvalidSource(f"{path}:{reader.line_num}: {_describe_error(error)}{since}") from error
 
 
-def _reason(error: csv.Error) -> str:
+def _describe_error(error: csv.Error) -> str:
     if "new-line character" in str(error):
         return "a carriage return outside quotes"
     if "expected after" in str(error):

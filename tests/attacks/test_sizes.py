@@ -197,11 +197,11 @@ def test_very_many_heads_are_drawn_only_when_they_are_chosen(run_here: RunHere, 
 
 
 def test_long_work_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(show, "NOTE_EVERY", -1.0)
+    monkeypatch.setattr(show, "LOG_INTERVAL", -1.0)
     log = show.ProgressLog()
-    log.show(Progress(1, show.MANY, "pictures", "a.png"))
-    log.show(Progress(2, show.MANY + 1, "pictures", "b.png"))
-    assert capsys.readouterr().err == f"note: 2 of {show.MANY + 1} pictures: b.png\n"
+    log.show(Progress(1, show.MIN_LOGGED_TOTAL, "pictures", "a.png"))
+    log.show(Progress(2, show.MIN_LOGGED_TOTAL + 1, "pictures", "b.png"))
+    assert capsys.readouterr().err == f"note: 2 of {show.MIN_LOGGED_TOTAL + 1} pictures: b.png\n"
 
 
 def test_memory_that_is_not_there(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ import json, os, sys
 from attnviz.cli import show
 from attnviz.cli.app import run
 from attnviz.cli.process import prepare_streams
-show.PATIENCE = 0.1  # from the second on, a training may take less than a second
+show.BAR_DELAY = 0.1  # from the second on, a training may take less than a second
 bare = dict(os.environ)
 for number, env in enumerate(json.loads(sys.argv[1])):
     os.environ.clear()

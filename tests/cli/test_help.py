@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.cli.help import command_help
+from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
 from attnviz.options import ARGUMENT, list_options
 from attnviz.registry import load
@@ -29,7 +29,7 @@ EIGHTY = {"COLUMNS": "80"}
 def test_every_option_has_help_within_eighty_columns(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     spec = load(command.spec)
-    lines = command_help(command.name, spec).splitlines()
+    lines = write_command_help(command.name, spec).splitlines()
     assert lines[0].startswith(f"Usage: attnviz {command.name} [OPTIONS]")
     assert max(map(len, lines)) <= 80
     for option in list_options(spec):

@@ -141,7 +141,7 @@ def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Toleran
         *_, n_queries, n_keys = store.read_record_shape(path)
         # of factors no more rows of a head than are walked over at once are ever there
         several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
-        needed += store.count_held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
+        needed += store.count_record_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
     check_room("the two records", needed, tolerances.max_memory)
     known = [measure.name for measure in MEASURES if measure.level == "head"]
     _check_names(tolerances.named, [WEIGHT, JSD, TOP_KEY, *known])

@@ -118,7 +118,7 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
     """By tokens, heads and weights: of how they were made the manifest says more. Raises TooLarge."""
     try:
-        held = sum(len(data) + store.count_held_bytes(data) for data in (before, after))
+        held = sum(len(data) + store.count_record_bytes(data) for data in (before, after))
         check_room(f"{place.file} on both sides", BASE + held, tolerances.max_memory)
         one, two = (store.read_record(data, place.file) for data in (before, after))
     except InvalidRecord as error:

@@ -16,7 +16,7 @@ from attnviz.bounded import read_bytes
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.source_file import format_path
 from attnviz.errors import InvalidConfig, InvalidSource
-from attnviz.option_values import WANTED, InvalidValue, shorten
+from attnviz.option_values import TYPE_NAMES, InvalidValue, shorten
 from attnviz.store.manifest import SCHEMA, Entry, Manifest
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
 WANTED_HERE = {  # by pydantic's name for what is wrong
-    **{f"{kind.__name__.replace('str', 'string')}_type": wanted for kind, wanted in WANTED.items()},
+    **{f"{kind.__name__.replace('str', 'string')}_type": wanted for kind, wanted in TYPE_NAMES.items()},
     "list_type": "a list",
     "tuple_type": "a list",
     "dict_type": "settings (name: value)",

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import NOT_IN_CONFIGS
 from attnviz.commands.batch.source_file import SourceFile, Steps
-from attnviz.option_values import WANTED, InvalidValue, check, find_nearest, shorten
+from attnviz.option_values import TYPE_NAMES, InvalidValue, check, find_nearest, shorten
 from attnviz.options import FlatOption
 
 Settings = dict[str, Any]
@@ -97,7 +97,7 @@ def reads_stdin(option: FlatOption, value: Any) -> bool:
 
 def error_message(error: InvalidValue) -> str:
     """The sentence of the checker; of what quotes would make a text, with that."""
-    quoted = error.wanted == WANTED[str] and isinstance(error.found, bool | float)
+    quoted = error.wanted == TYPE_NAMES[str] and isinstance(error.found, bool | float)
     return f'{error}; quotes make it one: "{shorten(error.found)}"' if quoted else str(error)
 
 

@@ -12,7 +12,7 @@ from attnviz.commands.compare.outcome import choose_query, find_shared_layers
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
-from attnviz.python.api import from_python
+from attnviz.python.api import parse_settings
 from attnviz.python.notebook import Display
 from attnviz.python.options import FigureSettings
 from attnviz.records import AttentionMaps
@@ -52,7 +52,7 @@ def compare(
         >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
         Display('single and multi:2 on “the acting saved the film”')
     """
-    settings = from_python(FigureSettings, layer=layer, query=query, scale=scale).figure
+    settings = parse_settings(FigureSettings, layer=layer, query=query, scale=scale).figure
     records = [unwrap_record(first), unwrap_record(second)]
     if len({each.provenance.text_sha256 for each in records}) > 1:
         raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")

@@ -16,7 +16,7 @@ from attnviz.report import Report
 from attnviz.running import Events, Result
 from attnviz.running.drawing import Drawing
 from attnviz.running.explaining import Explaining
-from attnviz.running.pictures import PAGE, Pictures
+from attnviz.running.pictures import PAGE_FORMAT, Pictures
 from attnviz.text import Document
 
 MAX_LISTED = 10  # tokens of an answer that is explained
@@ -45,7 +45,7 @@ class AnswerPictures:
             else None,
             page=None
             if spec.heatmap or spec.attribute
-            else Pictures.from_options(replace(figure, format=(PAGE,)), (), store.RECORD),
+            else Pictures.from_options(replace(figure, format=(PAGE_FORMAT,)), (), store.RECORD),
         )
 
     def draw(self, model: Classifies, documents: Sequence[Document], predictions: Sequence[Prediction]) -> Events:

@@ -157,7 +157,7 @@ def test_what_long_records_take_is_not_what_their_weights_would(monkeypatch: pyt
     records(maps, maps)
     monkeypatch.setattr("attnviz.commands.batch.diff.compare_heads", lambda *_: ([], []))
     assert result(diff(SPEC)).failure is None
-    held = 2 * store.count_held_bytes("a.safetensors")
+    held = 2 * store.count_record_bytes("a.safetensors")
     assert held > 10 * Path("a.safetensors").stat().st_size
     with pytest.raises(TooLarge, match="the two records need"):
         diff(replace(SPEC, max_memory=(BASE + held) / 2**30))

@@ -269,13 +269,15 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
 
 def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file is a tenth of that."""
-    monkeypatch.setattr("attnviz.store.factored.MANY_TOKENS", 1_000)  # to make and compare 4,096 tokens takes 20 s
+    monkeypatch.setattr(
+        "attnviz.store.factored.MIN_COMPACT_TOKENS", 1_000
+    )  # to make and compare 4,096 tokens takes 20 s
     maps = attnviz.attention("a " * 1_000, factored=True, model="single")
     later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
     for folder, each in (("baseline", maps), ("figures", later)):
         batches.put(pair / folder, RECORD, store.encode_record(each))
     files = [pair / folder / RECORD for folder in ("baseline", "figures")]
-    held, sizes = sum(map(store.count_held_bytes, files)), sum(path.stat().st_size for path in files)
+    held, sizes = sum(map(store.count_record_bytes, files)), sum(path.stat().st_size for path in files)
     assert held > 10 * sizes
     with pytest.raises(TooLarge, match=r"first/attention\.safetensors on both sides need"):
         diff(replace(SPEC, max_memory=(BASE + held) / 2**30))

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from attnviz.cli.parser import command_from_spec
+from attnviz.cli.parser import make_function
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
@@ -33,7 +33,7 @@ def settings(command: str, kind: str = "Settings") -> dict[str, Any]:
 def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     """A setting cannot exist in one and not in the other."""
     of_spec = [option.name for option in list_options(JOBS[command])]
-    flags = command_from_spec(next(each for each in COMMANDS if each.name == command)).__annotations__
+    flags = make_function(next(each for each in COMMANDS if each.name == command)).__annotations__
     assert list(flags) == of_spec
     assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
     assert list(settings(command, "Matrix")) == list(settings(command))

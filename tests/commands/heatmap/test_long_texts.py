@@ -224,7 +224,7 @@ def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path:
 
 
 def test_the_size_of_a_large_page_is_said_before_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.running.pictures.LARGE", 100_000)
+    monkeypatch.setattr("attnviz.running.pictures.LARGE_FILE", 100_000)
     page = tmp_path / "attention.html"
     for event in heatmap(spec(tmp_path, factored=True, format=("html",))):
         if isinstance(event, Progress) and event.notices:

@@ -212,16 +212,16 @@ def test_colour_off_a_terminal(environment: dict[str, str], coloured: bool, monk
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert show.screen().colour == coloured
+    assert show.detect_screen().colour == coloured
 
 
 def test_a_bar_appears_only_where_work_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show, "PATIENCE", 0.2)
+    monkeypatch.setattr(show, "BAR_DELAY", 0.2)
     for work, expected in ((0.0, False), (1.0, True)):
         stderr = io.StringIO()
         monkeypatch.setattr(stderr, "isatty", lambda: True)
         monkeypatch.setattr(sys, "stderr", stderr)
-        bar = show.progress_view()
+        bar = show.create_progress_view()
         time.sleep(work)
         bar.show(Progress(1, 2, "pictures", "a.png"))
         bar.close()

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from attnviz.cli import parser
-from attnviz.cli.parser import command_from_spec
+from attnviz.cli.parser import make_function
 from attnviz.commands import COMMANDS as ALL_COMMANDS
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
@@ -262,5 +262,5 @@ def test_every_setting_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[TrainSpec] = []
 
     monkeypatch.setattr(parser, "run_command", lambda command, spec: found.append(spec))
-    command_from_spec(next(each for each in ALL_COMMANDS if each.name == "train"))(**list_values(TrainSpec()))
+    make_function(next(each for each in ALL_COMMANDS if each.name == "train"))(**list_values(TrainSpec()))
     assert found == [TrainSpec()]
