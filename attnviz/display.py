@@ -95,7 +95,7 @@ def _split_units(text: str) -> Iterator[tuple[str, int]]:
 
 @cache
 def _compile_unit_pattern() -> Any:
-    import regex
+    import regex  # only for more than printable ASCII
 
     return regex.compile(_UNIT, regex.VERSION1 | regex.VERBOSE | regex.DOTALL)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from attnviz.cli import show
+from attnviz.cli.help import write_command_help
 from attnviz.cli.process import abandon_stdout, flush_stderr, interrupt_on_end_signals, pause_gc, prepare_streams
 from attnviz.commands import COMMANDS
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
@@ -71,11 +72,9 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     for command in COMMANDS if len(arguments) == 2 and arguments[1] in HELP_OPTIONS else ():
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
-            from attnviz.cli.help import write_command_help
-
             show.line(write_command_help(command.name, load(command.spec)))
             return DONE
-    from attnviz.cli.parser import UsageError, parse_and_run
+    from attnviz.cli.parser import UsageError, parse_and_run  # it imports typer
 
     try:
         return parse_and_run(arguments, COMMANDS)

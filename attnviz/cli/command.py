@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from attnviz import store
 from attnviz.cli import show
 from attnviz.cli.process import collect_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, create_progress_view
@@ -31,15 +32,14 @@ def run_command(command: Command, spec: Any) -> None:
     for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
         if junit := getattr(spec, "junit", None):
-            from attnviz import store
-            from attnviz.renderers.documents.junit import document
+            from attnviz.renderers.documents.junit import document  # numpy comes with it
 
             store.write(Path(junit), document(f"attnviz {command.name}", result.cases))
         # A report may hold large maps: where it is not needed any more it goes.
         shown = replace(result, report=result.document or result.report)
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)
     if kind not in ("table", "none"):
-        from attnviz.cli.printing import print_documents
+        from attnviz.cli.printing import print_documents  # numpy comes with it
 
         print_documents(results, kind, full=figure.table == "full")
     if figure.open:
@@ -87,7 +87,7 @@ def _show(result: Result, table: TableKind) -> None:
     for notice in result.notices:
         show.note(notice)
     if result.report is not None and table != "none":
-        from attnviz.renderers.terminal.show import lines
+        from attnviz.renderers.terminal.show import lines  # numpy and rich come with it
 
         # Which tables is a question only of maps: what else there is has few.
         sys.stdout.writelines(lines(result.report, table if result.is_text else "top", show.detect_screen()))
@@ -108,7 +108,7 @@ def _describe_files(files: Sequence[Path]) -> str:
 
 
 def _open(page: Path) -> None:
-    import webbrowser
+    import webbrowser  # takes as long as a help
 
     try:
         opened = webbrowser.open(page.resolve().as_uri())

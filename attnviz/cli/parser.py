@@ -20,6 +20,7 @@ from typer.main import get_command
 from attnviz import __version__
 from attnviz.cli import show
 from attnviz.cli.command import run_command
+from attnviz.cli.help import write_command_help
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
 from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, list_options
@@ -141,8 +142,6 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
 
     class Words(TyperCommand):
         def get_help(self, ctx: Any) -> str:
-            from attnviz.cli.help import write_command_help
-
             return write_command_help(command.name, load(command.spec))
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import assert_never
 
-from attnviz.renderers.documents import json
+from attnviz.renderers.documents import csv, json, latex, markdown
 from attnviz.running import Result
 from attnviz.specs import PrintKind
 
@@ -32,18 +32,12 @@ def _write_chunks(results: Sequence[Result], kind: PrintKind, full: bool) -> Ite
             )
             yield from (chunk.decode("ascii") for chunk in texts)
         case "csv":
-            from attnviz.renderers.documents.csv import document
-
-            yield from document((result.report, result.rows) for result in results if result.report is not None)
+            yield from csv.document((result.report, result.rows) for result in results if result.report is not None)
         case "markdown":
-            from attnviz.renderers.documents import markdown
-
             for number, (result, report) in enumerate(zip(results, reports, strict=True)):
                 pictures = {file.stem: str(file) for file in result.files if file.suffix == ".png"}
                 yield "\n" * (number > 0) + markdown.document(report, pictures)
         case "latex":
-            from attnviz.renderers.documents import latex
-
             yield latex.fragment(*reports, full=full)
         case "table" | "none":
             pass

@@ -47,7 +47,7 @@ def tell(text: str) -> None:
 
 def detect_screen() -> Screen:
     """The terminal as it is; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
-    from attnviz.renderers.terminal.show import Screen
+    from attnviz.renderers.terminal.show import Screen  # numpy comes with it
 
     terminal = sys.stdout.isatty()
     wanted = bool(os.environ.get("FORCE_COLOR")) or (terminal and os.environ.get("TERM") != "dumb")
@@ -129,7 +129,7 @@ class ProgressBar:
                 self._shown = None
 
     def _appear(self) -> None:
-        from rich.console import Console
+        from rich.console import Console  # most work is done before a bar appears
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True, markup=False, emoji=False, highlight=False)

@@ -138,7 +138,7 @@ def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = 
         >>> figure = attnviz.heatmap(maps, pick="0.5,0.7", scale="shared")
         >>> figure.savefig("two-heads.pdf")
     """
-    from attnviz.renderers.figure.python import draw_on, figure
+    from attnviz.renderers.figure.python import draw_on, figure  # matplotlib comes with it
 
     spec = parse_settings(FigureSettings, **settings).figure
     look = Pictures.from_options(spec, (), "").look

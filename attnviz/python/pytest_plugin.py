@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz import store
 from attnviz.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class AttentionRegression:
             InvalidRecord: for what is no record, and for several.
         """
         __tracebackhide__ = True
-        from attnviz import store
-        from attnviz.python.regression import describe_moved_heads
+        from attnviz.python.regression import describe_moved_heads  # numpy comes with it
         from attnviz.records.single import unwrap_record
 
         given, file = unwrap_record(maps), self._file(name)
@@ -100,8 +100,6 @@ class AttentionRegression:
         return self._request.path.with_suffix("") / file
 
     def _write(self, maps: AttentionMaps, file: Path) -> None:
-        from attnviz import store
-
         store.make_folder(file.parent)
         store.save(maps, file)
         self._request.node.user_properties.append((RECORD_PROPERTY, _shorten(file)))

@@ -12,6 +12,8 @@ from attnviz.bounded import is_file
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import choose_measures, measure_maps
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
+from attnviz.measures.weighing import weigh_values
+from attnviz.measures.words import merge_words
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps, Measurement
@@ -70,12 +72,8 @@ class Drawing:
         heads = select_numbers(self.spec.head, maps.head_numbers, "head")
         records = {store.RECORD: maps} if with_record else None
         if self.spec.weigh == "values":
-            from attnviz.measures.weighing import weigh_values
-
             maps = weigh_values(maps)
         if self.spec.merge == "words":
-            from attnviz.measures.words import merge_words
-
             maps = merge_words(maps)
         walk_for_pictures(maps, layers, heads)
         found = self._measure(maps)

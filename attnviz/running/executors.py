@@ -86,7 +86,7 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
         _check_scheduler_file(expand_path(cluster.scheduler_file, InvalidOption))
     if cluster.asked:
         try:
-            import distributed  # noqa: F401
+            import distributed  # noqa: F401  # of an extra
         except ImportError as error:
             raise InvalidOption("a dask cluster needs the extra cluster", hint=f"{EXTRA} installs it.") from error
 
@@ -135,7 +135,7 @@ def open_executor(
 @contextmanager
 def _connect(cluster: ClusterOptions) -> Iterator[Any]:
     """A connection to a scheduler that is there already: none is started."""
-    import distributed
+    import distributed  # of an extra
 
     security = None
     if cluster.tls_ca is not None:

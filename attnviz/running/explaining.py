@@ -43,7 +43,7 @@ class Explaining:
 
     def draw(self, model: Attributable, document: Document, folder: Path) -> Generator[Progress, None, Result]:
         """One text by each method, drawn into a folder. Raises as models and methods do."""
-        from attnviz.models.attribution.subject import attribute as score
+        from attnviz.models.attribution.subject import attribute as score  # torch comes with it
 
         subject = model.subject(document.text, document.name, self.question)
         check_known(subject.tokens, document.name)

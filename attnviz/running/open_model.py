@@ -12,6 +12,7 @@ def open_model(
     reference: ModelReference, vocabulary: tuple[str, ...] = (), *, keep_memory: bool = True
 ) -> AttentionModel:
     """The model, which a process reads once, and what it computes with. `keep_memory`: sizes of blocks recur."""
+    # Torch comes with it, and is imported by workers alone.
     from attnviz.models.device import keep_freed_memory, return_freed_memory, use_one_thread
 
     key = (reference, vocabulary)

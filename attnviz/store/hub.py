@@ -9,6 +9,9 @@ import os
 import socket
 from threading import Thread
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from huggingface_hub import constants
 
 LOOK_UP_SECONDS = 0.5  # a resolver that answers does so in milliseconds; one that does not would take ten seconds
 CONNECT_SECONDS = 3.0
@@ -20,10 +23,6 @@ def explain_offline(*variables: str) -> str:
 
     `variables` of the environment that forbid it, besides HF_HUB_OFFLINE.
     """
-    from urllib.request import getproxies, proxy_bypass
-
-    from huggingface_hub import constants
-
     if constants.HF_HUB_OFFLINE or any(os.environ.get(name, "").upper() in TRUE for name in variables):
         return "HF_HUB_OFFLINE is set"
     endpoint = urlsplit(constants.ENDPOINT)

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -21,11 +21,19 @@ from safetensors.numpy import save_file
 from attnviz.bounded import parse_header, parse_json, read_bytes, read_header
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.grid import Grid
+from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
-
-if TYPE_CHECKING:
-    from attnviz.records.factored import FactoredMaps
-    from attnviz.records.grid import Grid
+from attnviz.store.factored import (
+    COMPACT,
+    count_expanded_bytes,
+    count_tokens,
+    decode_tokens,
+    encode_factored,
+    expand_rows,
+    read_factors,
+)
 
 SCHEMA = 2
 FACTORED_SCHEMAS = (3, 4, 5)  # of records that hold factors, see `factored`
@@ -71,8 +79,6 @@ def _encode(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nd
     """Tensors and metadata of a record's file."""
     meta = _encode_metadata(maps)
     if holds_factors(maps):
-        from attnviz.store.factored import encode_factored  # most texts are too short for factors
-
         tensors, meta = encode_factored(maps, meta, half=half)
     elif half:
         raise InvalidOption("half is of records by their factors, and this one has weights", hint="Leave out half.")
@@ -121,8 +127,6 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
         InvalidOption: for half of a record with weights, and for a path that is none.
         OutputError: where it cannot be written.
     """
-    from attnviz.records.single import unwrap_record
-
     maps, path = unwrap_record(maps), _check_path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, encode_record(maps, half=half))
@@ -153,8 +157,6 @@ def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
         if "weights" in tensors:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
-            from attnviz.store.factored import count_tokens
-
             n_layers, n_heads, _, _ = tensors[SIDES[0]]["shape"]
             n_queries, n_keys = (count_tokens(side, tensors) for side in SIDES)
     except (KeyError, TypeError, ValueError) as error:
@@ -171,8 +173,6 @@ def count_record_bytes(record: str | Path | bytes) -> int:
     """How much a record's tensors take when its file, or what that holds, is read, by the header alone: of a compact
     one more than its file has. Raises InvalidRecord.
     """
-    from attnviz.store.factored import count_expanded_bytes
-
     if isinstance(record, bytes):
         try:
             tensors = parse_header(BytesIO(record), len(record)).tensors
@@ -217,9 +217,6 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
 
 
 def _decode_factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> FactoredMaps:
-    from attnviz.records.factored import FactoredMaps
-    from attnviz.store.factored import COMPACT, decode_tokens, expand_rows, read_factors
-
     if meta["schema"] == COMPACT:
         queries = decode_tokens("queries", meta["queries"], tensors)
         keys = queries if meta["keys"] is None else decode_tokens("keys", meta["keys"], tensors)
@@ -284,8 +281,6 @@ def _parse_numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -
 def _parse_grid(meta: Mapping[str, Any]) -> Grid | None:
     if meta.get("grid") is None:
         return None
-    from attnviz.records.grid import Grid
-
     n_rows, n_columns = map(_check_integer, meta["grid"])
     try:
         return Grid(n_rows, n_columns)

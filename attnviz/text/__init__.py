@@ -2,7 +2,7 @@
 
 Each text has a name and a place. Knows files and data sets; must not know tokens, models or pictures.
 
-Importing this room imports neither datasets nor pyarrow: each source does so when it is opened.
+Importing this room imports neither datasets nor pyarrow, which take a second: each source does so when it is opened.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
+from attnviz.text.files import check_size, read_content
+from attnviz.text.source import MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
@@ -119,7 +121,7 @@ def _read(spec: TextOptions) -> Corpus:
     if spec.text or spec.text_file:
         _refuse_beside_texts(spec)
         return read_inline_texts(spec.text, spec.text_file)
-    from attnviz.text.dataset import read_dataset
+    from attnviz.text.dataset import read_dataset  # it makes a Corpus, and so imports this module
 
     return read_dataset(spec)
 
@@ -177,17 +179,12 @@ def _read_file(name: str) -> tuple[str, bytes]:
     path = expand_path(name, InvalidSource)
     if is_folder(path):
         raise InvalidSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
-    from attnviz.text.files import read_content
-
     return replace_surrogates(Path(name).name), read_content(path)
 
 
 def _read_standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
-    from attnviz.text.files import check_size
-    from attnviz.text.source import MAX_TEXT
-
     try:
         return check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from huggingface_hub import constants
+
 from attnviz.errors import InvalidSource
 from attnviz.store.hub import explain_offline
 from attnviz.text.files import summarize_error
@@ -35,8 +37,7 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
             f"data set {name!r} is not on this machine, and {offline}",
             hint=f"Use a local copy with --dataset PATH{here}, or the packaged --dataset sample.",
         )
-    import datasets
-    from huggingface_hub import constants
+    import datasets  # takes a second, and only after the hub or the cache was found
 
     hubs = (constants, datasets.config)  # which both libraries read when they are about to ask
     with mock.patch.object(hubs[0], "HF_HUB_OFFLINE", True), mock.patch.object(hubs[1], "HF_HUB_OFFLINE", True):
@@ -45,7 +46,7 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
 
 
 def _load(name: str, repository: str) -> Any:
-    import datasets
+    import datasets  # see above
 
     datasets.utils.logging.set_verbosity_error()  # its warnings, such as that of a cached copy, are our notices
     if not sys.stderr.isatty():
@@ -64,8 +65,6 @@ def _load(name: str, repository: str) -> Any:
 
 def _is_cached(repository: str) -> bool:
     """Whether the cache of `datasets` has a folder for it, by a loose comparison: the library has the last word."""
-    from huggingface_hub import constants
-
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets").expanduser()
     wanted = _normalize(repository.replace("/", "___"))
     try:

@@ -12,6 +12,7 @@ from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES, replace_surrogates
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
+from attnviz.text.saved import is_saved, open_saved
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, check_total_size
 from attnviz.text.tables import describe_columns
 
@@ -37,7 +38,7 @@ def open_source(name: str, wanted: str | None) -> Source:
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
-        from attnviz.text.hub import open_hub
+        from attnviz.text.hub import open_hub  # it imports the hub's library, which local files do without
 
         return open_hub(name, wanted)
     raise InvalidSource(
@@ -47,8 +48,6 @@ def open_source(name: str, wanted: str | None) -> Source:
 
 
 def _open_folder(path: Path, wanted: str | None) -> Source:
-    from attnviz.text.saved import is_saved, open_saved
-
     if is_saved(path):
         return open_saved(path, wanted, _make_title(path))
     if is_acl_imdb(path):

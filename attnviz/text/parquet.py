@@ -7,6 +7,9 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+from pyarrow import parquet, types
+
 from attnviz.bounded import format_bytes
 from attnviz.errors import InvalidSource
 from attnviz.text.files import open_file, summarize_error
@@ -17,9 +20,6 @@ BATCH_ROWS = 4096  # rows in memory at a time
 
 def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     """Read the rows of a Parquet table in batches. Raises InvalidSource."""
-    import pyarrow
-    from pyarrow import parquet
-
     try:
         with open_file(path) as raw, parquet.ParquetFile(raw) as file:
             text = find_text_column(file.schema_arrow.names, wanted, str(path))
@@ -36,8 +36,6 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generato
 
 
 def _check_type(kind: Any, column: str, path: Path) -> None:
-    from pyarrow import types
-
     kind = kind.value_type if types.is_dictionary(kind) else kind
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         raise InvalidSource(f"{path}: {column!r} holds {kind}, not text")

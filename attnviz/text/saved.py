@@ -21,7 +21,7 @@ def is_saved(folder: Path) -> bool:
 
 def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
     """Open a folder that `datasets` saved. Raises InvalidSource."""
-    import datasets
+    import datasets  # takes a second, which other folders do without
 
     try:
         loaded = datasets.load_from_disk(str(folder.absolute()))
