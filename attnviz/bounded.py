@@ -1,6 +1,6 @@
-"""Files that somebody else may have written: paths, bytes, JSON and the header of safetensors, read within bounds.
+"""Read untrusted files within bounds: paths, bytes, JSON and the header of safetensors.
 
-Every way in which that fails is one line of an error that the caller chooses. Knows no format beyond these.
+Every failure becomes one line of an error class that the caller chooses. Knows no format beyond these.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from attnviz.errors import InputError
 MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest that are in use have 10 MB
 MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
 MAX_HEADER = 2**26  # bytes of a safetensors header: a record of 400,000 tokens
-MAX_WAIT = 5.0  # seconds for somebody to open a named pipe and write
+MAX_WAIT = 5.0  # seconds to wait for a writer to open a named pipe
 NO_FILE = "No file can have this name"
 ITEM_SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
 ITEM_SIZES |= {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
 
 
 class Header(NamedTuple):
-    """What safetensors say of themselves: of each tensor dtype, shape and data_offsets, and where tensors begin."""
+    """A safetensors header: dtype, shape and data_offsets of each tensor by name, and the byte where tensors begin."""
 
     tensors: dict[str, dict[str, Any]]
     metadata: Any
@@ -45,7 +45,7 @@ class Header(NamedTuple):
 
 
 def expand_path(name: str, invalid: type[InputError]) -> Path:
-    """A path with `~` expanded, which nobody does for names in configs. Raises `invalid` where there is no home."""
+    """Return the path of `name` with `~` expanded, as no shell does it in configs. Raises `invalid` without a home."""
     try:
         return Path(name).expanduser() if name == "~" or name.startswith("~/") else Path(name)
     except RuntimeError as error:
@@ -53,17 +53,17 @@ def expand_path(name: str, invalid: type[InputError]) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """False also for what no folder can be called: too long, a loop of links, or with a NUL in it."""
+    """Return whether a folder stands there; False also for an impossible name: too long, a loop of links, a NUL."""
     return exists(path) and path.is_dir()
 
 
 def is_file(path: Path) -> bool:
-    """As `is_folder`, of regular files."""
+    """Return whether a regular file stands there, as `is_folder` does for folders."""
     return exists(path) and path.is_file()
 
 
 def exists(path: Path) -> bool:
-    """As `is_folder`, whatever stands there."""
+    """Return whether anything stands there, as `is_folder` does for folders."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -79,7 +79,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def check_file_size(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> int:
-    """Bytes of a regular file. Raises `invalid` for all else (a device may never end) and beyond `largest`."""
+    """Return the bytes of a regular file. Raises `invalid` for all else (a device never ends) and above `largest`."""
     try:
         state = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -99,27 +99,27 @@ def open_input(path: Path) -> BinaryIO:
     """Open a file, a device or a pipe to be read. Raises OSError, also for a named pipe that nobody writes to."""
     if not path.is_fifo():
         return path.open("rb")
-    nobody = threading.Event()
+    timed_out = threading.Event()
 
     def give_up() -> None:
-        nobody.set()
-        with suppress(OSError):  # somebody came after all, or the pipe is gone
-            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the reader go on
+        timed_out.set()
+        with suppress(OSError):  # a writer came after all, or the pipe is gone
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # unblocks the open below
 
     timer = threading.Timer(MAX_WAIT, give_up)
     timer.daemon = True
     timer.start()
     file = path.open("rb")
     timer.cancel()
-    timer.join()  # else it may be taken for a writer by whoever opens this pipe next
-    if nobody.is_set():
+    timer.join()  # else the next to open this pipe may take it for a writer
+    if timed_out.is_set():
         file.close()
         raise OSError(errno.ENXIO, "nobody writes to this pipe")
     return file
 
 
 def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> bytes:
-    """A regular file of at most `largest` bytes. Raises `invalid`."""
+    """Read a regular file of at most `largest` bytes. Raises `invalid`."""
     check_file_size(path, largest, invalid, hint)
     try:
         with path.open("rb") as file:
@@ -129,12 +129,12 @@ def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str 
 
 
 def parse_json(data: str | bytes) -> Any:
-    """JSON without NaN, Infinity and numbers beyond float64. Raises ValueError or RecursionError."""
+    """Parse JSON without NaN, Infinity and numbers beyond float64. Raises ValueError or RecursionError."""
     return json.loads(data, parse_constant=_refuse_constant, parse_float=_parse_finite)
 
 
 def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:
-    """The header of a safetensors file, checked by `parse_header`. Raises `invalid`."""
+    """Read the header of a safetensors file, checked by `parse_header`. Raises `invalid`."""
     size = check_file_size(path, math.inf, invalid, hint)
     try:
         with path.open("rb") as file:
@@ -146,7 +146,7 @@ def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header
 
 
 def parse_header(file: BinaryIO, size: int) -> Header:
-    """The header of safetensors of `size` bytes.
+    """Parse the header of a safetensors file of `size` bytes.
 
     Raises ValueError unless each tensor has the bytes that its shape says and they end where the file does.
     """
@@ -167,7 +167,7 @@ def parse_header(file: BinaryIO, size: int) -> Header:
 
 
 def _find_end(tensor: dict[str, Any]) -> int:
-    """Where a tensor ends. Raises ValueError where its bytes are not as many as its shape says."""
+    """Return the offset where a tensor ends. Raises ValueError where its shape asks for another number of bytes."""
     start, end = tensor["data_offsets"]
     shape = tensor["shape"]
     if not all(type(number) is int and 0 <= number < 2**63 for number in (start, end, *shape)):
@@ -179,12 +179,12 @@ def _find_end(tensor: dict[str, Any]) -> int:
 
 
 def describe_os_error(error: Exception) -> str:
-    """What an OSError says without its number and file."""
+    """Return what an OSError says, without its number and file."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else NO_FILE
 
 
 def format_bytes(number: float) -> str:
-    """1.5 GiB, 64 MiB, 300 bytes."""
+    """Write a number of bytes as 1.5 GiB, 64 MiB or 300 bytes."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if number >= size:
             return f"{number / size:.3g} {unit}"
@@ -195,7 +195,7 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _parse_finite(written: str) -> float:
-    if math.isfinite(number := float(written)):
+def _parse_finite(digits: str) -> float:
+    if math.isfinite(number := float(digits)):
         return number
-    raise ValueError(f"{written[:40]} is too large a number")
+    raise ValueError(f"{digits[:40]} is too large a number")

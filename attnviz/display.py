@@ -1,8 +1,8 @@
-"""Any string as one that is safe to show: nothing hidden, nothing cut apart, of a bounded width.
+"""Make any string safe to show: nothing hidden, no grapheme cut, of a bounded width.
 
-On the ground floor, since errors, views, renderers and the command line all show strings. What belongs together is
-read by the properties that Unicode gives its characters (UAX 29, UTS 51), through `regex`, which is imported only when
-a string holds more than printable ASCII.
+Errors, views, renderers and the command line all show strings, so it imports no other room. Graphemes follow the
+properties that Unicode gives its characters (UAX 29, UTS 51), through `regex`, which is imported only when a string
+holds more than printable ASCII.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def escape_for_display(text: str, max_width: int = 24) -> str:
 
 
 def escape_for_spreadsheet(text: str) -> str:
-    """`text`, however long, as a cell that a spreadsheet does not take for a formula (CWE-1236)."""
+    """Write `text`, however long, as a cell that a spreadsheet does not take for a formula (CWE-1236)."""
     cell = escape_for_display(text, sys.maxsize)
     return f"'{cell}" if cell.startswith(FORMULA) else cell
 
 
 def _split_units(text: str) -> Iterator[tuple[str, int]]:
-    """What may not be cut apart, and its width: 1 of a grapheme, several of a character that is written out."""
+    """Yield each part that may not be cut, and its width: 1 for a grapheme, more for a character that is escaped."""
     first, end = len(text) - len(text.lstrip(SPACES)), len(text.rstrip(SPACES))
     for found in _compile_unit_pattern().finditer(text):
         unit, character = found[0], found[0][0]
@@ -106,18 +106,18 @@ def _escape(character: str) -> str:
 
 
 def pluralize(number: int, many: str) -> str:
-    """`many` as it is for so many: "keys", of one "key"; "queries", of one "query"."""
+    """Return the plural `many`, or its singular where `number` is 1: "keys" and "key", "queries" and "query"."""
     if number != 1:
         return many
     return many.removesuffix("ies") + "y" if many.endswith("ies") else many.removesuffix("s")
 
 
 def format_count(number: int, many: str) -> str:
-    """ "1,024 keys", "1 key"."""
+    """Write a count with its noun: "1,024 keys", "1 key"."""
     return f"{number:,} {pluralize(number, many)}"
 
 
 def list_first(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:
-    """ "a, b and 3 more" of a list that may be long."""
+    """Write the first `limit` items of a list: "a, b and 3 more"."""
     more = f" and {len(items) - limit} more" if len(items) > limit else ""
     return between.join(map(write, items[:limit])) + more

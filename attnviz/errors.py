@@ -1,22 +1,22 @@
-"""Everything that a user can meet as an error, and the exit code of each.
+"""The errors that a user can meet, and the exit code of each.
 
     AttnvizError
-    ├── InputError            2   what was asked for cannot be
-    │   ├── InvalidOption             a value that the option does not take
-    │   │   └── NotMeasurable             a measure of what this text does not have
+    ├── InputError            2   the input or an option is invalid
+    │   ├── InvalidOption             a value that the option does not accept
+    │   │   └── NotMeasurable             a measure that needs what this text does not have
     │   ├── InvalidSelection          a layer, head or index that is not there
     │   ├── InvalidSource             a data set, split or file that cannot be read as asked
     │   ├── InvalidText               a text without tokens
     │   ├── InvalidModel              a model name or checkpoint that cannot be used
     │   ├── InvalidDevice             a device that this machine does not have
     │   ├── InvalidRecord             weights that are not attention, or a file that is not a record
-    │   ├── InvalidConfig             a config or a manifest that says what cannot be; all its problems, one a line
-    │   └── TooLarge              more memory than allowed, found out before it is allocated
+    │   ├── InvalidConfig             an invalid config or manifest; all its problems, one a line
+    │   └── TooLarge              more memory than allowed, refused before it is allocated
     ├── ExecutionError            1   the work itself failed
     ├── DifferencesFound               3   a comparison found differences
     └── OutputError         74   the disk or the pipe failed
 
-Anything else that escapes is a bug of ours (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.
+Any other exception is a bug of attnviz (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-MAX_PROBLEMS = 20  # of configs that are told at once
+MAX_PROBLEMS = 20  # of one config that are shown at once
 
 
 class AttnvizError(Exception):
@@ -42,26 +42,26 @@ class AttnvizError(Exception):
         return f"{self.problem}. {self.hint}" if self.hint else self.problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it comes from one process to another: pickle would give the hint without its name."""
+        """Pickle with the hint by its name, which the default would pass by position."""
         return partial(type(self), hint=self.hint), (self.problem,)
 
 
 class InputError(AttnvizError):
-    """What was given cannot be used: a user can mend it. Exit code 2."""
+    """An input that cannot be used, which the user can correct. Exit code 2."""
 
     exit_code = 2
 
 
 class InvalidOption(InputError):
-    """An option, or options together, that cannot be."""
+    """An invalid option, or options that exclude each other."""
 
 
 class NotMeasurable(InvalidOption):
-    """A measure of what this text does not have, such as brackets; other texts may."""
+    """A measure that needs what this text does not have, such as brackets."""
 
 
 class InvalidSelection(InputError):
-    """A layer, head, text or token that is not there."""
+    """A layer, head, text or token that does not exist."""
 
 
 class InvalidSource(InputError):
@@ -69,25 +69,25 @@ class InvalidSource(InputError):
 
 
 class InvalidText(InputError):
-    """A text that cannot be attended to, such as one without tokens."""
+    """A text that a model cannot attend over, such as one without tokens."""
 
 
 class InvalidModel(InputError):
-    """A model or checkpoint that cannot be found, read or used so."""
+    """A model or checkpoint that cannot be found, read or used as asked."""
 
 
 class InvalidDevice(InputError):
-    """A device that is not there."""
+    """A device that this machine does not have."""
 
 
 class InvalidRecord(InputError):
-    """A file that is no record, or one that contradicts itself."""
+    """A file that is not a record, or one that contradicts itself."""
 
 
 class InvalidConfig(InputError):
-    """`lines` are the problems, each with its place; of very many the first, and how many more there are.
+    """A config with problems: `lines` are the first of them with their places, and how many more there are.
 
-    A problem is anything whose str() is its line. Only those that are shown are asked for it.
+    A problem is anything whose str() is its line; str() is called only on those that are shown.
     """
 
     def __init__(self, problems: Sequence[object]) -> None:
@@ -100,11 +100,11 @@ class InvalidConfig(InputError):
 
 
 class TooLarge(InputError):
-    """More memory, text or pictures than allowed; told before any of it is taken."""
+    """More memory, text or pictures than allowed; raised before any memory is allocated."""
 
 
 class ExecutionError(AttnvizError):
-    """The work could not be done, though all that was asked was right. Exit code 1."""
+    """Valid work that failed while it ran. Exit code 1."""
 
     exit_code = 1
 

@@ -1,7 +1,7 @@
 """What a command reads and where it writes, checked before anything heavy is imported.
 
-Every command first makes Inputs of its options, which refuses what can be refused without a model, and then works on
-them. A batch asks the same Inputs for the sha256 of everything that a job's files follow from.
+Every command first turns its options into Inputs, which refuses what can be refused without a model, and then works on
+them. A batch uses the same Inputs for the sha256 of everything that decides a job's files.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Inputs:
 
     models: tuple[ModelReference, ...] = ()
     corpus: Corpus = field(default_factory=lambda: Corpus("", ()))  # every text of the source
-    documents: Sequence[Document] = ()  # those that the command is about
-    held_out: Corpus | None = None  # texts to measure on what was made of the others
-    stream: TextStream | None = None  # in the place of them, for more texts than memory holds
-    files: Mapping[str, Path] = field(default_factory=dict)  # others, by what they are
+    documents: Sequence[Document] = ()  # the texts that the command works on
+    held_out: Corpus | None = None  # texts to test a model on that was trained on the others
+    stream: TextStream | None = None  # instead of documents, for more texts than memory holds
+    files: Mapping[str, Path] = field(default_factory=dict)  # other files that are read, by what they are
     folder: Path | None = None  # None: nothing is written
     n_workers: int = 1  # processes that share the work
 
@@ -49,7 +49,7 @@ class Inputs:
         return self.folder
 
     def sha256(self) -> dict[str, str]:
-        """The sha256 of each input, by what it is. Reads all of them; raises as reading them does."""
+        """Return the sha256 of each input, by what it is. Reads all inputs; raises as reading them does."""
         found = {}
         if self.stream is not None:
             found["texts"] = _digest(self.stream.documents())
@@ -67,7 +67,7 @@ class Inputs:
 
 
 def add_argument(text: TextOptions, argument: str | None) -> tuple[TextOptions, tuple[str, ...]]:
-    """Return the options with the text of an argument, or the file of that name where there is one, and what to say.
+    """Return the options with the text of an argument, or the file of that name where there is one, and notices.
 
     Raises InvalidOption for a file of many texts.
     """
@@ -89,10 +89,10 @@ def read_inputs(
     out: str | None = None,
     notices: tuple[str, ...] = (),
 ) -> Inputs:
-    """The texts that `text` names, of which without --index all are meant if `every`, else the first.
+    """Read the texts that `text` names: those of --index, else all of them if `every`, else the first.
 
-    Raises InvalidOption, InvalidSource or InvalidSelection for texts that are not there, InvalidOption for a folder
-    that cannot be one.
+    Raises InvalidOption, InvalidSource or InvalidSelection for texts that do not exist, InvalidOption where
+    `out` cannot be a folder.
     """
     folder = None if out is None else store.check_output_folder(out)
     corpus = load_corpus(text)
@@ -102,12 +102,12 @@ def read_inputs(
 
 
 def stream_inputs(models: Sequence[ModelReference], text: TextOptions, *, out: str) -> Inputs:
-    """All texts that `text` names, read one after the other. Raises as `read_inputs` does."""
+    """Stream all texts that `text` names, one after the other. Raises as `read_inputs` does."""
     return Inputs(tuple(models), stream=stream_corpus(text), folder=store.check_output_folder(out))
 
 
 def _digest(documents: Iterable[Document]) -> str:
-    """sha256 of texts with their names and labels."""
+    """Return the sha256 of texts with their names and labels."""
     digest = hashlib.sha256()
     for document in documents:
         digest.update(json.dumps([document.name, document.text, document.label]).encode())

@@ -1,7 +1,7 @@
-"""The one checker of options: what a command line, a config or Python says becomes a value of the option's type.
+"""The one checker of options: turns a value from a command line, a config or Python into the option's type.
 
-Each of the three hands over values as YAML has them; a command line reads numbers from its words first, and says who
-spoke in its own words: `--heads`, `heads` with its line, `heads=`.
+Each of the three passes values as YAML has them (a command line parses numbers first), and names the option in its own
+errors: `--heads`, `heads` with its line, `heads=`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", s
 
 
 class InvalidValue(Exception):
-    """A value that an option does not take: what it takes instead, and the names that it may have been meant to be."""
+    """A value that an option does not accept: what it accepts, and the names that may have been meant."""
 
     def __init__(self, wanted: str, found: object, choices: tuple[str, ...] = ()) -> None:
         super().__init__(wanted, found, choices)
@@ -29,7 +29,7 @@ class InvalidValue(Exception):
         return f"write {self.wanted}, not {shorten(self.found)}{self.note()}"
 
     def note(self) -> str:
-        """What else helps, "" where nothing does. Takes a search, so that it is made when the sentence is."""
+        """Return a further hint, "" for none. It searches names, so it is written only when the message is."""
         if self.wanted == TYPE_NAMES[int] and DIGITS.fullmatch(str(self.found)):
             return f"; no number here has more than {MAX_DIGITS} digits"
         near = find_nearest(self.found, self.choices) if isinstance(self.found, str) else ""
@@ -37,7 +37,7 @@ class InvalidValue(Exception):
 
 
 def check(kind: Any, value: object) -> Any:
-    """The value as one of type `kind`, an option's. A whole number is a text, too, and one value a list of one.
+    """Return the value as type `kind`, an option's. A whole number also counts as a text, and one value as a list.
 
     Raises InvalidValue.
     """
@@ -74,13 +74,13 @@ def _check_one_type(kind: type, value: object) -> object:
 
 
 def find_nearest(name: str, names: tuple[str, ...]) -> str:
-    """ "" where nothing is near. A setting spelled as its flag, such as --d-model, is near too."""
+    """Return the nearest of `names`, "" where none is near. A setting written as a flag, such as --d-model, is near."""
     plain = name[:MAX_SHOWN_LENGTH].strip(" -").replace("-", "_").lower()
     return plain if plain in names else next(iter(get_close_matches(plain, names, n=1)), "")
 
 
 def shorten(value: object) -> str:
-    """A value in a message, cut where it is long."""
+    """Write a value for a message, cut where it is long."""
     match value:
         case None:
             return "nothing"
@@ -96,5 +96,5 @@ def shorten(value: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """A name that somebody wrote, short enough for a message."""
+    """Cut a name to a length that fits a message."""
     return name if len(name) <= MAX_SHOWN_LENGTH else name[: MAX_SHOWN_LENGTH - 1] + "…"

@@ -1,10 +1,10 @@
 """An option is written once: on the field of a spec that holds its value, with the help beside the type and default.
 
-A spec is what one command is asked: options of its own, and groups of options that commands share. Code reads groups
+A spec holds the options of one command: its own, and groups of options that commands share. Code reads groups
 (`spec.text.split`); users write options without them (`--split`, `split:`), and `list_options` lists them so. Knows no
 option itself, and neither the command line nor configs.
 
-Modules of specs do without `from __future__ import annotations`: here annotations are read, not only written.
+Modules of specs do without `from __future__ import annotations`, because annotations are read here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 from attnviz.registry import load
 
 Spec = TypeVar("Spec")
-# Panels of a command's help. What stands in the first has no flag: it is written by its place.
+# Panels of a command's help. Options of the first are positional: they have no flag.
 ARGUMENT, TEXT, MODEL, TRAINING = "Arguments", "Which text", "Which model", "How to train"
 FIGURE, OUTPUT, CHECK = "Which figures", "What comes out", "What may differ"
 CLUSTER = "On a cluster"
@@ -27,9 +27,9 @@ COMMAND_LINE_ONLY = re.compile(r"\{(.*?)\}")
 
 
 class Option(NamedTuple):
-    """What users are told of one option.
+    """What help, docs and configs say of one option.
 
-    In `help`, {names} are those of `table`, and other braces hold what is true of a command line only.
+    In `help`, {names} stands for the names of `table`, and other braces hold what applies to a command line only.
     """
 
     help: str
@@ -40,17 +40,17 @@ class Option(NamedTuple):
     table: str | None = None  # "package:NAME", a table of plugins that its value may name
 
     def names(self) -> list[tuple[str, str]]:
-        """The names in the option's table, each with its line of help."""
+        """List the names in the option's table, each with its line of help."""
         if self.table is None:
             return []
         return [(plugin.name, plugin.help) for plugin in load(self.table)]
 
     def write_command_line_help(self) -> str:
-        """The help as a command's help shows it."""
+        """Write the help as `--help` shows it."""
         return COMMAND_LINE_ONLY.sub(r"\1", self._fill_names())
 
     def write_config_help(self) -> str:
-        """The help for who writes a config: without what only a command line has, and options by their keys."""
+        """Write the help for configs: without what only a command line has, and options by their keys."""
         return FLAG.sub(lambda flag: flag[1].replace("-", "_"), COMMAND_LINE_ONLY.sub("", self._fill_names()))
 
     def _fill_names(self) -> str:
@@ -58,9 +58,9 @@ class Option(NamedTuple):
 
 
 class Only:
-    """Of a group, the options that a command has: `Annotated[TextOptions, Only("dataset", "split")]`.
+    """The options of a group that a command has: `Annotated[TextOptions, Only("dataset", "split")]`.
 
-    Without names all of them. `instead` are options of which this command tells something else.
+    Without names all of them. `instead` are options that this command describes in other words.
     """
 
     def __init__(self, *names: str, **instead: Option) -> None:
@@ -84,7 +84,7 @@ class FlatOption(NamedTuple):
 
 
 def list_options(spec: type[Any]) -> tuple[FlatOption, ...]:
-    """All options of a spec in the order of its fields, those of its groups in their places."""
+    """List all options of a spec in the order of its fields, those of its groups in their places."""
     key: Any = spec  # to mypy, a type is not hashable
     return _list_options(key)
 
@@ -107,9 +107,9 @@ def _list_options(spec: Any) -> tuple[FlatOption, ...]:
 
 
 def build(spec: type[Spec], /, **values: Any) -> Spec:
-    """A spec from its options by their names, groups left out. What is not given is at its default.
+    """Build a spec from its options by their names, groups left out. Options that are not given have their defaults.
 
-    Raises TypeError for a name that is no option of the spec, and where one is missing.
+    Raises TypeError for a name that is not an option of the spec, and for a missing option without a default.
     """
     known = {option.name: option.group for option in list_options(spec)}
     groups: dict[str, dict[str, Any]] = {}
@@ -124,7 +124,7 @@ def build(spec: type[Spec], /, **values: Any) -> Spec:
 
 
 def list_values(spec: Any) -> dict[str, Any]:
-    """The values of a spec's options by their names, groups left out: what `build` takes."""
+    """Return the values of a spec's options by their names, groups left out, as `build` takes them."""
     return {
         option.name: getattr(getattr(spec, option.group) if option.group else spec, option.name)
         for option in list_options(type(spec))
@@ -132,11 +132,11 @@ def list_values(spec: Any) -> dict[str, Any]:
 
 
 def find_changed(spec: Any) -> dict[str, Any]:
-    """As `list_values`, less what is at its default."""
+    """Return the values of a spec's options, as `list_values`, that are not at their defaults."""
     defaults = {option.name: option.default for option in list_options(type(spec))}
     return {name: value for name, value in list_values(spec).items() if value != defaults[name]}
 
 
 def replace_values(spec: Spec, /, **values: Any) -> Spec:
-    """The spec with other values of some options: `dataclasses.replace`, groups left out."""
+    """Return the spec with other values of some options: `dataclasses.replace`, groups left out."""
     return build(type(spec), **list_values(spec) | values)

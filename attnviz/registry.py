@@ -1,4 +1,4 @@
-"""Tables of names that a user can type. A name's code is imported when it is used, not when it is listed."""
+"""Tables of names that a user can type. The code of a name is imported when it is used, not when it is listed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Plugin:
 
 @cache
 def load(plugin: Plugin | str) -> Any:
-    """The object that a plugin names, or its address "package.module:name", imported when it is first asked for."""
+    """Import the object that a plugin, or an address "package.module:name", names. Cached."""
     module, _, attribute = (plugin if isinstance(plugin, str) else plugin.where).partition(":")
     return getattr(import_module(module), attribute)
 
 
 def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
-    """The line of `table` called `name`. Raises InvalidOption with the nearest name, else with all of them."""
+    """Return the plugin of `table` called `name`. Raises InvalidOption with the nearest name, else with all names."""
     for plugin in table:
         if name == plugin.name:
             return plugin
@@ -37,7 +37,7 @@ def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
 
 
 def suggest_name(name: str, names: Sequence[str]) -> str:
-    """The next move after a name that does not exist."""
+    """Write a hint for a name that does not exist: the nearest one, else all."""
     if not names:
         return "There is none."
     near = get_close_matches(name, names, n=1)

@@ -1,6 +1,6 @@
 """What to show, not how: a title and blocks. Views make reports, renderers draw them; neither knows the other.
 
-Every string in a report is already safe to show (control characters written out, long tokens cut): see
+Every string in a report is already safe to show (control characters escaped, long tokens cut): see
 `attnviz.display`. Only `Report.data` holds texts and tokens as they are, for machines.
 """
 
@@ -20,7 +20,7 @@ from attnviz.specs import FigureKind, ThemeName
 
 @dataclass(frozen=True)
 class ScaleFamily:
-    """What all scales of one kind have in common. Every renderer asks this, and the page gets it as data."""
+    """What all scales of one kind have in common. Every renderer reads this, and the page gets it as data."""
 
     is_multiple: bool = False  # colours show each value as a multiple of its row's equal share, see `Heatmap.shade`
     is_logarithmic: bool = False  # steps of colour are factors
@@ -41,7 +41,7 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to colours: one range for all maps of a report that have none of their own."""
+    """How values become colours: one range for all maps of a report that have none of their own."""
 
     kind: str  # one of SCALES
     low: float
@@ -51,13 +51,13 @@ class Scale:
 
     @property
     def family(self) -> ScaleFamily:
-        """What it has in common with others of its kind."""
+        """What all scales of its kind have in common."""
         return SCALES[self.kind]
 
 
 @dataclass(frozen=True, eq=False)
 class WeightFactors:
-    """What each weight of a head is worked out from: exp(scale · q_i · k_j + bias[j - i] - log_sum_exp_i).
+    """The factors of a head's weights: weight_ij = exp(scale · q_i · k_j + bias[j - i] - log_sum_exp_i).
 
     `bias` has a number for each distance from -D to D; keys farther away have that of the farthest. A query attends to
     the keys from `window[0]` before it to `window[1]` behind it (None: to all), but for those not `attendable`.
@@ -114,7 +114,7 @@ class Heatmap:
         return equal
 
     def shade(self, scale: Scale) -> Cells:
-        """What the colours of `scale` show of each cell: multiples of an equal share, or the values themselves."""
+        """Return the number that the colour of each cell shows: a multiple of an equal share, or the value itself."""
         if not scale.family.is_multiple:
             return self.values
         shares: Cells = self.values / self.equal_share[:, None]
@@ -193,7 +193,7 @@ class Charts(Generic[Chart]):
     n_columns: int | None = None  # in rows of so many; None: one row
 
     def only(self, number: int) -> Self:
-        """One of the charts as a picture of its own."""
+        """Return one of the charts as a picture of its own."""
         return replace(self, charts=self.charts[number : number + 1])
 
 
@@ -236,7 +236,7 @@ Row = tuple[Cell, ...]
 
 
 class LazyRows(Sequence[Row]):
-    """Rows of a table that are worked out when somebody first looks at them, which may be never."""
+    """Rows of a table that are computed when they are first read, which may be never."""
 
     def __init__(self, make: Callable[[], Iterable[Row]]) -> None:
         self._make = make

@@ -1,5 +1,5 @@
-"""Which layers, heads or texts: "3", "-1", "0-3,7"; which heads of layers: "0.2,1.8"; which token: "3", "film"; which
-stretch of them: "5:20", "not good … saved". Knows nothing of what these are.
+"""Parse selections: layers, heads or texts ("3", "-1", "0-3,7"), heads of layers ("0.2,1.8"), one token ("3", "film")
+and consecutive tokens ("5:20", "not good … saved"). Knows nothing of what is selected.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ MAX_LISTED = 20  # positions of a word
 MAX_WORD_LENGTH = 40  # characters that are compared and shown when a word is not found
 
 
-def select_numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tuple[int, ...]:
-    """The places of what `chosen` names among what is `there`, in its order and each once; all of them if it is empty.
+def select_numbers(chosen: Sequence[str], available: int | Sequence[int], what: str) -> tuple[int, ...]:
+    """Return the indices of what `chosen` names, in its order and each once; all of them where it is empty.
 
-    There are the numbers below a count, or those of a rising sequence, of which -1 is the last and 0-3 are all between.
-    `what` is what is counted, in the singular: "head". Raises InvalidSelection for a number that is not there and for
-    anything that is not written like the grammar.
+    `available` is a count, or a rising sequence of numbers, of which -1 is the last and 0-3 are all from 0 to 3. `what`
+    is the noun for messages, in the singular: "head". Raises InvalidSelection for a number that is not available and
+    for anything outside the grammar.
     """
-    there = range(there) if isinstance(there, int) else there
+    available = range(available) if isinstance(available, int) else available
     if not chosen:
-        return tuple(range(len(there)))
-    spans = [span for written in chosen for span in _parse_spans(written, there, what)]
+        return tuple(range(len(available)))
+    spans = [span for written in chosen for span in _parse_spans(written, available, what)]
     return tuple(dict.fromkeys(position for span in spans for position in span))
 
 
 def find_token(written: str, pieces: Sequence[str]) -> int:
-    """The token that a position (-1 is the last) or a word names: as it is written, else whatever its case.
+    """Find the position of a token by its position (-1 is the last) or its word, exact or else in any case.
 
-    Raises InvalidSelection for a position that is not there and for a word that occurs several times or not at all.
+    Raises InvalidSelection for a position beyond the text and for a word that occurs several times or not at all.
     """
     if _NUMBER.fullmatch(written):
         return _parse_number(written, range(len(pieces)), "token")
@@ -60,9 +60,9 @@ def find_token(written: str, pieces: Sequence[str]) -> int:
 
 
 def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """The places among `layers` and `heads` of each "layer.head", in the order given and each once.
+    """Return the indices in `layers` and `heads` of each "layer.head", in the order given and each once.
 
-    Raises InvalidSelection for a layer or head that is not there and for anything that is not written so.
+    Raises InvalidSelection for a layer or head that does not exist and for anything written otherwise.
     """
     found = []
     for item in ",".join(chosen).split(","):
@@ -76,15 +76,15 @@ def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[i
 
 
 def is_slice(written: str) -> bool:
-    """Whether "5:20" is written, rather than a word or a position."""
+    """Return whether a slice such as "5:20" is written, rather than a word or a position."""
     return _SLICE.fullmatch(written.strip()) is not None and written.strip() != ":"
 
 
 def find_span(written: str, pieces: Sequence[str]) -> range:
-    """Consecutive tokens: a slice of positions, one phrase, or all from a phrase to the next place of another.
+    """Find consecutive tokens: a slice of positions, one phrase, or all from one phrase to the next of another.
 
-    A phrase is whole tokens, whatever their case and the spaces between them; of the first, there has to be only one
-    place. Raises InvalidSelection for what is not there, and where no token is left.
+    A phrase is whole tokens, in any case and with any spaces between them; the first one must occur only once.
+    Raises InvalidSelection for a phrase that does not occur, and where no token is left.
     """
     if match := _SLICE.fullmatch(written.strip()):
         first, last = (int(end) if end else None for end in match.groups())
@@ -100,7 +100,7 @@ def find_span(written: str, pieces: Sequence[str]) -> range:
 
 
 def _find_phrase(words: str, pieces: Sequence[str], after: int | None = None) -> range:
-    """The one place of these words, or the first that begins at `after` or later."""
+    """Find the only occurrence of these words, or the first that begins at `after` or later."""
     parts = ["".join(piece.split()).casefold() for piece in pieces]
     wanted = "".join(words.split()).casefold()
     ends = list(accumulate(map(len, parts)))
@@ -123,36 +123,36 @@ def _shorten(word: str) -> str:
     return repr(word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…")
 
 
-def _parse_spans(written: str, there: Sequence[int], what: str) -> Iterator[range]:
-    """A range for each item between commas. Both ends are checked first, so that 0-999999999 costs nothing."""
+def _parse_spans(written: str, available: Sequence[int], what: str) -> Iterator[range]:
+    """Yield a range of indices for each item between commas. Both ends are checked first: 0-999999999 costs nothing."""
     for item in written.split(","):
         match = _ITEM.fullmatch(item)
         if match is None:
             raise InvalidSelection(f"{written!r} does not say which {what}", hint=GRAMMAR)
         first, last = match.group(1), match.group(2)
-        start = _parse_number(first, there, what, between=last is not None)
-        end = start if last is None else _parse_number(last, there, what, between=True)
+        start = _parse_number(first, available, what, between=last is not None)
+        end = start if last is None else _parse_number(last, available, what, between=True)
         if start > end:
             raise InvalidSelection(f"{what}s {item.strip()} run backwards", hint=GRAMMAR)
-        yield range(bisect_left(there, start), bisect_right(there, end))
+        yield range(bisect_left(available, start), bisect_right(available, end))
 
 
-def _parse_number(written: str, there: Sequence[int], what: str, between: bool = False) -> int:
-    """One of those that are there; with `between`, any up to the last of them."""
+def _parse_number(written: str, available: Sequence[int], what: str, between: bool = False) -> int:
+    """Parse one available number; with `between`, any number up to the last of them."""
     number = int(written)
-    if -len(there) <= number < 0:
-        return there[number]
-    if number in there or (between and there and 0 <= number <= there[-1]):
+    if -len(available) <= number < 0:
+        return available[number]
+    if number in available or (between and available and 0 <= number <= available[-1]):
         return number
-    raise InvalidSelection(f"no {what} {number}", hint=_list_available(there, what))
+    raise InvalidSelection(f"no {what} {number}", hint=_list_available(available, what))
 
 
-def _list_available(there: Sequence[int], what: str) -> str:
-    if not there:
+def _list_available(available: Sequence[int], what: str) -> str:
+    if not available:
         return f"There are no {what}s."
-    if len(there) == 1:
-        return f"There is only {what} {there[0]}."
-    if there[-1] - there[0] == len(there) - 1:
-        return f"There are {what}s {there[0]} to {there[-1]}."
-    listed = ", ".join(map(str, there[:MAX_LISTED])) + (", …" if len(there) > MAX_LISTED else "")
+    if len(available) == 1:
+        return f"There is only {what} {available[0]}."
+    if available[-1] - available[0] == len(available) - 1:
+        return f"There are {what}s {available[0]} to {available[-1]}."
+    listed = ", ".join(map(str, available[:MAX_LISTED])) + (", …" if len(available) > MAX_LISTED else "")
     return f"There are {what}s {listed}."

@@ -1,6 +1,6 @@
-"""What each command is asked: a class per command, in groups of options that commands share.
+"""The groups of options that commands share: which texts, which model, which figures, what is printed.
 
-Here are those groups: which texts, which model, what comes out.
+Each command's own spec is a class in its folder that holds some of these groups.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ ThemeName = Literal["paper", "slide", "dark"]
 WeighKind = Literal["attention", "values"]
 
 MODELS = "attnviz.models:MODELS"
-# Of a model's options those that mean the same for several models.
+# Options of a model that mean the same for several models.
 SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
 )
@@ -172,15 +172,15 @@ class PrintOptions:
 
     @property
     def kind(self) -> PrintKind:
-        """What is asked for. Raises InvalidOption for two things at once."""
-        asked: dict[str, PrintKind] = {} if self.print is None else {f"--print {self.print}": self.print}
+        """The kind to print. Raises InvalidOption where two are given."""
+        given: dict[str, PrintKind] = {} if self.print is None else {f"--print {self.print}": self.print}
         for name, kind in PRINT_SHORTCUTS.items():
             if getattr(self, name):
-                asked[f"--{name}"] = kind
-        if len(asked) > 1:
-            one, other, *_ = asked
+                given[f"--{name}"] = kind
+        if len(given) > 1:
+            one, other, *_ = given
             raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
-        return next(iter(asked.values()), "table")
+        return next(iter(given.values()), "table")
 
 
 @dataclass(frozen=True, kw_only=True)

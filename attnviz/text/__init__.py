@@ -1,6 +1,6 @@
-"""Where texts come from: `--text`, `--text-file` and standard input, each as it is, or `--dataset` and `--split`.
+"""Where texts come from: `--text`, `--text-file` and standard input, or `--dataset` and `--split`.
 
-Each text has a name and a place. Knows files and data sets; must not know tokens, models or pictures.
+Each text has a name and a position. Knows files and data sets; must not know tokens, models or pictures.
 
 Importing this room imports neither datasets nor pyarrow, which take a second: each source does so when it is opened.
 """
@@ -27,13 +27,13 @@ from attnviz.text.source import MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
-# Each opens with (text column or None) and gives a Source.
+# Each is called with (text column or None) and returns a Source.
 NAMES: tuple[Plugin, ...] = (
     Plugin("sample", "attnviz.text.sample:open_sample", "sixty short reviews that come with attnviz"),
     Plugin("imdb", "attnviz.text.hub:open_imdb", "the Large Movie Review Dataset, stanfordnlp/imdb on the hub"),
 )
 
-# Each reads with (path, text column or None, how many texts are needed or None) and gives Rows.
+# Each is called with (path, text column or None, how many texts are needed or None) and yields Rows.
 ENDINGS: tuple[Plugin, ...] = (
     Plugin(".parquet", "attnviz.text.parquet:read_parquet", "a Parquet table"),
     Plugin(".jsonl", "attnviz.text.tables:read_jsonl", "one JSON object a line"),
@@ -75,24 +75,24 @@ class Corpus:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """One object for each corpus, so that a model that is made of them can be known by it."""
+        """The texts as one object per corpus, so that a model made from them can be cached by it."""
         return tuple(document.text for document in self.documents)
 
     def choose(self, index: Sequence[str], *, every: bool) -> list[Document]:
-        """Those that `--index` names; without it all of them if `every`, else the first. Raises InvalidSelection."""
+        """Return the texts that `--index` names, else all if `every`, else the first. Raises InvalidSelection."""
         places = select_numbers(index, len(self.documents), "text") if index or every else (0,)
         return [self.documents[place] for place in places]
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate, which no encoding has."""
+    """Replace each lone surrogate, which no encoding has, by U+FFFD."""
     return _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
 def mend_surrogates(
     documents: Iterable[Document], already: Sequence[str] = ()
 ) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """The documents without lone surrogates (an argument's stray bytes, JSON's "\\ud800") and one notice about all.
+    """Replace lone surrogates (an argument's stray bytes, JSON's "\\ud800"); return the documents and one notice.
 
     `already` names texts whose bytes were replaced when they were read.
     """
@@ -104,13 +104,13 @@ def mend_surrogates(
             names.append(document.name)
             document = replace(document, text=text)
         clean.append(document)
-    told = list_first(list(dict.fromkeys(names)), MAX_NAMED)
-    notice = f"{told}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)"
+    listed = list_first(list(dict.fromkeys(names)), MAX_NAMED)
+    notice = f"{listed}: invalid Unicode was replaced by {REPLACEMENT} (U+FFFD)"
     return tuple(clean), (notice,) if names else ()
 
 
 def load_corpus(spec: TextOptions) -> Corpus:
-    """The texts that `spec` asks for, in order, cached; which of them `--index` picks is for the caller.
+    """Load the texts of `spec` in order, cached. `--index` is applied by the caller.
 
     Raises InvalidOption for options that contradict each other, InvalidSource for what cannot be read.
     """
@@ -133,28 +133,28 @@ def _refuse_beside_texts(spec: TextOptions) -> None:
     for option, value in (("--split", spec.split), ("--text-column", spec.text_column)):
         if value is not None:
             raise InvalidOption(
-                f"{option} is about data sets and there is {given}",
+                f"{option} is for data sets, and {given} was given",
                 hint=f"Leave out {option} (--index picks among several texts), or use --dataset.",
             )
 
 
 def read_inline_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
-    """First the texts, then the files.
+    """Read the texts, then the files, as one corpus.
 
-    Raises InvalidOption where `-` comes twice, InvalidSource for unreadable files.
+    Raises InvalidOption where `-` is given twice, InvalidSource for unreadable files.
     """
     if files.count(STANDARD_INPUT) > 1:
-        raise InvalidOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
+        raise InvalidOption("--text-file - can be given once", hint="Standard input can be read only once.")
     named = [(_quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced, read_as = [], list[str]()
     for file in files:
         name, raw = ("standard input", _read_standard_input()) if file == STANDARD_INPUT else _read_file(file)
-        text, whole = _decode(raw, name)
+        text, is_valid = _decode(raw, name)
         named.append((name, text))
-        if not whole:
+        if not is_valid:
             replaced.append(name)
         if raw.startswith(UTF_16):
-            read_as.append(f"{name} was read as UTF-16, by its mark")
+            read_as.append(f"{name} was read as UTF-16, as its byte order mark says")
     documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     return Corpus(
         documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, (*read_as, *notices)
@@ -162,7 +162,7 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
 
 
 def decode_argument(text: str) -> str:
-    """An argument as it was typed: in a locale of ASCII, Python hands on valid UTF-8 as stray bytes."""
+    """Decode an argument as UTF-8 where Python did not: in an ASCII locale it passes valid UTF-8 as surrogates."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError:
@@ -170,7 +170,7 @@ def decode_argument(text: str) -> str:
 
 
 def _quote_beginning(text: str) -> str:
-    """A text that has no name is called by how it begins: “the film was not good but…”."""
+    """Name a text by its beginning: “the film was not good but…”."""
     words = " ".join(text.split())
     return f"“{words}”" if len(words) <= MAX_EXCERPT_LENGTH else f"“{words[:MAX_EXCERPT_LENGTH].rstrip()}…”"
 
@@ -192,9 +192,9 @@ def _read_standard_input() -> bytes:
 
 
 def _decode(raw: bytes, name: str) -> tuple[str, bool]:
-    """Return the text, of UTF-16 where its mark says so, and whether every byte of it was valid.
+    """Decode UTF-8, or UTF-16 with a byte order mark; return the text and whether every byte was valid.
 
-    Raises InvalidSource where many bytes are NUL: it is of another encoding, or no text at all.
+    Raises InvalidSource where many bytes are NUL: it is in another encoding, or not a text.
     """
     if raw.startswith(UTF_16):
         try:
@@ -202,9 +202,9 @@ def _decode(raw: bytes, name: str) -> tuple[str, bool]:
         except UnicodeDecodeError:
             return raw.decode("utf-16", errors="replace"), False
     raw = raw.removeprefix(codecs.BOM_UTF8)
-    if 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; one of them may stand in any text
+    if 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few
         problem = f"{name} is not UTF-8: many of its bytes are NUL"
-        raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with its mark.")
+        raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with a byte order mark.")
     try:
         return raw.decode("utf-8"), True
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ LABELS = {"neg": 0, "pos": 1}  # in this order, as on the hub; `unsup` has no la
 
 
 def is_acl_imdb(folder: Path) -> bool:
-    """Whether a folder is laid out as the data set is distributed."""
+    """Return whether a folder is laid out as the data set is distributed."""
     return bool(_list_splits(folder))
 
 
@@ -53,6 +53,6 @@ class Reviews:
 
 
 def _parse_number(path: Path) -> tuple[int, str]:
-    """Names sort 10_9 before 2_9; numbers do not."""
+    """Return the number that a file name begins with, as a sort key: by name, 10_9 would come before 2_9."""
     number = path.name.partition("_")[0]
     return (int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0, path.name)

@@ -17,18 +17,18 @@ DEFAULT_DATASET = "sample"
 
 
 def read_dataset(spec: TextOptions) -> Corpus:
-    """The texts of the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
+    """Read the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
     return _select(*open_parts(spec))
 
 
 def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]:
-    """A source, what is asked for of it, else its usual split, and what both are called.
+    """Open a source; return it, its chosen parts (else its default split) and the name of both.
 
-    Raises InvalidOption, InvalidSource, also for a split that is not there.
+    Raises InvalidOption for an invalid --split, InvalidSource for a source that cannot be opened or lacks the split.
     """
-    written = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
+    chosen = None if spec.split is None else splits.parse(spec.split)  # checked first: to open a source may be slow
     source = open_source(DEFAULT_DATASET if spec.dataset is None else spec.dataset, spec.text_column)
-    parts = written or (splits.Part(_choose_default_split(source)),)
+    parts = chosen or (splits.Part(_choose_default_split(source)),)
     for part in parts:
         if part.name not in source.splits:
             raise InvalidSource(
@@ -66,7 +66,7 @@ def _find_needed(parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
 
 def _make_documents(name: str, parts: tuple[splits.Part, ...], rows: dict[str, Rows]) -> Iterator[Document]:
     for part in parts:
-        stem = re.sub(r"[^A-Za-z0-9._-]", "-", part.name)  # it becomes a folder's name
+        stem = re.sub(r"[^A-Za-z0-9._-]", "-", part.name)  # part of a folder's name
         positions = part.positions(len(rows[part.name]))
         read = check_total_size((rows[part.name][position] for position in positions), f"{name} {part}")
         for position, (text, label) in zip(positions, read, strict=True):
@@ -74,7 +74,7 @@ def _make_documents(name: str, parts: tuple[splits.Part, ...], rows: dict[str, R
 
 
 def _make_slugs_unique(documents: Iterable[Document]) -> Iterator[Document]:
-    """Slices may overlap, and one text may then come twice; its folders may not."""
+    """Give each document its own slug: slices may overlap, so one text may occur twice, but each has its own folder."""
     taken: set[str] = set()
     for document in documents:
         slug, again = document.slug, 1

@@ -1,4 +1,4 @@
-"""Reading files, with every way in which that fails said in one line. Knows bytes and lines, no formats."""
+"""Read files; every failure is an error of one line. Knows bytes and lines, no formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attnviz.text.source import MAX_TEXT
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """A file's bytes. Raises InvalidSource where it cannot be opened or read."""
+    """Open a file for its bytes. Raises InvalidSource where it cannot be opened or read."""
     try:
         with open_input(path) as file:
             yield file
@@ -26,7 +26,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_content(path: Path) -> bytes:
-    """A whole file, within bounds. Raises InvalidSource."""
+    """Read a whole file of at most MAX_TEXT bytes. Raises InvalidSource."""
     if not exists(path):
         raise InvalidSource(f"no file {path}")
     with open_file(path) as file:
@@ -34,7 +34,7 @@ def read_content(path: Path) -> bytes:
 
 
 def check_size(raw: bytes, name: str) -> bytes:
-    """Raises InvalidSource for more than a text can have: a device never ends."""
+    """Return `raw`. Raises InvalidSource for more bytes than one text may have: a device never ends."""
     if len(raw) > MAX_TEXT:
         raise InvalidSource(
             f"{name} is longer than the {format_bytes(MAX_TEXT)} of one text",
@@ -44,10 +44,10 @@ def check_size(raw: bytes, name: str) -> bytes:
 
 
 def read_lines(path: Path) -> Generator[str, None, None]:
-    """The lines of a UTF-8 file with their ends. Only a newline ends a line: texts hold U+0085, U+2028 and others.
+    """Yield the lines of a UTF-8 file with their ends. Only a newline ends a line: texts hold U+0085, U+2028 and such.
 
-    Raises InvalidSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it. The file is open
-    until this is read to its end or closed.
+    Raises InvalidSource with `file:line` where bytes are not UTF-8, and for an empty file. The file stays open until
+    the generator ends or is closed.
     """
     with open_file(path) as file:
         number = 0
@@ -59,15 +59,15 @@ def read_lines(path: Path) -> Generator[str, None, None]:
 
 
 def decode_strictly(raw: bytes, where: str) -> str:
-    """Strict: a data set with replaced characters would be another data set. Raises InvalidSource."""
+    """Decode UTF-8 without replacing characters, which would change the data set. Raises InvalidSource."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
-        raise InvalidSource(f"{where}: {wrong} is not UTF-8", hint="Save the file as UTF-8.") from error
+        found = f"byte 0x{raw[error.start]:02x} at position {error.start}"
+        raise InvalidSource(f"{where}: {found} is not UTF-8", hint="Save the file as UTF-8.") from error
 
 
 def summarize_error(error: BaseException) -> str:
-    """What an exception of a library says, its first line; such messages go on with stack traces and advice."""
-    said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip() or type(error).__name__
-    return said.splitlines()[0].strip().rstrip(".")
+    """Return the first line of a library's error: stack traces and advice follow it."""
+    message = (error.strerror if isinstance(error, OSError) else "") or str(error).strip() or type(error).__name__
+    return message.splitlines()[0].strip().rstrip(".")

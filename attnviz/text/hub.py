@@ -1,4 +1,4 @@
-"""Data sets from the hub, or the copy of one that an earlier visit left in the cache. Must not know local files."""
+"""Data sets from the hub, or from the cache of an earlier download. Must not know local files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_imdb(wanted: str | None) -> Source:
 def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
     """Open a data set from the hub or its cache.
 
-    Raises InvalidSource where they have nothing under this name, or nothing that can be read.
+    Raises InvalidSource where neither has a readable data set of this name.
     """
     name = name or repository
     offline = explain_offline("HF_DATASETS_OFFLINE")
@@ -39,24 +39,24 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
         )
     import datasets  # takes a second, and only after the hub or the cache was found
 
-    hubs = (constants, datasets.config)  # which both libraries read when they are about to ask
+    hubs = (constants, datasets.config)  # both libraries read it before each request
     with mock.patch.object(hubs[0], "HF_HUB_OFFLINE", True), mock.patch.object(hubs[1], "HF_HUB_OFFLINE", True):
         loaded = _load(name, repository)
-    return as_source(loaded, wanted, name, (f"{name}: {offline}, so this is the copy in the cache",))
+    return as_source(loaded, wanted, name, (f"{name}: {offline}, so the copy in the cache is used",))
 
 
 def _load(name: str, repository: str) -> Any:
     import datasets  # see above
 
-    datasets.utils.logging.set_verbosity_error()  # its warnings, such as that of a cached copy, are our notices
+    datasets.utils.logging.set_verbosity_error()  # its warnings, such as that of a cached copy, are notices here
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
         return datasets.load_dataset(repository)
-    except Exception as error:  # the library lets everything through, from pyarrow's errors to the network's
+    except Exception as error:  # the library passes on every error, from pyarrow's to the network's
         reason = error
         while type(error).__name__ == "DatasetGenerationError" and isinstance(reason.__cause__, Exception):
-            reason = reason.__cause__  # its own message says only that something failed
+            reason = reason.__cause__  # the outer message says only that something failed
         raise InvalidSource(
             f"data set {name!r} cannot be loaded: {summarize_error(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
@@ -64,7 +64,7 @@ def _load(name: str, repository: str) -> Any:
 
 
 def _is_cached(repository: str) -> bool:
-    """Whether the cache of `datasets` has a folder for it, by a loose comparison: the library has the last word."""
+    """Return whether the cache of `datasets` seems to hold it: names are compared loosely, and the library decides."""
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets").expanduser()
     wanted = _normalize(repository.replace("/", "___"))
     try:

@@ -1,4 +1,4 @@
-"""Which source a `--dataset` means: a name, a file or a folder. Knows names and endings, not what files hold."""
+"""Find the source that `--dataset` names: a name, a file or a folder. Knows names and endings, not file contents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARD = re.compile(r"(?P<split>.+)-[0-9]{5}-of-(?P<count>[0-9]{5})")  # how the
 
 
 def open_source(name: str, wanted: str | None) -> Source:
-    """Raises InvalidSource where `name` is none of them. A file that exists is never taken for a name on the hub."""
+    """Open the source `name`; a file that exists is never taken for a name on the hub. Raises InvalidSource."""
     for plugin in NAMES:
         if plugin.name == name:
             source: Source = load(plugin)(wanted)
@@ -33,7 +33,7 @@ def open_source(name: str, wanted: str | None) -> Source:
     if name and exists(path):
         if path.is_dir():
             return _open_folder(path, wanted)
-        _find_reader(path)  # an ending that nobody reads is answered before anything is opened
+        _find_reader(path)  # refuses an unknown ending before anything is opened
         return _make_source({_find_split_name(path) or "train": [path]}, wanted, _make_title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
@@ -43,7 +43,7 @@ def open_source(name: str, wanted: str | None) -> Source:
         return open_hub(name, wanted)
     raise InvalidSource(
         f"no data set {name!r}",
-        hint=f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub will also do.",
+        hint=f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub also works.",
     )
 
 
@@ -58,12 +58,12 @@ def _open_folder(path: Path, wanted: str | None) -> Source:
             return _make_source(files, wanted, _make_title(path))
     raise InvalidSource(
         f"no data set in the folder {path}",
-        hint=f"It would hold train and test files ({READABLE_ENDINGS}), aclImdb's folders, or what datasets saved.",
+        hint=f"It needs train and test files ({READABLE_ENDINGS}), aclImdb's folders, or what datasets saved.",
     )
 
 
 def _group_by_split(folder: Path) -> dict[str, list[Path]]:
-    """Raises InvalidSource where a split is there twice, or some of its numbered parts are missing."""
+    """Return the files of each split. Raises InvalidSource for a split that occurs twice or lacks numbered parts."""
     found: dict[str, list[Path]] = {}
     for path in _list_entries(folder):
         split = _find_split_name(path)
@@ -93,8 +93,8 @@ def _make_source(files: dict[str, list[Path]], wanted: str | None, title: str) -
     def read(split: str, needed: int | None) -> Rows:
         return list(islice(check_total_size(stream(split, needed), f"{title} {split}"), needed))
 
-    told = dict.fromkeys(notice for paths in files.values() for notice in describe_columns(paths[0], wanted))
-    return Source(title, tuple(sorted(files, key=_rank_split)), read, tuple(told), stream=stream)
+    notices = dict.fromkeys(notice for paths in files.values() for notice in describe_columns(paths[0], wanted))
+    return Source(title, tuple(sorted(files, key=_rank_split)), read, tuple(notices), stream=stream)
 
 
 def _find_reader(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:
@@ -132,6 +132,6 @@ def _list_entries(folder: Path) -> list[Path]:
 
 
 def _make_title(path: Path) -> str:
-    """The last part of the path, also of `.` and `..`."""
+    """Return the last part of the path, also of `.` and `..`."""
     named = path if path.name not in ("", "..") else path.resolve()
     return replace_surrogates(named.name or str(named))

@@ -1,4 +1,4 @@
-"""Data sets in Parquet: only the columns and row groups that are needed. Must not know splits."""
+"""Read data sets in Parquet: only the columns and row groups that are needed. Must not know splits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generato
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidSource(f"{path} is not a readable Parquet file: {summarize_error(error)}") from error
     finally:
-        pyarrow.default_memory_pool().release_unused()  # else what a whole group of rows took is kept for ever
+        pyarrow.default_memory_pool().release_unused()  # else the memory of a whole row group is never released
 
 
 def _check_type(kind: Any, column: str, path: Path) -> None:
@@ -42,13 +42,13 @@ def _check_type(kind: Any, column: str, path: Path) -> None:
 
 
 def _read_rows(file: Any, text: str, label: str | None, path: Path, needed: int | None) -> Iterator[Row]:
-    """Row by row, a batch at a time, up to the end of the group of rows that holds the last one needed."""
+    """Yield the rows, read a batch at a time, up to the end of the row group that holds the last one needed."""
     columns = [text] + ([label] if label else [])
-    row = before = 0
+    row = n_before = 0
     for group in range(file.num_row_groups):
-        if needed is not None and before >= needed:
+        if needed is not None and n_before >= needed:
             return
-        before += file.metadata.row_group(group).num_rows
+        n_before += file.metadata.row_group(group).num_rows
         _check_size(file.metadata.row_group(group), set(columns), path)
         for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
             texts = _list_values(batch.column(text))
@@ -59,17 +59,17 @@ def _read_rows(file: Any, text: str, label: str | None, path: Path, needed: int 
 
 
 def _check_size(group: Any, columns: set[str], path: Path) -> None:
-    """Raises InvalidSource where a group's columns, unpacked, take more than a data set may: it is read as a whole."""
+    """Raises InvalidSource for a row group, which is read whole, whose unpacked columns are larger than a data set."""
     found = [group.column(place) for place in range(group.num_columns)]
     size = sum(column.total_uncompressed_size for column in found if column.path_in_schema in columns)
     if size > MAX_TEXTS:
         raise InvalidSource(
-            f"{path}: a group of rows takes {format_bytes(size)}, at most {format_bytes(MAX_TEXTS)} are read"
+            f"{path}: a row group takes {format_bytes(size)}, at most {format_bytes(MAX_TEXTS)} are read"
         )
 
 
 def _list_values(column: Any) -> Iterator[object]:
-    """Return the values of a batch, each as one object however often it is repeated."""
+    """Return the values of a batch; repeated values are one object."""
     if not hasattr(column, "dictionary"):  # such as a string view, which is not read as a dictionary
         return iter(column.to_pylist())
     used = column.indices.unique()

@@ -1,4 +1,4 @@
-"""The reviews that come with attnviz, written for it. Knows where they lie and nothing else."""
+"""The packaged reviews, written for attnviz. Knows only where they are stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "sample"
 
 
 def open_sample(wanted: str | None) -> Source:
-    """Open the reviews that come with attnviz."""
+    """Open the packaged reviews."""
 
     def read(split: str, needed: int | None) -> list[Row]:
         return list(read_jsonl(FOLDER / f"{split}.jsonl", wanted, needed))

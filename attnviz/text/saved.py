@@ -1,4 +1,4 @@
-"""Data sets of the library `datasets`: a folder that it saved, and what it loads from the hub."""
+"""Data sets of the library `datasets`: folders that it saved, and what it loads from the hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SAVED_FILES = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # f
 
 
 def is_saved(folder: Path) -> bool:
-    """Whether a folder was written by `datasets`."""
+    """Return whether a folder was saved by `datasets`."""
     return any(all((folder / name).is_file() for name in names) for names in _SAVED_FILES)
 
 
@@ -25,13 +25,13 @@ def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
 
     try:
         loaded = datasets.load_from_disk(str(folder.absolute()))
-    except Exception as error:  # whatever a damaged folder makes of it: the library lets everything through
+    except Exception as error:  # the library passes on whatever error a damaged folder causes
         raise InvalidSource(f"{folder} is not a data set that can be read: {summarize_error(error)}") from error
     return as_source(loaded, wanted, name)
 
 
 def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ...] = ()) -> Source:
-    """A `Dataset` or a `DatasetDict` as a source. A single one has one split, by its own name or `train`."""
+    """Wrap a `Dataset` or a `DatasetDict` as a source. A `Dataset` has one split, by its own name or `train`."""
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or "train").partition("[")[0]: loaded}
 
     def stream(split: str, needed: int | None = None) -> Iterator[Row]:
@@ -44,7 +44,7 @@ def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ..
 
 
 def _read_rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> Iterator[Row]:
-    """The rows, of which few are in memory at a time: `datasets` maps its files into it."""
+    """Yield the rows with few in memory at a time: `datasets` maps its files into memory."""
     text = find_text_column(dataset.column_names, wanted, where)
     label = find_label_column(dataset.column_names)
     chosen = dataset.select_columns([text, label] if label else [text])
@@ -52,7 +52,7 @@ def _read_rows(dataset: Any, wanted: str | None, needed: int | None, where: str)
     for start in range(0, end, BATCH_ROWS):
         try:
             columns = chosen[start : min(start + BATCH_ROWS, end)]
-        except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
+        except Exception as error:  # such as a missing file of the cache: the library passes on every error
             raise InvalidSource(f"{where} cannot be read: {summarize_error(error)}") from error
         labels = columns[label] if label else [None] * len(columns[text])
         for row, (value, written) in enumerate(zip(columns[text], labels, strict=True), start):

@@ -1,4 +1,4 @@
-"""What every source gives: splits, and rows with a text and perhaps a label. Knows no file format."""
+"""What every source has: splits, and rows with a text and perhaps a label. Knows no file format."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Row = tuple[str, int | None]
 TEXT_COLUMNS = ("text", "review", "sentence", "content")
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
-MAX_TEXTS = 2**30  # characters of all texts that are read, and as if each text had ROW more
-ROW_BYTES = 500  # bytes around a text: its name, its label, its place
+MAX_TEXTS = 2**30  # characters of all texts that are read, each counted as ROW_BYTES longer
+ROW_BYTES = 500  # bytes beside a text: its name, its label, its position
 MAX_NAME_LENGTH = 40
 MAX_NAMES = 20
 LABELS = {"neg": 0, "negative": 0, "pos": 1, "positive": 1}
 
 
 def check_total_size(rows: Iterable[Row], where: str) -> Iterator[Row]:
-    """The same rows. Raises InvalidSource as soon as they take more memory than a data set may."""
-    taken = 0
+    """Yield the rows. Raises InvalidSource as soon as they take more memory than a data set may."""
+    n_bytes = 0
     for text, label in rows:
-        taken += len(text) + ROW_BYTES
-        if taken > MAX_TEXTS:
+        n_bytes += len(text) + ROW_BYTES
+        if n_bytes > MAX_TEXTS:
             raise InvalidSource(
                 f"{where} holds more than {format_bytes(MAX_TEXTS)} of texts",
                 hint="--split 'train[:10000]' reads fewer.",
@@ -36,7 +36,7 @@ def check_total_size(rows: Iterable[Row], where: str) -> Iterator[Row]:
 
 
 class Rows(Protocol):
-    """A list, or something that reads each row when it is asked for it."""
+    """A list of rows, or a sequence that reads each row on access."""
 
     def __len__(self) -> int: ...
 
@@ -45,9 +45,9 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened data set. `read` takes a split and how many of its first texts are needed (None: all of them).
+    """An open data set. `read` takes a split and how many of its first texts are needed (None: all of them).
 
-    `stream` gives the same rows one after the other and holds few of them; None: all are in memory anyway.
+    `stream` yields the same rows with few of them in memory; None: all are in memory anyway.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Source:
     stream: Callable[[str], Iterable[Row]] | None = None
 
     def rows(self, split: str) -> Iterator[Row]:
-        """The rows of a split, in memory that does not grow with their number where that can be."""
+        """Iterate over the rows of a split, with few of them in memory where the source can stream."""
         return iter(self.stream(split)) if self.stream else iter(self.read(split, None))
 
 
 def find_text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
-    """The column that holds the texts. Raises InvalidSource with the columns there are."""
+    """Find the column that holds the texts. Raises InvalidSource with the names of the columns."""
     if wanted is not None:
         if columns.count(wanted) == 1:
             return wanted
@@ -82,18 +82,18 @@ def find_text_column(columns: Sequence[str], wanted: str | None, where: str) -> 
 
 
 def _list_columns(columns: Sequence[str]) -> list[str]:
-    """For a message: a file without a header has its first text there instead."""
+    """Shorten names of columns for a message: in a file without a header they are texts."""
     short = [name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…" for name in columns]
     return short if len(short) <= MAX_NAMES else [*short[:MAX_NAMES], f"{len(short) - MAX_NAMES} more"]
 
 
 def find_label_column(columns: Sequence[str]) -> str | None:
-    """The column that holds labels, if any."""
+    """Find the column that holds labels, if any."""
     return next((column for column in columns if column.strip().lower() == "label"), None)
 
 
 def as_text(value: object, column: str, where: str) -> str:
-    """The value itself, never converted: a number that becomes "5.0" is a changed text. Raises InvalidSource."""
+    """Return the value, a text. Raises InvalidSource for another type, as converting 5 to "5.0" would change it."""
     if isinstance(value, str):
         if len(value) > MAX_TEXT:
             found = f"{where}: a text of {len(value):,} characters"
@@ -104,16 +104,16 @@ def as_text(value: object, column: str, where: str) -> str:
 
 
 def as_label(value: object) -> int | None:
-    """0 is negative and 1 positive; None where there is no label, which data sets also write as -1."""
+    """Parse a label: 0 is negative and 1 positive; None where there is none, which data sets also write as -1."""
     if isinstance(value, str):
-        written = value.strip().lower()
-        value = int(written) if written.isascii() and written.isdigit() and len(written) < 9 else LABELS.get(written)
+        name = value.strip().lower()
+        value = int(name) if name.isascii() and name.isdigit() and len(name) < 9 else LABELS.get(name)
     if isinstance(value, float) and value.is_integer():  # a column of whole numbers with a gap is read as floats
         value = int(value)
     return int(value) if isinstance(value, int) and value >= 0 else None
 
 
 def check_no_columns(wanted: str | None, where: str) -> None:
-    """Raises InvalidOption when a column was asked of something that has none."""
+    """Raises InvalidOption where --text-column was given for a source without columns."""
     if wanted is not None:
         raise InvalidOption(f"{where} has no columns to choose from", hint="Leave out --text-column.")

@@ -25,7 +25,7 @@ class Bound:
     percent: bool = False
 
     def resolve(self, count: int) -> int:
-        """Rounded to the closest text, as `datasets` does, so that neighbouring shares meet without overlapping."""
+        """Return the bound in texts, rounded as `datasets` does, so that neighbouring shares meet without overlap."""
         return round(self.value * count / 100) if self.percent else self.value
 
     def __str__(self) -> str:
@@ -42,25 +42,25 @@ class Part:
     stop: Bound | None = None
 
     def positions(self, count: int) -> range:
-        """The positions in a split of `count` texts, by Python's rules for slices."""
+        """Return the positions in a split of `count` texts, by Python's rules for slices."""
         start, stop = (bound and bound.resolve(count) for bound in (self.start, self.stop))
         return range(*slice(start, stop).indices(count))
 
     @property
     def needed(self) -> int | None:
-        """How many of the first texts are enough to know the positions; None where all have to be counted."""
+        """How many of the first texts suffice to find the positions; None where all have to be counted."""
         ends = (self.start or Bound(0), self.stop)
         if self.stop is None or any(end is None or end.percent or end.value < 0 for end in ends):
             return None
         return self.stop.value
 
     def __str__(self) -> str:
-        written = (str(bound) if bound else "" for bound in (self.start, self.stop))
-        return f"{self.name}[{':'.join(written)}]" if self.sliced else self.name
+        bounds = (str(bound) if bound else "" for bound in (self.start, self.stop))
+        return f"{self.name}[{':'.join(bounds)}]" if self.sliced else self.name
 
 
 def parse(written: str) -> tuple[Part, ...]:
-    """The parts between plus signs. Raises InvalidOption for what the grammar does not hold."""
+    """Parse the parts between plus signs. Raises InvalidOption for anything outside the grammar."""
     return tuple(_parse_part(part, written) for part in written.split("+"))
 
 
@@ -79,6 +79,6 @@ def _parse_bound(written: str | None) -> Bound | None:
 
 
 def _write_hint(part: str) -> str:
-    """A single number in brackets is the commonest slip: it asks for one text, and --index does that."""
+    """Write a hint: a single number in brackets is the commonest mistake, and --index selects one text."""
     one = _ONE_TEXT.fullmatch(part)
     return f"One text is --split {one['name']} --index {one['number']}. {GRAMMAR}" if one and one["name"] else GRAMMAR

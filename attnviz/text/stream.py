@@ -1,4 +1,4 @@
-"""The texts that options ask for, one after the other, in memory that does not grow with them. Knows no file format."""
+"""Stream the texts that options name, with few of them in memory at a time. Knows no file format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attnviz.text.source import Source
 
 @dataclass(frozen=True, eq=False)
 class TextStream:
-    """The texts of one split or of one command line; `documents` begins with the first one each time it is called."""
+    """The texts of one split or of one command line; each call of `documents` begins with the first."""
 
     name: str
     documents: Callable[[], Iterator[Document]]
@@ -22,9 +22,9 @@ class TextStream:
 
 
 def stream_corpus(spec: TextOptions) -> TextStream:
-    """The same texts as `load_corpus` gives, in the same order under the same names.
+    """Stream the texts of `load_corpus`, in the same order with the same names.
 
-    Raises as `load_corpus` does, for a row that cannot be read when it is reached.
+    Raises as `load_corpus` does; for a row that cannot be read, when it is reached.
     """
     if spec.inline:
         corpus = load_corpus(spec)
@@ -44,7 +44,7 @@ def _read_documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[
 
 
 def _find_positions(source: Source, part: splits.Part) -> range:
-    """The positions of a part. A share of a split and what is counted from its end need all of it to be counted."""
+    """Return the positions of a part; for shares and positions from the end, all rows of the split are counted."""
     if not part.sliced:
         return range(2**62)
     needed = part.needed

@@ -9,7 +9,7 @@ import pytest
 from tests.attacks.endings import RunHere, document, notes, refused, worked
 from tests.process import RunCli
 
-REPLACED = "what is not valid Unicode was replaced by \ufffd (U+FFFD)"
+REPLACED = "invalid Unicode was replaced by \ufffd (U+FFFD)"
 DOT = ("--model", "dot", "--json", "--dpi", "40")
 
 # File name, content, and what the refusal says.

@@ -90,7 +90,7 @@ def test_bytes_that_are_not_utf8_are_replaced_with_one_notice(
     standard_input(b"\xff")
     corpus = given("fine", files=(tmp_path / "a.txt", "-"))
     assert texts_of(corpus) == ["fine", content[3:].decode(errors="replace"), "\ufffd"]
-    assert corpus.notices == ("a.txt, standard input: what is not valid Unicode was replaced by \ufffd (U+FFFD)",)
+    assert corpus.notices == ("a.txt, standard input: invalid Unicode was replaced by \ufffd (U+FFFD)",)
 
 
 def test_stray_bytes_of_an_argument_are_replaced_with_one_notice() -> None:
@@ -165,8 +165,8 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (TextOptions(text=("a",), dataset="imdb"), "--text and --dataset exclude each other"),
         (TextOptions(text_file=("a",), dataset="imdb", split="train"), "--text-file and --dataset exclude each other"),
-        (TextOptions(text=("a",), split="train"), "--split is about data sets and there is --text"),
-        (TextOptions(text_file=("a",), text_column="x"), "--text-column is about data sets and there is --text-file"),
+        (TextOptions(text=("a",), split="train"), "--split is for data sets, and --text was given"),
+        (TextOptions(text_file=("a",), text_column="x"), "--text-column is for data sets, and --text-file was given"),
     ],
 )
 def test_options_that_contradict_each_other(beside: TextOptions, problem: str) -> None:

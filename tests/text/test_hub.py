@@ -90,7 +90,7 @@ def test_a_data_set_of_the_hub_and_later_its_copy(tmp_path: Path) -> None:
 
     copy, other = ask(tmp_path, (REPOSITORY, "train[:2]"), ("nobody/nothing", None), HF_ENDPOINT=hub.address)
     assert copy.said == train
-    assert copy.notices == [f"{REPOSITORY}: 127.0.0.1 cannot be reached, so this is the copy in the cache"]
+    assert copy.notices == [f"{REPOSITORY}: 127.0.0.1 cannot be reached, so the copy in the cache is used"]
     assert "is not on this machine" in other.said
 
 

@@ -23,7 +23,7 @@ def test_utf_16_is_read_by_its_mark(mark: bytes, tmp_path: Path) -> None:
     file.write_bytes(mark + "a good film, né".encode(encoding))
     corpus = load_corpus(TextOptions(text_file=(str(file),)))
     assert corpus.texts == ("a good film, né",)
-    assert corpus.notices == ("u.txt was read as UTF-16, by its mark",)
+    assert corpus.notices == ("u.txt was read as UTF-16, as its byte order mark says",)
     file.write_bytes("a good film".encode(encoding))
     with pytest.raises(InvalidSource, match="many of its bytes are NUL"):
         load_corpus(TextOptions(text_file=(str(file), "-x")))
@@ -59,9 +59,17 @@ def test_hidden_files_are_no_reviews(tmp_path: Path) -> None:
     [
         ("a.csv", "id,text,label\n1,good,1\n", ["texts from 'text', labels from 'label'; not used: 'id'"]),
         ("a.csv", "text,label\ngood,1\n", []),
-        ("a.tsv", "text\tlabel\ngood\tgreat\n", ["'label' holds 'great', and labels are 0, 1, 2 …, neg"]),
+        (
+            "a.tsv",
+            "text\tlabel\ngood\tgreat\n",
+            ["'label' holds 'great', which is not a label: these are 0, 1, 2 …, neg"],
+        ),
         ("a.jsonl", '{"text": "good", "stars": 5}\n', ["texts from 'text', no labels; not used: 'stars'"]),
-        ("a.txt", "a good film\t1\n", ["lines end in a tab and a number, read as text; a .tsv has columns"]),
+        (
+            "a.txt",
+            "a good film\t1\n",
+            ["lines end in a tab and a number, which are read as text; use .tsv for columns"],
+        ),
         ("a.txt", "a good film\n", []),
     ],
 )
