@@ -5,8 +5,11 @@ All are a `concurrent.futures.Executor`, which is all that commands know of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures._base import DoneAndNotDoneFutures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +23,8 @@ Result = TypeVar("Result")
 MAX_WORKERS = 256
 TASKS_PER_WORKER = 2  # one at work, one that waits
 TIMEOUT = 5.0  # seconds for a scheduler to answer
-WORKERS_TIMEOUT = 10.0  # seconds for its first worker to be there
+WORKERS_TIMEOUT = 10.0  # seconds without a worker
+WAIT_AT_ONCE = 1.0  # seconds
 SCHEDULER_FILE_HINT = "dask scheduler --scheduler-file writes it."
 EXTRA = "pip install 'attnviz[cluster]'"
 
@@ -38,12 +42,57 @@ class InlineExecutor(Executor):
         return future
 
 
+class ClusterExecutor(Executor):
+    """The workers of a dask cluster, through a client that is connected to its scheduler at the place `where`."""
+
+    def __init__(self, client: Any, where: str | None) -> None:
+        self._client, self._where = client, where
+        self._tasks = client.get_executor(pure=False)
+        self._seen = time.monotonic()  # when workers were last there
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have `fn` called by one of the workers."""
+        future: Future[Any] = self._tasks.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Cancel what is not done."""
+        self._tasks.shutdown(wait=False)
+
+    def check_workers(self) -> int:
+        """Return how many threads the workers have. Raises ExecutionError where there have long been none."""
+        n_threads: int
+        try:
+            n_threads = sum(self._client.nthreads(callback_timeout=TIMEOUT).values())
+        except (OSError, RuntimeError, TypeError, AttributeError, TimeoutError):  # it is gone: its tasks will say so
+            n_threads = 0
+        if n_threads:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > WORKERS_TIMEOUT:
+            found = f"the dask scheduler at {self._where} has no workers after {WORKERS_TIMEOUT:.0f} s"
+            raise ExecutionError(found, hint="Start some with: dask worker ADDRESS.")
+        return n_threads
+
+
+def wait_briefly(executor: Executor, futures: Collection[Future[Result]]) -> DoneAndNotDoneFutures[Result]:
+    """Wait until one of these has ended, for a second at most, so that Ctrl-C is heeded between two calls.
+
+    Raises ExecutionError where a cluster has lost its workers.
+    """
+    found = wait(futures, WAIT_AT_ONCE, FIRST_COMPLETED)
+    if not found.done and isinstance(executor, ClusterExecutor):
+        executor.check_workers()
+    return found
+
+
 def get_result(future: Future[Result]) -> Result:
-    """What a task gave. Raises what it raised; WorkerDied where it was tried in vain, whoever tried it."""
+    """Return what a task gave. Raises what it raised; WorkerDied where it was tried in vain, whoever tried it;
+    ExecutionError where its scheduler is gone.
+    """
     try:
         return future.result()
     except CancelledError as error:
-        raise WorkerDied("with the scheduler") from error
+        raise ExecutionError("the dask scheduler has ended", hint="Start it again; --resume goes on.") from error
     except Exception as error:
         if type(error).__name__ == "KilledWorker":  # of dask, which only who has it can import
             raise WorkerDied("on the cluster") from error
@@ -112,17 +161,13 @@ def open_executor(
     """
     if cluster is not None and cluster.asked:
         with _connect(cluster) as client:
-            try:  # else it would wait for one as long as there is none
-                client.wait_for_workers(1, timeout=WORKERS_TIMEOUT)
-            except TimeoutError as error:
-                where = cluster.scheduler or cluster.scheduler_file
-                found = f"the dask scheduler at {where} has no workers after {WORKERS_TIMEOUT:.0f} s"
-                raise ExecutionError(found, hint="Start some with: dask worker ADDRESS.") from error
-            executor = client.get_executor(pure=False)
+            executor = ClusterExecutor(client, cluster.scheduler or cluster.scheduler_file)
             try:
-                yield executor, TASKS_PER_WORKER * max(1, sum(client.nthreads().values()))
+                while not (n_threads := executor.check_workers()):
+                    time.sleep(0.1)
+                yield executor, TASKS_PER_WORKER * n_threads
             finally:
-                executor.shutdown(wait=False)  # which cancels what waits
+                executor.shutdown()
         return
     alone = inline and n_workers == 1
     local: Executor = InlineExecutor() if alone else LocalExecutor(n_workers)
@@ -137,6 +182,7 @@ def _connect(cluster: ClusterOptions) -> Iterator[Any]:
     """A connection to a scheduler that is there already: none is started."""
     import distributed  # of an extra
 
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # else tracebacks where the scheduler ends
     security = None
     if cluster.tls_ca is not None:
         security = distributed.Security(

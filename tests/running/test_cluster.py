@@ -27,6 +27,7 @@ class Cluster:
     """A scheduler and its workers, each a process."""
 
     file: Path
+    scheduler: subprocess.Popen[bytes]
     workers: tuple[subprocess.Popen[bytes], ...]
 
 
@@ -50,7 +51,7 @@ def running(dask: tuple[str, ...], home: Path, n_workers: int, *security: str) -
             assert scheduler.poll() is None, (home / "scheduler.log").read_text(encoding="utf-8")
             time.sleep(0.1)
         worker = ("worker", *both, "--nthreads", "1", "--no-nanny")
-        yield Cluster(file, tuple(start(stack, dask, home, *worker) for _ in range(n_workers)))
+        yield Cluster(file, scheduler, tuple(start(stack, dask, home, *worker) for _ in range(n_workers)))
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +96,56 @@ def test_a_cluster_without_workers_is_refused(forked_dask: tuple[str, ...], run_
     assert found.exit_code == 1
     assert "has no workers after 10 s. Start some with: dask worker ADDRESS." in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("lost", ["scheduler", "workers"])
+def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_forked: RunCli, tmp_path: Path) -> None:
+    """The one showed tracebacks and advice about memory, without the others it waited for ever."""
+    with running(DASK, tmp_path, 2) as cluster:
+        ending = Thread(target=kill_at_wait, args=(cluster, lost))
+        ending.start()
+        found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+        ending.join()
+    assert found.exit_code == 1
+    said = {"scheduler": "the dask scheduler has ended. Start it again; --resume goes on.", "workers": "has no workers"}
+    *notes, error = found.stderr.splitlines()
+    assert error.startswith("error: ")
+    assert said[lost] in error
+    assert all(line.startswith("note: ") for line in notes)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_ctrl_c_is_heeded_where_no_worker_is_left(tmp_path: Path) -> None:
+    """It waited for the end of a block that nobody measured."""
+    with running(DASK, tmp_path, 1) as cluster:
+        command = [sys.executable, "-m", "attnviz", *arguments(tmp_path / "dask"), "--scheduler-file", cluster.file]
+        run = subprocess.Popen(command, env=bare_environment(tmp_path), stderr=subprocess.PIPE, text=True)
+        kill_at_wait(cluster, "workers")
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        _, stderr = run.communicate(timeout=6)
+    assert run.returncode == 130
+    assert stderr.endswith("the same command with --resume goes on\n")
+
+
+def kill_at_wait(cluster: Cluster, lost: str) -> None:
+    """Kill the scheduler or all workers when a survey waits for these, which are stopped until then."""
+    log = cluster.file.with_name("scheduler.log")
+    wait_for_line(log, "Register worker", len(cluster.workers))
+    for worker in cluster.workers:
+        worker.send_signal(signal.SIGSTOP)
+    wait_for_line(log, "Receive client connection", 1)
+    time.sleep(2)
+    for process in (cluster.scheduler,) if lost == "scheduler" else cluster.workers:
+        process.kill()
+        process.wait(20)
+
+
+def wait_for_line(log: Path, line: str, count: int) -> None:
+    end = time.monotonic() + 60
+    while log.read_text(encoding="utf-8").count(line) < count:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def certify(folder: Path, name: str, *signed: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, merge
 from attnviz.commands.survey.texts import survey_block
 from attnviz.models.loading import ModelReference
 from attnviz.running import Progress
-from attnviz.running.executors import get_result, report_worker_death
+from attnviz.running.executors import get_result, report_worker_death, wait_briefly
 from attnviz.running.open_model import open_model
 from attnviz.text import Document
 
@@ -93,15 +93,17 @@ class SurveyRun:
                 pending.add(executor.submit(measure_block, *given))
             if not pending:
                 break
-            ended, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in ended:
-                self.results.append(_result(future))
+            ended, pending = wait_briefly(executor, pending)
+            self.results += map(_result, ended)
             if len(self.results) >= MERGED_AT_ONCE:
                 self._merge()
             if time.monotonic() - self.saved > SAVE_EVERY:
                 self._save()
             yield self._progress()
         if facts is not None:
+            while not facts.done():
+                wait_briefly(executor, {facts})
+                yield self._progress()
             self.survey = replace(self.survey, facts=_result(facts))
 
     @property
