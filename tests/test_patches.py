@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import struct
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,11 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSource, TooLarge
+from attnviz.renderers.figure import image
 from attnviz.renderers.figure.files import draw_plan, plan_picture, png
 from attnviz.renderers.figure.scale import OVER_IMAGE
 from attnviz.renderers.figure.style import drawing
@@ -136,6 +139,8 @@ def call(file: Path, kind: str) -> object:
         "none": lambda: attnviz.Grid(2, 2, image=file.with_name("none.png")),
         "damaged": lambda: attnviz.Grid(2, 2, image=file),
         "large": lambda: attnviz.Grid(2, 2, image=file),
+        "frame": lambda: attnviz.Grid(2, 2, image=file),
+        "scans": lambda: attnviz.Grid(2, 2, image=file),
         "number": lambda: attnviz.Grid(2, 2, image=7),
         "empty": lambda: attnviz.Grid(0, 2),
         "string": lambda: attnviz.Grid(2, 2, leading="[CLS]"),
@@ -181,7 +186,41 @@ def test_what_does_not_fit_ends_in_one_line(kind: str, picture: Path) -> None:
         picture.write_bytes(picture.read_bytes()[:120])
     elif kind == "large":
         Image.new("1", (9000, 6000)).save(picture)
+    elif kind == "frame":
+        Image.new("P", (5000, 4000)).save(picture, "GIF")
+        data = picture.read_bytes()
+        picture.write_bytes(data[:6] + struct.pack("<HH", 1, 1) + data[10:])  # a frame larger than its screen
+    elif kind == "scans":
+        Image.new("L", (64, 64)).save(picture, "JPEG", progressive=True)
+        data = picture.read_bytes()
+        last = data[data.rindex(b"\xff\xda") : -2]
+        picture.write_bytes(data[:-2] + 200 * last + data[-2:])
     error, said = REFUSED[kind]
     with pytest.raises(error, match=said) as caught:
         call(picture, kind)
     assert "\n" not in str(caught.value)
+
+
+def test_postscript_named_png_runs_nothing(picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow tells formats by what a file holds, and gives EPS to Ghostscript."""
+    picture.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 40 40\n%%EndComments\nshowpage\n%%EOF")
+    ghostscript = tmp_path / "gs"
+    ghostscript.write_text(f"#!/bin/sh\ntouch '{tmp_path}/run'\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # looked for anew
+    with pytest.raises(InvalidSource, match="cannot be read as an image"):
+        attnviz.Grid(2, 2, image=picture)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
+def test_tiles_give_what_the_whole_image_gives(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.random.default_rng(0).integers(0, 256, (50, 70, 4), dtype=np.uint8)
+    opened = Image.fromarray(drawn).convert("RGB" if mode in ("P", "CMYK") else "RGBA").convert(mode)
+    whole = attnviz.Grid(3, 5, image=opened).pixels
+    monkeypatch.setattr(image, "TILE", 16)
+    tiled = attnviz.Grid(3, 5, image=opened).pixels
+    assert whole is not None
+    assert tiled is not None
+    np.testing.assert_array_equal(tiled, whole)
