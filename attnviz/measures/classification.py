@@ -52,7 +52,11 @@ def accuracy(gold: Labels, predicted: Labels) -> Interval:
     without texts.
     """
     n = _count_texts(gold)
-    share = float((gold == predicted).mean())
+    return compute_score_interval(float((gold == predicted).mean()), n)
+
+
+def compute_score_interval(share: float, n: int) -> Interval:
+    """Return a share of n texts, above 0, with its 95 % score interval: what other texts would give."""
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
     return Interval(share, low=max(0.0, min(share, middle - half)), high=min(1.0, max(share, middle + half)))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import atan, cos, pi, sin, sqrt, tan
+from statistics import fmean, stdev
 
 import numpy as np
 from jaxtyping import Float
+
+from attnviz.records.training_metrics import Interval
 
 SHARE = 0.95
 MIN_TEXTS = 10  # fewer texts have no interval: see `compute_intervals`
@@ -27,6 +30,12 @@ def compute_intervals(values: Float[np.ndarray, "text number"]) -> Float[np.ndar
     half = t_quantile(n_texts - 1) * values.std(axis=0, ddof=1) / sqrt(n_texts)
     half = np.where(np.ptp(values, axis=0) > 0, half, np.nan)
     return np.stack([values.mean(axis=0) - half, values.mean(axis=0) + half])
+
+
+def compute_seed_interval(values: Sequence[float]) -> Interval:
+    """Return the mean of two runs or more with its 95 % interval by Student's t: what other seeds of training give."""
+    mean, half = fmean(values), t_quantile(len(values) - 1) * stdev(values) / sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
 
 
 def t_quantile(degrees: int, share: float = SHARE) -> float:

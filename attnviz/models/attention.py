@@ -225,7 +225,7 @@ class MultiHeadAttention(nn.Module):
     """Attention in `n_heads` subspaces of d_model / n_heads each, concatenated and projected, section 3.2.2.
 
     `queries` attend to `memory`; for self-attention both are the same. As many parameters as one head of full width
-    has. Raises InvalidOption when d_model is not divisible by n_heads.
+    has, but for a position bias. Raises InvalidOption when d_model is not divisible by n_heads.
     """
 
     def __init__(self, d_model: int, n_heads: int, max_distance: int = 0) -> None:

@@ -146,7 +146,12 @@ class TestMetrics:
     n_texts: int
     seeds: tuple[int, ...]
     accuracies: tuple[float, ...]  # one per seed
-    mean: Interval  # over the seeds, Student's t
+    mean: Interval  # over the seeds, Student's t; of one seed over the texts
+
+    @property
+    def over_seeds(self) -> Interval | None:
+        """The mean with the interval of what other seeds of training give; None of one seed."""
+        return self.mean if len(self.seeds) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,7 @@ def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
                 "scores": each.scores.tolist(),
                 "passes": each.n_passes,
                 **({} if each.total is None else {"logit": each.total, "others": dict(each.others)}),
+                **({} if each.gained is None else {"gained": each.gained}),
                 **({"parts": {name: of.tolist() for name, of in each.parts}} if each.parts else {}),
             }
             for each in found

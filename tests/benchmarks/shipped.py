@@ -11,11 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +23,14 @@ import numpy as np
 from attnviz import store
 from attnviz.commands.train.outcome import write_card
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.measures.classification import accuracy
-from attnviz.measures.intervals import t_quantile
+from attnviz.measures.classification import compute_score_interval
+from attnviz.measures.intervals import compute_seed_interval
 from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
 from attnviz.options import build
-from attnviz.records.training_metrics import Interval, TestMetrics
+from attnviz.records.training_metrics import TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
@@ -102,25 +100,14 @@ def ship(runs: Path) -> None:
             n_texts=tested[0]["n_texts"],
             seeds=tuple(found),
             accuracies=accuracies,
-            mean=student(accuracies) if len(found) > 1 else of_texts(accuracies[0], tested[0]["n_texts"]),
+            mean=compute_seed_interval(accuracies)
+            if len(found) > 1
+            else compute_score_interval(accuracies[0], tested[0]["n_texts"]),
         )
         metrics = replace(load_metrics(source), tested=report)
         store.write(folder / NAME, encode_metrics(metrics))
         write_card(folder, metrics)
         print(folder.name, [round(a, 4) for a in accuracies], report.mean)
-
-
-def student(values: Sequence[float]) -> Interval:
-    """The mean with its 95 % interval by Student's t."""
-    mean = statistics.fmean(values)
-    half = t_quantile(len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
-    return Interval(mean, mean - half, mean + half)
-
-
-def of_texts(share: float, n_texts: int) -> Interval:
-    """Of one run, what other texts might have given: Wilson's interval."""
-    right = np.arange(n_texts) < round(share * n_texts)
-    return accuracy(np.ones(n_texts, dtype=np.int64), right.astype(np.int64))
 
 
 def main() -> None:

@@ -118,7 +118,8 @@ def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_forked: RunCl
 def test_ctrl_c_is_heeded_where_no_worker_is_left(tmp_path: Path) -> None:
     """It waited for the end of a block that nobody measured."""
     with running(DASK, tmp_path, 1) as cluster:
-        command = [sys.executable, "-m", "attnviz", *arguments(tmp_path / "dask"), "--scheduler-file", cluster.file]
+        own = [*map(str, arguments(tmp_path / "dask")), "--scheduler-file", str(cluster.file)]
+        command = [sys.executable, "-m", "attnviz", *own]
         run = subprocess.Popen(command, env=bare_environment(tmp_path), stderr=subprocess.PIPE, text=True)
         kill_at_wait(cluster, "workers")
         time.sleep(1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from attnviz.commands.compare.comparison import Comparison, ModelComparison
 from attnviz.display import escape_for_display
+from attnviz.measures.classification import compute_score_interval
+from attnviz.records.training_metrics import Interval, TestMetrics
 from attnviz.report import Cell, Column, Table
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
@@ -72,9 +74,9 @@ def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComp
     elif any(model.accuracy is not None for model in comparison.models):
         yield "accuracy on these texts", accuracy
     if any(model.tested for model in comparison.models):
-        yield "test accuracy, mean of seeds", lambda model: _write_accuracy(model, "value")
-        yield "95 % interval, from", lambda model: _write_accuracy(model, "low")
-        yield "95 % interval, to", lambda model: _write_accuracy(model, "high")
+        yield "test accuracy, mean of seeds", lambda model: f"{model.tested.mean.value:.4f}" if model.tested else NONE
+        yield "95 % interval over seeds", lambda model: _write_interval(model, lambda tested: tested.over_seeds)
+        yield "95 % interval over texts", lambda model: _write_interval(model, _over_texts)
 
 
 def _label(model: ModelComparison, labels: tuple[str, ...]) -> str:
@@ -82,8 +84,13 @@ def _label(model: ModelComparison, labels: tuple[str, ...]) -> str:
     return escape_for_display(labels[judged[0].label]) if judged else NONE
 
 
-def _write_accuracy(model: ModelComparison, which: Literal["value", "low", "high"]) -> str:
-    return f"{getattr(model.tested.mean, which):.4f}" if model.tested else NONE
+def _over_texts(tested: TestMetrics) -> Interval:
+    return compute_score_interval(tested.mean.value, tested.n_texts)
+
+
+def _write_interval(model: ModelComparison, choose: Callable[[TestMetrics], Interval | None]) -> str:
+    interval = choose(model.tested) if model.tested else None
+    return f"{interval.low:.4f} to {interval.high:.4f}" if interval else NONE
 
 
 def _write_known(number: Number | None, written: Callable[[Number], str]) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.divergence import max_divergence_from_mean
+from attnviz.measures.intervals import compute_seed_interval
+from attnviz.records.training_metrics import TestMetrics
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"
@@ -117,16 +119,25 @@ def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[st
     if first.tested is None:
         return
     for other in others:
-        if other.tested is None or other.tested.data != first.tested.data:
+        if other.tested is None or (other.tested.data, other.tested.seeds) != (first.tested.data, first.tested.seeds):
             continue
-        one, two, n_seeds = first.tested.mean, other.tested.mean, len(other.tested.seeds)
-        apart = one.high < two.low or two.high < one.low
-        means = f"{two.value:.4f} against {one.value:.4f}"
-        intervals = "their intervals lie apart" if apart else "their intervals overlap"
+        means = f"{other.tested.mean.value:.4f} against {first.tested.mean.value:.4f}"
+        n_seeds = len(other.tested.seeds)
         yield (
             f"Over {n_seeds} {pluralize(n_seeds, 'seeds')} on {other.tested.n_texts:,} texts the cards say {means} for "
-            f"{_name(other)} and {_name(first)}: {intervals}."
+            f"{_name(other)} and {_name(first)}{_between_seeds(first.tested, other.tested)}."
         )
+
+
+def _between_seeds(first: TestMetrics, other: TestMetrics) -> str:
+    """Say how far two recipes differ seed by seed on the same texts: overlap of their intervals does not say that."""
+    pairs = [after - before for before, after in zip(first.accuracies, other.accuracies, strict=True)]
+    if len(pairs) < 2:
+        return ": one seed tells nothing of others"
+    found = compute_seed_interval(pairs)
+    doubt = ", which may be none" if found.low <= 0 <= found.high else ""
+    interval = f"95 % interval over seeds of training {found.low:+.4f} to {found.high:+.4f}"
+    return f": {found.value:+.4f} seed by seed ({interval}){doubt}"
 
 
 def _finding(difference: MeanDifference) -> str:

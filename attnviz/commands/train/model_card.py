@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from attnviz.commands.train.learning_curve import learning_report
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
+from attnviz.measures.classification import compute_score_interval
 from attnviz.options import list_options
 from attnviz.records.training_metrics import (
     LARGE_MULTIPLE,
@@ -123,9 +124,10 @@ def _recipe_rows(metrics: Metrics) -> list[Row]:
 
 
 def _validation_rows(held: ValidationMetrics) -> list[Row]:
+    interval = f"95 % interval over texts {held.accuracy.low:.4f} to {held.accuracy.high:.4f}"
     return [
         ("texts", f"{held.n_texts:,}"),
-        (f"accuracy (95 % interval {held.accuracy.low:.4f} to {held.accuracy.high:.4f})", held.accuracy.value),
+        (f"accuracy ({interval})", held.accuracy.value),
         ("log loss, calibrated (nats)", held.loss),
         ("calibration error (ECE)", held.calibration_error),
         ("temperature", held.temperature),
@@ -134,14 +136,15 @@ def _validation_rows(held: ValidationMetrics) -> list[Row]:
 
 
 def _test_rows(tested: TestMetrics) -> list[Row]:
-    runs = zip(tested.seeds, tested.accuracies, strict=True)
-    mean, several = tested.mean, len(tested.seeds) > 1
-    interval = f"95 % interval {mean.low:.4f} to {mean.high:.4f}"
-    return [
-        ("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}"),
-        *((f"accuracy with seed {seed}", accuracy) for seed, accuracy in runs),
-        (f"mean over seeds ({interval}, Student's t)" if several else f"the same ({interval}, over texts)", mean.value),
-    ]
+    rows: list[Row] = [("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}")]
+    for seed, accuracy in zip(tested.seeds, tested.accuracies, strict=True):
+        over_texts = compute_score_interval(accuracy, tested.n_texts)
+        interval = f"95 % interval over texts {over_texts.low:.4f} to {over_texts.high:.4f}"
+        rows.append((f"accuracy with seed {seed} ({interval})", accuracy))
+    if len(tested.seeds) > 1:
+        interval = f"95 % interval over seeds of training {tested.mean.low:.4f} to {tested.mean.high:.4f}, Student's t"
+        rows.append((f"mean on these texts ({interval})", tested.mean.value))
+    return rows
 
 
 def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:

@@ -182,7 +182,7 @@ def _counts_table(predictions: Sequence[Prediction], labels: tuple[str, ...]) ->
 
 
 def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
-    interval = f"95 % interval {scores.accuracy.low:.3f} to {scores.accuracy.high:.3f}"
+    interval = f"95 % interval over texts {scores.accuracy.low:.3f} to {scores.accuracy.high:.3f}"
     rows = (
         ("texts with labels", scores.n_texts),
         (f"accuracy ({interval})", scores.accuracy.value),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnviz.commands.compare.comparison import Comparison, Cost, MeanDifference, MeasureInfo, ModelComparison
-from attnviz.records.training_metrics import Interval, Prediction, TestMetrics
+from attnviz.measures.intervals import compute_seed_interval
+from attnviz.records.training_metrics import Prediction, TestMetrics
 
 LABELS = ("negative", "positive")
 
@@ -50,8 +51,11 @@ def model(
     )
 
 
-def card(mean: float, low: float, high: float) -> TestMetrics:
-    return TestMetrics("imdb test", 12_500, (0, 1, 2), (mean, mean, mean), Interval(mean, low, high))
+def card(*accuracies: float) -> TestMetrics:
+    """Of as many seeds of training, from 0."""
+    return TestMetrics(
+        "imdb test", 12_500, tuple(range(len(accuracies))), accuracies, compute_seed_interval(accuracies)
+    )
 
 
 def comparison(

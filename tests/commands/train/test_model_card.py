@@ -123,7 +123,7 @@ def test_how_it_was_made() -> None:
 def test_accuracy_stands_beside_its_interval() -> None:
     assert rows(card_report(METRICS), "held-out") == {
         "texts": "200",
-        "accuracy (95 % interval 0.6858 to 0.8049)": 0.75,
+        "accuracy (95 % interval over texts 0.6858 to 0.8049)": 0.75,
         "log loss, calibrated (nats)": 0.5643,
         "calibration error (ECE)": 0.0254,
         "temperature": 0.4125,
@@ -134,10 +134,10 @@ def test_accuracy_stands_beside_its_interval() -> None:
 def test_every_seed_that_was_tested_is_told() -> None:
     assert rows(card_report(replace(METRICS, tested=TESTED)), "tested") == {
         "texts": "imdb test: 25,000",
-        "accuracy with seed 0": 0.875,
-        "accuracy with seed 1": 0.876,
-        "accuracy with seed 2": 0.877,
-        "mean over seeds (95 % interval 0.8735 to 0.8785, Student's t)": 0.876,
+        "accuracy with seed 0 (95 % interval over texts 0.8708 to 0.8790)": 0.875,
+        "accuracy with seed 1 (95 % interval over texts 0.8719 to 0.8800)": 0.876,
+        "accuracy with seed 2 (95 % interval over texts 0.8729 to 0.8810)": 0.877,
+        "mean on these texts (95 % interval over seeds of training 0.8735 to 0.8785, Student's t)": 0.876,
     }
 
 

@@ -142,7 +142,7 @@ def test_scores_by_hand() -> None:
     assert headers(scores) == ["what", "value"]
     assert [row[0] for row in scores.rows] == [
         "texts with labels",
-        "accuracy (95 % interval 0.301 to 0.954)",
+        "accuracy (95 % interval over texts 0.301 to 0.954)",
         "macro F1",
         "F1 of negative",
         "F1 of positive",
