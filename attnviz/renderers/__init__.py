@@ -5,10 +5,10 @@ A renderer takes a report and a look and yields a file name and its content for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from attnviz.registry import Plugin
+from attnviz.registry import Plugin, find
 
 if TYPE_CHECKING:
     from attnviz.report import FigureStyle, Report
@@ -27,3 +27,15 @@ RENDERERS: tuple[Plugin, ...] = (
     Plugin("pdf", "attnviz.renderers.figure.files:pdf", "vectors, for print; fonts embedded"),
     Plugin("html", "attnviz.renderers.page.html:html", "one page to explore, offline: maps, charts and tables"),
 )
+PAGE_FORMAT = "html"  # which --open shows
+
+
+def choose_renderers(names: Sequence[str], open_page: bool) -> tuple[Plugin, ...]:
+    """Return the renderers of these formats, of which an item may name several with commas, each once.
+
+    Raises InvalidOption where one is unknown.
+    """
+    formats = [name.strip().lower() for item in names for name in item.split(",")]
+    if open_page:
+        formats.append(PAGE_FORMAT)
+    return tuple(find(RENDERERS, name, "format") for name in dict.fromkeys(formats))

@@ -7,16 +7,21 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.util import Finalize
 from typing import Any, TypeAlias
 
+from attnviz.errors import OutputError
 from attnviz.store.cache import caching
+from attnviz.temporary import make_temporary_folder
 
 ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
 TIMEOUT = 5.0  # seconds for a process to end by itself
@@ -139,12 +144,31 @@ def create_process_context(preloaded: Sequence[str] = DRAWING_MODULES) -> ForkSe
     resource_tracker.ensure_running()  # which the next starts too, and which unblocks what is blocked here
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is not theirs to understand
     try:
-        forkserver.ensure_running()
-    except OSError:  # such as a TMPDIR whose name is too long for a socket
+        _start_forkserver()
+    except (OSError, OutputError):  # such as a TMPDIR whose name is too long for a socket
         return multiprocessing.get_context("spawn")
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return context
+
+
+def _start_forkserver() -> None:
+    """Start what workers are forked from, with its socket in a folder that the next run clears away if this is killed.
+
+    Raises OSError where the name of the folder is too long for a socket, OutputError where the disk refuses.
+    """
+    asked, tempfile.tempdir = tempfile.tempdir, _make_place()
+    try:
+        forkserver.ensure_running()
+    finally:
+        tempfile.tempdir = asked
+
+
+@lru_cache(maxsize=1)
+def _make_place() -> str:
+    path, remove = make_temporary_folder()
+    Finalize(None, remove, exitpriority=-200)  # after multiprocessing removes what it has in it
+    return str(path)
 
 
 def worker_main(connection: Connection, environment: Mapping[str, str]) -> None:

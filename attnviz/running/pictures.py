@@ -12,8 +12,8 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
-from attnviz.registry import find, load
-from attnviz.renderers import RENDERERS, Renderer
+from attnviz.registry import load
+from attnviz.renderers import RENDERERS, Renderer, choose_renderers
 from attnviz.renderers.figure.files import check_look, is_annotated, undrawable
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
@@ -23,7 +23,6 @@ UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
 MAX_WIDTH = 40  # inches
 LARGE_FILE = 5_000_000  # bytes of a file: its size is said before it is written
-PAGE_FORMAT = "html"  # the format that --open shows
 DIGEST = re.compile("[0-9a-f]{8,64}")
 IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
 
@@ -42,10 +41,7 @@ class Pictures:
         """Check how to draw. Raises InvalidOption."""
         if spec.columns is not None and spec.columns < 1:
             raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
-        formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
-        if spec.open:
-            formats.append(PAGE_FORMAT)
-        renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
+        renderers = tuple(load(plugin) for plugin in choose_renderers(spec.format, spec.open))
         look = FigureStyle(
             cmap=spec.cmap,
             dpi=spec.dpi,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from math import inf, isfinite
@@ -29,6 +28,7 @@ from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
+from attnviz.temporary import temporary_folder
 from attnviz.views.record_changes import compare_heads
 
 DEFAULT = "entropy"
@@ -112,16 +112,16 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
     def events() -> Events:
         made: dict[str, Entry] = {}
         with (
-            tempfile.TemporaryDirectory(prefix="attnviz-again-") as place,
+            temporary_folder() as place,
             open_executor(min(count_cores(), len(jobs))) as (executor, _),
         ):
-            for done in run_jobs(jobs, Path(place), {}, executor, fail_fast=False):
+            for done in run_jobs(jobs, place, {}, executor, fail_fast=False):
                 # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
                 old = batch.entries[done.entry.name]
                 made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
                 yield Progress(len(made), len(jobs), "jobs", old.name)
             remade = Manifest(batch.manifest.configs, read_versions(), tuple(made[job.name] for job in jobs))
-            yield _diff_batches(spec, batch, LoadedBatch(Path(place), remade), tolerances)
+            yield _diff_batches(spec, batch, LoadedBatch(place, remade), tolerances)
 
     return events()
 

@@ -12,11 +12,12 @@ from attnviz.models.attribution import Attributable
 from attnviz.models.protocols import Classifies
 from attnviz.records.attribution import Question
 from attnviz.records.training_metrics import Prediction
+from attnviz.renderers import PAGE_FORMAT
 from attnviz.report import Report
 from attnviz.running import Events, Result
 from attnviz.running.drawing import Drawing
 from attnviz.running.explaining import Explaining
-from attnviz.running.pictures import PAGE_FORMAT, Pictures
+from attnviz.running.pictures import Pictures
 from attnviz.text import Document
 
 MAX_LISTED = 10  # tokens of an answer that is explained

@@ -10,6 +10,7 @@ from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import WINDOW, Classifies
+from attnviz.renderers import PAGE_FORMAT, choose_renderers
 from attnviz.running.executors import check_workers
 from attnviz.text import Document
 
@@ -37,9 +38,12 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
 
 
 def draws_pictures(spec: PredictSpec) -> bool:
-    """Return whether pictures of each text are asked for, or a page of all answers."""
-    formats = [name.strip().lower() for item in spec.figure.format for name in item.split(",")]
-    return spec.heatmap or spec.attribute or "html" in formats
+    """Return whether pictures of each text are asked for, or a page of all answers.
+
+    Raises InvalidOption where a format is unknown.
+    """
+    formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
+    return spec.heatmap or spec.attribute or PAGE_FORMAT in formats
 
 
 def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from unittest import mock
 
 from fontTools import subset
@@ -22,6 +21,7 @@ from matplotlib.ft2font import FT2Font
 
 from attnviz.renderers.figure.style import FAMILIES
 from attnviz.renderers.figure.text import charmaps, joins
+from attnviz.temporary import temporary_folder
 
 FAMILY = 1  # in a font's table of names
 SHAPING = ["GDEF", "GPOS", "GSUB"]  # tables that place glyphs: a PDF holds them as they were placed
@@ -31,11 +31,11 @@ SHAPING = ["GDEF", "GPOS", "GSUB"]  # tables that place glyphs: a PDF holds them
 def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
     """The families of fonts that hold just the characters of `text`, in our order; they are gone when it ends."""
     known = list(fontManager.ttflist)
-    with TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         try:
             fonts = tuple(_cut_by_font(set(text)))
             for place, (_, content) in enumerate(fonts):
-                file = Path(folder) / f"{place}.ttf"  # matplotlib embeds them in the order of their files' names
+                file = folder / f"{place}.ttf"  # matplotlib embeds them in the order of their files' names
                 _open(content).save(file)
                 fontManager.addfont(file)
             with _remembering({f"{place}.ttf": content for place, (_, content) in enumerate(fonts)}):

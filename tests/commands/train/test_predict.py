@@ -171,6 +171,7 @@ def test_a_cut_text_is_drawn_as_it_was_read(tmp_path: Path) -> None:
         ({"model": "no/such"}, InvalidModel, "no model"),
         ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
         ({"workers": 0}, InvalidOption, "--workers 0 is out of range"),
+        ({"format": ("html,nothing",)}, InvalidOption, "no format 'nothing'"),
         ({"index": ("7",)}, InvalidSelection, "7"),
         ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
         ({"text": ("x",) * 101, "heatmap": True}, InvalidOption, "101 texts"),
