@@ -18,6 +18,7 @@ SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # a space only at the ends: with
 SPACES = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"  # Zs
 DOTTED_CIRCLE = "◌"  # carries a mark that has no base of its own
 FORMULA = tuple("=+-@＝＋－＠")  # what makes a spreadsheet compute a cell; the wide ones do so in some locales
+MAX_EXCERPT_LENGTH = 40  # characters of a text that name it
 MAX_MARKS = 6  # on one base; no script stacks more, Zalgo does
 
 # Draws nothing, or changes how its neighbours are drawn. The signs that are put before Arabic numbers are visible.
@@ -115,6 +116,12 @@ def pluralize(number: int, many: str) -> str:
 def format_count(number: int, many: str) -> str:
     """Write a count with its noun: "1,024 keys", "1 key"."""
     return f"{number:,} {pluralize(number, many)}"
+
+
+def quote_beginning(text: str) -> str:
+    """Name a text by its beginning: “the film was not good but…”."""
+    words = " ".join(text.split())
+    return f"“{words}”" if len(words) <= MAX_EXCERPT_LENGTH else f"“{words[:MAX_EXCERPT_LENGTH].rstrip()}…”"
 
 
 def list_first(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:

@@ -55,17 +55,15 @@ def test_examples_in_docstrings_run(module: str, tmp_path: Path, monkeypatch: py
 
 
 def test_every_public_name_is_listed_and_documented() -> None:
-    assert set(attnviz.__all__) <= set(dir(attnviz))
+    assert dir(attnviz) == sorted(attnviz.__all__)  # and no submodule, which would be taken for public
     for name in set(attnviz.__all__) - {"__version__"}:
         assert getattr(attnviz, name).__doc__, name
 
 
 def test_what_a_notebook_is_given() -> None:
     maps = attnviz.from_attentions(attentions(), TOKENS, model="mine")
-    assert (
-        repr(maps)
-        == "AttentionMaps(model='mine', text='tokens given by the caller', layers=2, heads=2, queries=3, keys=3)"
-    )
+    expected = "AttentionMaps(model='mine', text='“the cat x”', layers=2, heads=2, queries=3, keys=3)"
+    assert repr(attnviz.from_attentions(attentions(), ["the", "cat", "x"], model="mine")) == expected
     shown = maps._repr_html_()
     assert 'sandbox="allow-scripts allow-downloads"' in shown
     (page,) = re.findall("srcdoc='([^']*)'", shown)
@@ -218,6 +216,7 @@ def test_wrong_uses_end_in_one_line() -> None:
     maps = windowed_maps()
     wrong: list[tuple[type[AttnvizError], str, Any]] = [
         (InvalidRecord, "a str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
+        (InvalidRecord, r'attnviz.attention\("the cat"\) makes one of a text', lambda: attnviz.heatmap("the cat")),  # type: ignore[arg-type]
         (InvalidRecord, r"got 2. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
         (InvalidOption, "names 21 measures", lambda: attnviz.measure(maps, "all")),
         (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),

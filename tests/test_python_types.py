@@ -21,7 +21,7 @@ from tests.made import random_maps
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 THIRDS = np.full((2, 3, 3), 1 / 3)
-NO_TEXTS = [("model", 5), ("model", torch.nn.Linear(2, 2)), ("text_name", None), ("trained", "yes")]
+NO_TEXTS = [("model", 5), ("model", torch.nn.Linear(2, 2)), ("text_name", b"x"), ("trained", "yes")]
 
 
 @pytest.mark.parametrize(("name", "value"), [*NO_TEXTS, ("revision", None), ("revision", 3)])

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from attnviz.errors import InvalidRecord
 from attnviz.records import AttentionMaps
 
+OF_TEXT = 'attnviz.attention("the cat") makes one of a text, attnviz.load of a file.'
+
 
 def is_record(maps: object) -> bool:
     """Return whether this is a record, or a sequence of some."""
@@ -19,7 +21,9 @@ def unwrap_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMap
     if isinstance(maps, AttentionMaps):
         return maps
     if not is_record(maps):
-        raise InvalidRecord(f"a {type(maps).__name__} is not a record", hint="attnviz.from_attentions makes one.")
+        given: object = maps
+        hint = OF_TEXT if isinstance(given, str) else "attnviz.from_attentions makes one."
+        raise InvalidRecord(f"a {type(maps).__name__} is not a record", hint=hint)
     if len(maps) > 1:
         raise InvalidRecord(f"expected one record, got {len(maps)}", hint="Choose one, such as maps[0].")
     return maps[0]

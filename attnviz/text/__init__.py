@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attnviz.bounded import expand_path, is_folder
-from attnviz.display import list_first
+from attnviz.display import list_first, quote_beginning
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
@@ -49,7 +49,6 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogat
 MAX_NAMED = 3  # in a notice; the rest is counted
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 STANDARD_INPUT = "-"
-MAX_EXCERPT_LENGTH = 40
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """
     if files.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input can be read only once.")
-    named = [(_quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
+    named = [(quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced, read_as = [], list[str]()
     for file in files:
         name, raw = ("standard input", _read_standard_input()) if file == STANDARD_INPUT else _read_file(file)
@@ -167,12 +166,6 @@ def decode_argument(text: str) -> str:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError:
         return text
-
-
-def _quote_beginning(text: str) -> str:
-    """Name a text by its beginning: “the film was not good but…”."""
-    words = " ".join(text.split())
-    return f"“{words}”" if len(words) <= MAX_EXCERPT_LENGTH else f"“{words[:MAX_EXCERPT_LENGTH].rstrip()}…”"
 
 
 def _read_file(name: str) -> tuple[str, bytes]:

@@ -17,6 +17,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture import room
 from attnviz.models.recording.record import record
+from attnviz.records.grid import Grid
 from tests.models.captures import drawn
 
 # --- models -------------------------------------------------------------------------------------------------------
@@ -151,6 +152,23 @@ def test_names_and_where_they_come_from() -> None:
     assert [name for name, _ in of.versions] == ["attnviz", "numpy", "torch"]
 
 
+@pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning")  # that hooks fire for the wrapper, too
+def test_titles_name_the_class_and_the_first_words() -> None:
+    model = GPT()
+    compiled = torch.compile(model, backend="eager")
+    states = torch.ones(1, 1, 5, 2)
+    with record(tokens=["to", "be", "or", "not", "to"]) as named:
+        compiled(IDS)
+        functional.scaled_dot_product_attention(states, states, states)
+    with record(keys=Grid(1, 5)) as patches:
+        model(IDS)
+    with record(model="", text_name="mine") as own:
+        model(IDS)
+    found = [(maps.provenance.model, maps.provenance.text_name) for maps in (*named, *patches, *own)]
+    quoted = "“to be or not to”"
+    assert found == [("GPT", quoted), ("PyTorch code", quoted), ("GPT", "1 × 5 patches"), ("", "mine")]
+
+
 def test_a_sequence_that_fills_when_the_block_ends() -> None:
     with record() as maps:
         model = GPT()
@@ -163,7 +181,7 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
     assert maps[-1] is maps[1]
     assert list(maps[1:]) == [maps[1]]
     assert maps[0].queries.pieces == ("0", "1", "2", "3", "4")  # nobody named them
-    assert (maps[0].provenance.model, maps[0].provenance.trained) == ("module", None)
+    assert (maps[0].provenance.model, maps[0].provenance.trained) == ("GPT", None)
     with pytest.raises(InvalidSelection, match=r"no group 'h'\. There is 'h\.\*'"):
         maps.only("h")
     assert list(maps.only("h.*")) == list(maps)

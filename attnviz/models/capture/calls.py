@@ -31,7 +31,7 @@ from attnviz.models.capture.fast_path import has_fast_path
 from attnviz.models.capture.flow import ByIdentity, Flow, Origin
 from attnviz.models.capture.kernels import axes_of, dot_product
 from attnviz.models.capture.multihead import multi_head
-from attnviz.models.capture.paths import NUMBER, Paths, may_be_in
+from attnviz.models.capture.paths import COMPILED, NUMBER, Paths, may_be_in
 from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.room import LayersRoom
 from attnviz.models.capture.values import Values, some_values
@@ -71,6 +71,7 @@ class Call:
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
     heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
     n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
+    root: str = ""  # the class of the outermost module; "" where there is none
 
     @property
     def weights(self) -> Float32[np.ndarray, "batch head query key"]:
@@ -348,6 +349,7 @@ class Capture(TorchFunctionMode):
                 values=some_values(value, seen.kept.shape),
                 heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
+                root=self._root(),
             )
         )
         return self._note_skipped(origin)
@@ -384,6 +386,10 @@ class Capture(TorchFunctionMode):
             queries = f"{n_queries} queries" if n_batch == 1 else f"{n_queries} queries in each of {n_batch} texts"
             return f"{queries} are not the number of tokens that the module read"
         return ""
+
+    def _root(self) -> str:
+        """The name of the outermost module's class, of a compiled one as it was written."""
+        return type(getattr(self._frames[0].module, COMPILED, self._frames[0].module)).__name__ if self._frames else ""
 
     def _what(self) -> str:
         return f"the attention in {self._path()[0] or 'this block'}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
+from attnviz.display import format_count, quote_beginning
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.room import side_by_side
 from attnviz.models.device import versions
@@ -19,6 +20,7 @@ from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 
+NO_MODULE = "PyTorch code"
 WORDS = {
     "recomputed": "recomputed, and held against the output of each call",
     "multiplied": "as the model itself multiplied them",
@@ -30,10 +32,10 @@ WORDS = {
 class About:
     """What the caller says of the model and the text."""
 
-    model: str
+    model: str | None  # None: the class of the outermost module
     revision: str
     trained: bool | None
-    text_name: str
+    text_name: str | None  # None: its first words
     n_left_out: int = 0  # attentions that were seen and cannot be told apart
 
 
@@ -44,11 +46,12 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
     """
     left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
     for group, sides in plan_axes(groups, names):
+        of_group = about if about.model is not None else replace(about, model=group.calls[0].root or NO_MODULE)
         settings, facts = _settings(group), facts_of(group)
         numbers = group.layers[0], group.calls[0].heads
         if group.calls[0].factors is not None:
             for row, side in enumerate(sides):
-                provenance = provenance_of(about, side, (*settings, ("row", row), *left_out), facts)
+                provenance = provenance_of(of_group, side, (*settings, ("row", row), *left_out), facts)
                 yield assemble_factored(group, row, side, provenance)
             continue
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
@@ -61,7 +64,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                provenance_of(about, side, (*settings, ("row", row), *left_out), facts),
+                provenance_of(of_group, side, (*settings, ("row", row), *left_out), facts),
                 numbers,
             )
 
@@ -207,6 +210,15 @@ def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
 
 
+def _name_text(side: AxisLabels) -> str:
+    """Name what is attended to by its first words, or by its size where nothing in it has a name."""
+    if side.grid is not None:
+        return f"{side.grid.n_rows} × {side.grid.n_columns} patches"
+    if side.keys == tuple(map(str, range(len(side.keys)))):
+        return format_count(len(side.keys), "tokens")
+    return quote_beginning(" ".join(side.keys))
+
+
 def provenance_of(
     about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
 ) -> Provenance:
@@ -214,11 +226,11 @@ def provenance_of(
     facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
     text = " ".join(side.queries) if side.same else " ".join(side.queries) + "\n" + " ".join(side.keys)
     return Provenance(
-        model=about.model,
+        model=about.model or "",
         revision=about.revision,
         trained=about.trained,
         text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        text_name=about.text_name,
+        text_name=_name_text(side) if about.text_name is None else about.text_name,
         settings=(*settings, *([("guess", facts.guess)] if facts.guess else [])),
         versions=versions(),
         facts=facts,

@@ -34,7 +34,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     attention_mask: Any = None,
     model: str = "module",
     trained: bool | None = None,
-    text_name: str = "tokens given by the caller",
+    text_name: str | None = None,
 ) -> AttentionMaps:
     """Make a record of attention weights that a model has put out, such as `outputs.attentions`.
 
@@ -51,7 +51,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         attention_mask: [batch, token], 1 for a token and 0 for padding, which is left out; of `keys` where given.
         model: as titles call it.
         trained: whether the weights of the model are; None where nothing is to be said of it.
-        text_name: as titles call the text.
+        text_name: as titles call the text; without it they quote its first words.
 
     Returns:
         The record, with float32 weights [layer, head, query, key]. Rows that half precision has rounded are scaled to
@@ -65,7 +65,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         >>> import torch, attnviz
         >>> attentions = (torch.full((1, 2, 3, 3), 1 / 3),)  # one layer: batch, head, query, key
         >>> attnviz.from_attentions(attentions, ["the", "cat", "sat"], model="mine")
-        AttentionMaps(model='mine', text='tokens given by the caller', layers=1, heads=2, queries=3, keys=3)
+        AttentionMaps(model='mine', text='“the cat sat”', layers=1, heads=2, queries=3, keys=3)
     """
     rows = read_names("tokens", tokens), None if isinstance(keys, Grid) else read_names("keys", keys)
     layers = _layers(attentions, max(len(of or ()) for of in rows) or 1)

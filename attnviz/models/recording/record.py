@@ -71,10 +71,10 @@ def record(  # noqa: PLR0913 - each is an option of its own
     *,
     keys: Sequence[str] | Sequence[Sequence[str]] | Grid | None = None,
     attention_mask: Any = None,
-    model: str = "module",
+    model: str | None = None,
     trained: bool | None = None,
     revision: str = "as given",
-    text_name: str = "tokens given by the caller",
+    text_name: str | None = None,
     factored: bool = False,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
@@ -97,6 +97,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     a group is cross-attention, the later one of two in the same layers is.
 
     As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.
+
+    Titles call the model `model`, else by the class of the outermost module, and the text `text_name`, else by its
+    first words: "Reader attends to “the cat sat”".
 
     `attention_mask` is [batch, token], 1 for a token and 0 for padding, of `keys` where a model reads both, else of
     `tokens`. Padding is left out of the records; without a mask, keys that no query attends to are.
@@ -130,7 +133,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     InvalidSelection for a layer or head that there is not.
     """
     _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
-    Provenance(model, revision, trained, "", text_name)
+    Provenance("" if model is None else model, revision, trained, "", "" if text_name is None else text_name)
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
