@@ -75,6 +75,11 @@ class WeightFactors:
     columns: tuple[str, ...]
 
 
+def name_map(layer: int, head: int | str) -> str:
+    """Name the map of a head, by its number, or that of a layer's heads together, such as their mean."""
+    return f"layer-{layer}-{head}" if isinstance(head, str) else f"layer-{layer}-head-{head}"
+
+
 @dataclass(frozen=True, eq=False)
 class Heatmap:
     """One map of one head. `allowed` is False where attention is not allowed: drawn unlike zero.
@@ -83,7 +88,7 @@ class Heatmap:
     the positions of the others are given.
     """
 
-    name: str  # file stem, such as "layer-0-head-3"
+    name: str  # file stem, such as "layer-0-head-3", see `name_map`
     title: str  # such as "layer 0, head 3"
     values: Cells
     allowed: Shown

@@ -1,5 +1,5 @@
-"""Parse selections: layers, heads or texts ("3", "-1", "0-3,7"), heads of layers ("0.2,1.8"), one token ("3", "film")
-and consecutive tokens ("5:20", "not good … saved"). Knows nothing of what is selected.
+"""Parse selections: layers, heads or texts ("3", "-1", "0-3,7", "mean"), heads of layers ("0.2,1.mean"), one token
+("3", "film") and consecutive tokens ("5:20", "not good … saved"). Knows nothing of what is selected.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ from itertools import accumulate
 from attnviz.errors import InvalidSelection
 
 GRAMMAR = "Write 3, 0-3 or 0-3,7; -1 is the last."
+MEAN = "mean"  # of all heads of a layer, where the number of one may stand
 _ITEM = re.compile(r"\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18})\s*)?")  # 18 digits: no number that int() refuses
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
-_PAIR = re.compile(r"\s*([0-9]{1,18})\.([0-9]{1,18})\s*")
+_PAIR = re.compile(rf"\s*([0-9]{{1,18}})\.([0-9]{{1,18}}|{MEAN})\s*")
 _SLICE = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
-PAIR_GRAMMAR = "Write layer.head, several with commas: 0.2,1.8."
+PAIR_GRAMMAR = f"Write layer.head, several with commas: 0.2,1.8. 1.{MEAN} is the mean over the heads of layer 1."
 SPAN_GRAMMAR = "Write 5:20 (without 20), or words of the text: 'not good … saved'."
 MAX_LISTED = 20  # positions of a word
 MAX_WORD_LENGTH = 40  # characters that are compared and shown when a word is not found
 
 
-def select_numbers(chosen: Sequence[str], available: int | Sequence[int], what: str) -> tuple[int, ...]:
+def select_numbers(
+    chosen: Sequence[str], available: int | Sequence[int], what: str, *, mean: bool = False
+) -> tuple[int, ...]:
     """Return the indices of what `chosen` names, in its order and each once; all of them where it is empty.
 
     `available` is a count, or a rising sequence of numbers, of which -1 is the last and 0-3 are all from 0 to 3. `what`
-    is the noun for messages, in the singular: "head". Raises InvalidSelection for a number that is not available and
-    for anything outside the grammar.
+    is the noun for messages, in the singular: "head". With `mean`, MEAN is the index behind the last. Raises
+    InvalidSelection for a number that is not available and for anything outside the grammar.
     """
     available = range(available) if isinstance(available, int) else available
     if not chosen:
         return tuple(range(len(available)))
-    spans = [span for written in chosen for span in _parse_spans(written, available, what)]
+    spans = [span for written in chosen for span in _parse_spans(written, available, what, mean)]
     return tuple(dict.fromkeys(position for span in spans for position in span))
 
 
@@ -62,7 +65,8 @@ def find_token(written: str, pieces: Sequence[str]) -> int:
 def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Return the indices in `layers` and `heads` of each "layer.head", in the order given and each once.
 
-    Raises InvalidSelection for a layer or head that does not exist and for anything written otherwise.
+    That of "layer.mean" is the index behind the last head. Raises InvalidSelection for a layer or head that does not
+    exist and for anything written otherwise.
     """
     found = []
     for item in ",".join(chosen).split(","):
@@ -70,8 +74,8 @@ def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[i
         if match is None:
             raise InvalidSelection(f"{item.strip()!r} does not say which head of which layer", hint=PAIR_GRAMMAR)
         layer, head = match.groups()
-        place = layers.index(_parse_number(layer, layers, "layer")), heads.index(_parse_number(head, heads, "head"))
-        found.append(place)
+        of_head = len(heads) if head == MEAN else heads.index(_parse_number(head, heads, "head"))
+        found.append((layers.index(_parse_number(layer, layers, "layer")), of_head))
     return tuple(dict.fromkeys(found))
 
 
@@ -123,12 +127,18 @@ def _shorten(word: str) -> str:
     return repr(word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…")
 
 
-def _parse_spans(written: str, available: Sequence[int], what: str) -> Iterator[range]:
+def _parse_spans(written: str, available: Sequence[int], what: str, mean: bool) -> Iterator[range]:
     """Yield a range of indices for each item between commas. Both ends are checked first: 0-999999999 costs nothing."""
     for item in written.split(","):
+        if item.strip() == MEAN and what == "head":
+            if not mean:
+                raise InvalidSelection("the mean over heads is not a head", hint="heatmap and render draw it.")
+            yield range(len(available), len(available) + 1)
+            continue
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise InvalidSelection(f"{written!r} does not say which {what}", hint=GRAMMAR)
+            hint = f"{GRAMMAR} {MEAN} is the mean over all." if mean else GRAMMAR
+            raise InvalidSelection(f"{written!r} does not say which {what}", hint=hint)
         first, last = match.group(1), match.group(2)
         start = _parse_number(first, available, what, between=last is not None)
         end = start if last is None else _parse_number(last, available, what, between=True)

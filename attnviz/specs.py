@@ -188,9 +188,12 @@ class FigureOptions:
     """What is drawn and what is printed."""
 
     layer: LayerSelection = ()  # "0", "0-3,7"; empty: all
-    head: Annotated[tuple[str, ...], Option("Which heads: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")] = ()
+    head: Annotated[
+        tuple[str, ...],
+        Option("Which heads: 0, 0-3,7{; repeat}; mean: the mean over all of a layer. Default: all.", FIGURE, "N"),
+    ] = ()
     pick: Annotated[
-        tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,2.11.", FIGURE, "LAYER.HEAD")
+        tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD")
     ] = ()
     query: Annotated[
         str | None,

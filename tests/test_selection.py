@@ -40,6 +40,15 @@ def test_numbers_with_gaps_are_chosen_by_themselves(written: list[str], places: 
     assert select_numbers(written, (1, 3, 7), "layer") == places
 
 
+def test_a_mean_is_the_place_behind_the_last() -> None:
+    assert select_numbers(["0-1, mean", "mean,7"], 8, "head", mean=True) == (0, 1, 8, 7)
+    assert select_numbers([], 8, "head", mean=True) == tuple(range(8))
+    assert select_pairs(["4.mean,0.1"], [0, 4], [2, 1]) == ((1, 2), (0, 1))
+    for what, says in (("head", "the mean over heads is not a head"), ("layer", "'mean' does not say which layer")):
+        with pytest.raises(InvalidSelection, match=says):
+            select_numbers(["mean"], 8, what)
+
+
 NO_NUMBERS = ("", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", "٣", "9" * 5000)
 
 

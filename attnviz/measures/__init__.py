@@ -270,7 +270,7 @@ def measure_maps(maps: AttentionMaps, names: Sequence[str] = (), level: Level | 
 
     Raises InvalidOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
-    return tuple(load(measure)(maps) for measure in _list_measurable(maps, names) if level in (None, measure.level))
+    return tuple(_compute(measure, maps) for measure in _list_measurable(maps, names) if level in (None, measure.level))
 
 
 def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measurement]:
@@ -278,7 +278,13 @@ def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Mea
     found = {}
     for measure in _list_measurable(maps, names):
         with suppress(NotMeasurable):
-            found[measure.name] = load(measure)(maps)
+            found[measure.name] = _compute(measure, maps)
+    return found
+
+
+def _compute(measure: Measure, maps: AttentionMaps) -> Measurement:
+    """Compute one measure; a mean over heads is none of the heads that are taken together."""
+    found: Measurement = load(measure)(maps.heads_alone if measure.level == "layer" else maps)
     return found
 
 

@@ -176,6 +176,7 @@ def make_uniform(maps: AttentionMaps) -> AttentionMaps:
     provenance = replace(
         maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
     )
+    maps = maps.heads_alone
     if holds_factors(maps):  # there may be too many weights to hold
         of = maps.factors[0]
         query, key = (np.zeros((1, each.shape[1], 1), dtype=np.float32) for each in (of.query, of.key))

@@ -9,16 +9,13 @@ from functools import cached_property
 from html import escape
 
 from attnviz.errors import AttnvizError
-from attnviz.measures import measure_maps
-from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
-from attnviz.selection import select_numbers
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
+from attnviz.views.record_selection import select_from_record
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels; the reader can drag the frame's corner
@@ -110,11 +107,8 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
 
 def make_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """The report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
-    layers = select_numbers(spec.layer, maps.layer_numbers, "layer")
-    heads = select_numbers(spec.head, maps.head_numbers, "head")
-    maps = merge_words(maps) if spec.merge == "words" else maps
-    walk_for_pictures(maps, layers, heads)
-    return heatmap_report(maps, measure_maps(maps), spec, layers, heads)
+    maps, layers, heads, found = select_from_record(maps, spec)
+    return heatmap_report(maps, found, spec, layers, heads)
 
 
 def _write_paragraph(text: str) -> str:

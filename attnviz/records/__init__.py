@@ -340,6 +340,16 @@ class AttentionMaps(Tabular):
         n_heads = max(self.provenance.facts.n_heads_in_model or 0, self.head_numbers[-1] + 1)
         return tuple(sorted({*range(n_heads)} - {*self.head_numbers}))
 
+    @property
+    def head_names(self) -> tuple[int | str, ...]:
+        """What the heads of each layer are called: their numbers, and the mean that `add_mean` may have added."""
+        return self.head_numbers
+
+    @property
+    def heads_alone(self) -> AttentionMaps:
+        """The record without the mean that `add_mean` may have added."""
+        return self
+
     def locate(self, layer: int, head: int) -> tuple[int, int]:
         """Return the places in the record of a layer and a head that it has, given the model's own numbers."""
         return self.layer_numbers.index(layer), self.head_numbers.index(head)

@@ -65,7 +65,7 @@ class Difference:
     text: str = ""
     measure: str = ""
     layer: int | None = None
-    head: int | None = None
+    head: int | str | None = None  # "mean": of the mean over heads
     before: Value = None
     after: Value = None
     said: str = ""  # further words, such as how many pixels differ

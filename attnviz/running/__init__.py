@@ -56,7 +56,7 @@ class Result:
     rows: Iterable[Row] = ()  # the numbers as a spreadsheet has them, header first; (): the report's tables
     numbers: Numbers = field(default_factory=dict)  # what a manifest keeps
     layers: dict[str, list[int]] = field(default_factory=dict)  # by text, the layers of `numbers` if not 0, 1, 2 …
-    heads: dict[str, list[int]] = field(default_factory=dict)  # likewise
+    heads: dict[str, list[int | str]] = field(default_factory=dict)  # likewise
     lines: tuple[str, ...] = ()  # printed to standard output: the report in a few words
     closing: tuple[str, ...] = ()  # shown last
     document: Report | None = None  # printed in place of `report` where a document is asked for

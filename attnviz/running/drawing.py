@@ -6,26 +6,24 @@ import shlex
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures import choose_measures, measure_maps
+from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
-from attnviz.measures.weighing import weigh_values
-from attnviz.measures.words import merge_words
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import LazyRows, RenderedFrom
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
-from attnviz.selection import select_numbers
 from attnviz.specs import FigureOptions
 from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
-from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
+from attnviz.views.record_selection import select_from_record
 from attnviz.views.tables import measures_rows, parse_sort
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
@@ -36,7 +34,10 @@ HEAD_OPTIONS = ("layer", "head", "pick")  # options that choose them
 OPTIONS_NOT_REPLAYED = {*HEAD_OPTIONS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
 OPTIONS_NOT_REPLAYED |= {"rollout", "distance"}
 # What those of a record are called.
-PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "distance*", "attention")
+PICTURES = ("layer-*-head-*", "layer-*-mean", "overview", "query-*", "rollout", "distance*", "attention")
+
+
+Number = TypeVar("Number", int, int | str)
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,8 @@ class Drawing:
         InvalidOption for what this record does not have, OutputError when the disk refuses.
         """
         self.check_number(maps.n_layers, maps.n_heads)
-        layers = select_numbers(self.spec.layer, maps.layer_numbers, "layer")
-        heads = select_numbers(self.spec.head, maps.head_numbers, "head")
         records = {store.RECORD: maps} if with_record else None
-        if self.spec.weigh == "values":
-            maps = weigh_values(maps)
-        if self.spec.merge == "words":
-            maps = merge_words(maps)
-        walk_for_pictures(maps, layers, heads)
-        found = self._measure(maps)
+        maps, layers, heads, found = select_from_record(maps, self.spec)
         report = heatmap_report(maps, found, self.spec, layers, heads)
         if with_record or is_file(folder / store.RECORD):
             report = replace(report, render=self._describe_command())
@@ -89,7 +83,7 @@ class Drawing:
             rows=rows,
             numbers={text: _list_numbers(found, layers, heads)},
             layers=_note_numbers(text, [maps.layer_numbers[layer] for layer in layers]),
-            heads=_note_numbers(text, [maps.head_numbers[head] for head in heads]),
+            heads=_note_numbers(text, [maps.head_names[head] for head in heads]),
         )
 
     def _describe_command(self) -> RenderedFrom | None:
@@ -111,14 +105,6 @@ class Drawing:
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
             )
 
-    def _measure(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
-        """The chosen measures, and the one that heads are sorted by."""
-        found = measure_maps(maps, self.spec.measure)
-        if self.spec.sort is None:
-            return found
-        by, _ = parse_sort(self.spec.sort)
-        return found if by.name in [each.name for each in found] else (*found, *measure_maps(maps, [by.name]))
-
 
 def _write_flag(name: str, value: object) -> str:
     flag = f"--{name.replace('_', '-')}"
@@ -134,7 +120,7 @@ def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: f
     check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
 
 
-def _note_numbers(text: str, numbers: Sequence[int]) -> dict[str, list[int]]:
+def _note_numbers(text: str, numbers: Sequence[Number]) -> dict[str, list[Number]]:
     return {} if list(numbers) == list(range(len(numbers))) else {text: list(numbers)}
 
 

@@ -35,7 +35,7 @@ class Entry:
     error: str = ""  # why it failed; then there are no files and no numbers
     # By text, what `numbers` are of where that is not simply 0, 1, 2 and so on: layers as the model counts them.
     layers: dict[str, list[int]] = field(default_factory=dict)
-    heads: dict[str, list[int]] = field(default_factory=dict)
+    heads: dict[str, list[int | str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,18 @@ def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | 
         parts.append("causal")
     if maps.chosen:
         parts.append(f"{WRITTEN_PREFIX}written by the model")
-    return " · ".join(filter(None, (*parts, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))))
+    return join(*parts, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))
+
+
+def join(*parts: str) -> str:
+    """Join those that say something."""
+    return " · ".join(filter(None, parts))
 
 
 def compose_caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
     """Say what a picture has to say even without its title: that nothing was trained, and what is hidden."""
     untrained = describe_status(maps.provenance) if maps.provenance.trained is False else ""
-    return " · ".join(filter(None, (untrained, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))))
+    return join(untrained, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))
 
 
 def _describe_unknown(maps: AttentionMaps) -> str:
@@ -151,10 +156,10 @@ def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, l
     )
 
 
-def describe_unlisted(n_heads: int, layer: str | int | float, head: str | int | float) -> Note:
+def describe_unlisted(several: str, layer: str | int | float, head: str | int | float) -> Note:
     """Say that the strongest keys of so many heads are not listed, and how to list those of one."""
     one = f"--layer {layer} --head {head}"
-    return Note(f"Of {n_heads} heads only these numbers are listed; {one} lists what each query of one attends to.")
+    return Note(f"Of {several} only these numbers are listed; {one} lists what each query of one attends to.")
 
 
 def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:

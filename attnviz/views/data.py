@@ -2,7 +2,7 @@
 
 Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
 (both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones:
-by the model's own numbers);
+by the model's own numbers, and "mean" for the mean over all heads of a layer);
 measures {name: {unit, bounds, values [layer][head], or [layer] of all heads of a layer together}}; attendable
 [query][key], or [layer][query][key] where layers differ; sink [layer][head][query], where the model has one; weights
 [layer][head][query][key]; instead of these three, of texts with too many weights to be drawn one by one, pooled {size,
@@ -44,7 +44,7 @@ def collect_data(
         "keys": describe_tokens(maps.keys),
         **({"chosen": list(maps.chosen)} if maps.chosen else {}),  # by the last queries
         "layers": [maps.layer_numbers[layer] for layer in layers],
-        "heads": [maps.head_numbers[head] for head in heads],
+        "heads": [maps.head_names[head] for head in heads],
         "measures": {
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": choose_heads(m.values, layers, heads)}
             for m in measurements
@@ -71,7 +71,7 @@ def _collect_cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[i
 
 def _collect_weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
     """Return weights [layer, head, query, key]: of all heads as they lie in memory, of some only those."""
-    if len(layers) * len(heads) == maps.n_layers * maps.n_heads:
+    if len(layers) * len(heads) == maps.n_layers * maps.n_heads and maps.heads_alone is maps:
         return choose_heads(maps.weights, layers, heads)
     return np.stack([[maps.rows(layer, head, slice(None)) for head in heads] for layer in layers])
 

@@ -12,10 +12,11 @@ from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from attnviz.display import format_count
 from attnviz.errors import InvalidOption
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size, compute_statistics
 from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap, HeatmapGrid, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
@@ -62,7 +63,23 @@ class MapFrame(NamedTuple):
 
 def _name_head(maps: AttentionMaps, place: Place) -> str:
     """Name a head by the model's own numbers: "3.5"."""
-    return f"{maps.layer_numbers[place[0]]}.{maps.head_numbers[place[1]]}"
+    return f"{maps.layer_numbers[place[0]]}.{maps.head_names[place[1]]}"
+
+
+def name_place(maps: AttentionMaps, place: Place) -> tuple[str, str]:
+    """Name the map of a head for files, and for people: "layer 3, head 5", "layer 3, mean of 8 heads"."""
+    layer, head = maps.layer_numbers[place[0]], maps.head_names[place[1]]
+    return name_map(layer, head), f"layer {layer}, {describe_mean(maps) if is_mean(maps, place) else f'head {head}'}"
+
+
+def is_mean(maps: AttentionMaps, place: Place) -> bool:
+    """Return whether a place is that of the mean over the heads of a layer (see `add_mean`)."""
+    return place[1] >= maps.heads_alone.n_heads
+
+
+def describe_mean(maps: AttentionMaps) -> str:
+    """Say what is averaged: "mean of 8 heads"."""
+    return f"mean of {format_count(maps.heads_alone.n_heads, 'heads')}"
 
 
 def draw_heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
@@ -70,8 +87,7 @@ def draw_heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelec
     frame = MapFrame.from_maps(maps, part)
     return tuple(
         frame.draw_rows(
-            f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
-            f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
+            *name_place(maps, (layer, head)),
             maps.rows(layer, head, part.rows),
             maps.read_allowed(layer, part.rows),
         )
@@ -114,8 +130,9 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
     row = frame.part.rows
     rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
-    names = [str(maps.head_numbers[place[1]]) if one_layer else _name_head(maps, place) for place in places]
-    said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
+    names = [str(maps.head_names[place[1]]) if one_layer else _name_head(maps, place) for place in places]
+    heads = describe_mean(maps) if all(is_mean(maps, place) for place in places) else "heads"
+    said = f", {heads} of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
     chose = (
         label_queries(maps)[query].removeprefix(WRITTEN_PREFIX) if query >= len(maps.queries) - len(maps.chosen) else ""
     )
@@ -141,16 +158,20 @@ def arrange_overview(
         return ()
     layers = {layer for layer, _ in places}
     in_a_row = len(places) // len(layers)
+    n_heads = sum(not is_mean(maps, place) for place in places)
+    and_mean = f" and the {describe_mean(maps)}" if n_heads < len(places) else ""
     if spec.pick:
         title, n_columns = "picked heads", _choose_columns(len(places))
+    elif not n_heads:
+        title, n_columns = f"{len(places)} layers, {describe_mean(maps)} each", _choose_columns(len(places))
     elif len(layers) == 1:
-        title = f"{len(places)} heads of layer {maps.layer_numbers[places[0][0]]}"
+        title = f"{format_count(n_heads, 'heads')} of layer {maps.layer_numbers[places[0][0]]}{and_mean}"
         n_columns = _choose_columns(len(places))
     elif spec.columns in (None, in_a_row):
-        title, n_columns = "one row per layer, one column per head", in_a_row
+        title, n_columns = f"one row per layer, one column per head{and_mean}", in_a_row
     else:
-        title, n_columns = f"{len(places)} heads of {len(layers)} layers", in_a_row
-    reflows = spec.columns is None and (bool(spec.pick) or len(layers) == 1)
+        title, n_columns = f"{n_heads} heads of {len(layers)} layers{and_mean}", in_a_row
+    reflows = spec.columns is None and (bool(spec.pick) or len(layers) == 1 or not n_heads)
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnviz.errors import InvalidSelection
 from attnviz.measures.concentration import effective_keys
+from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import find_token, is_slice, select_pairs
@@ -23,6 +24,7 @@ from attnviz.views.head_pictures import (
     choose_scale,
     draw_heatmaps,
     draw_strip,
+    is_mean,
     list_scales,
     needs_pooling,
     rollout_scale,
@@ -66,17 +68,21 @@ def heatmap_report(
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = _collect_notes(maps, part, share_hidden, spec)
     if not listed:
-        notes.append(captions.describe_unlisted(len(pictures), *numbers.rows[0][:2]))
+        several = f"{len(pictures)} {_name_several(maps, places)}"
+        notes.append(captions.describe_unlisted(several, *numbers.rows[0][:2]))
+    hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title)
     extent = _find_highest(pictures), len(maps.keys), part.renormalizes(maps)
     return Report(
         title=title,
-        subtitle=captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None),
+        subtitle=captions.join(
+            captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None), hides
+        ),
         blocks=(*patches, *drawn, *others, *curves, numbers, *of_layers, *tops, *notes),
         scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
         scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
         facts=captions.list_facts(maps.provenance),
-        caveat=captions.compose_caveat(maps, part, share_hidden),
+        caveat=captions.join(captions.compose_caveat(maps, part, share_hidden), hides),
         data={
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **(describe_hidden(maps, part, share, layers, heads) if share else {}),
@@ -94,7 +100,8 @@ def _collect_notes(
     maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions
 ) -> list[Note]:
     """Collect what is known of the text and the heads, and what is left out."""
-    notes = [*captions.collect_notes(maps), *captions.describe_known_heads(maps)]
+    heads = maps.heads_alone
+    notes = [*captions.collect_notes(heads), *captions.describe_known_heads(heads)]
     if share_hidden is not None:
         notes.append(
             captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))
@@ -119,8 +126,25 @@ def _find_sharpest(
     if picture.means is not None:  # of pooled maps, whose maxima are all large
         of_cells = f"means of {picture.block} × {picture.block} weights"
         picture = replace(picture, values=picture.means, title=f"{picture.title}, {of_cells}")
-    why = f"the sharpest of {len(pictures)} heads, {values[place]:.2f} effective keys"
+    why = f"the sharpest of {len(pictures)} {_name_several(maps, places)}, {values[place]:.2f} effective keys"
     return replace(picture, title=f"{picture.title}: {why}")
+
+
+def _name_several(maps: AttentionMaps, places: Sequence[Place]) -> str:
+    """Name several places by what they are: a mean over heads is no head."""
+    return "maps" if any(is_mean(maps, place) for place in places) else "heads"
+
+
+def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measurements: Sequence[Measurement]) -> str:
+    """Say how far heads are from the means that are drawn of them; "" where none is drawn, or there is one head."""
+    layers = sorted({place[0] for place in places if is_mean(maps, place)})
+    if not layers or maps.heads_alone.n_heads == 1:
+        return ""
+    known = next((m for m in measurements if m.name == "divergence_from_mean"), None)
+    found = known or divergence_from_mean(maps.heads_alone)
+    low, high = (f"{float(end(found.values[layers])):.2f}" for end in (np.min, np.max))
+    apart = low if low == high else f"{low} to {high}"
+    return f"heads differ from their mean by {apart} of at most {found.bounds[1]:.2f} nats (Jensen–Shannon divergence)"
 
 
 def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
@@ -162,7 +186,7 @@ def _draw_heads(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, *, pooled: bool
 ) -> tuple[Heatmap, ...]:
     """Draw a picture for each head."""
-    if not (pooled or maps.is_factored):
+    if not (pooled or maps.heads_alone.is_factored):
         return draw_heatmaps(maps, places, part)
     from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
 
@@ -185,7 +209,7 @@ def _draw_rollout(
     """Return the numbers and the picture of rollout."""
     from attnviz.measures.rollout import find_reachable, rollout
 
-    rolled = rollout(maps).astype(np.float32)
+    rolled = rollout(maps.heads_alone).astype(np.float32)
     scale = rollout_scale(kind, float(part.choose(rolled).max()), [maps], part.renormalizes(maps))
     frame, title = MapFrame.from_maps(maps, part), rollout_title([maps])
     picture = frame.draw_map("rollout", title, rolled, find_reachable(maps), scale)

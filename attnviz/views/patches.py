@@ -10,7 +10,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Note
 from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import MAX_NAMED, Place, arrange_overview
+from attnviz.views.head_pictures import MAX_NAMED, Place, arrange_overview, name_place
 from attnviz.views.tokens import quote_token
 
 
@@ -41,7 +41,8 @@ def _describe_patches(maps: AttentionMaps, places: Sequence[Place], query: int) 
     if maps.grid.pixels is not None:
         yield "Their colours are mixed with the image under them."
     if n_leading := len(maps.keys) - maps.grid.n_patches:
-        shares = [float(maps.weights[layer, head, query, :n_leading].sum()) for layer, head in places]
+        rows = [maps.rows(*place, slice(query, query + 1))[0] for place in places]
+        shares = [float(row[:n_leading].sum()) for row in rows]
         before = "the token" if n_leading == 1 else f"the {n_leading} tokens"
         share = f"{min(shares):.0%} to {max(shares):.0%}"
         yield f"{share} of what {quote_token(maps.queries, query)} attends to goes to {before} before them."
@@ -59,11 +60,11 @@ def _draw_patch_map(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
     assert grid is not None
     shape = (grid.n_rows, grid.n_columns)
     allowed = maps.attendable[layer, query]
-    numbers = maps.layer_numbers[layer], maps.head_numbers[head]
+    name, title = name_place(maps, place)
     return Heatmap(
-        name="layer-{}-head-{}".format(*numbers),
-        title="layer {}, head {}".format(*numbers),
-        values=maps.weights[layer, head, query, -grid.n_patches :].reshape(shape),
+        name=name,
+        title=title,
+        values=maps.rows(layer, head, slice(query, query + 1))[0, -grid.n_patches :].reshape(shape),
         allowed=allowed[-grid.n_patches :].reshape(shape),
         rows=tuple(map(str, range(grid.n_rows))),
         columns=tuple(map(str, range(grid.n_columns))),

@@ -13,7 +13,7 @@ from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
-from attnviz.views.head_pictures import Place
+from attnviz.views.head_pictures import Place, name_place
 from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
 
 
@@ -39,9 +39,10 @@ def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heat
 def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
     layer, head = place
     pooled = pool_layer(maps, layer)
+    name, title = name_place(maps, place)
     return Heatmap(
-        name=f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
-        title=f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
+        name=name,
+        title=title,
         values=pooled.maximum[head],
         allowed=pooled.allowed,
         rows=tuple(label_token(maps.queries, place) for place in rows),
@@ -66,11 +67,14 @@ def add_factors(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, pictures: tuple[Heatmap, ...]
 ) -> tuple[Heatmap, ...]:
     """Add to pictures what their weights are worked out from, where a record holds that and all tokens are drawn."""
+    maps = maps.heads_alone
     if not holds_factors(maps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
         return pictures
     labels = label_queries(maps), label_keys(maps)
-    pairs = zip(pictures, places, strict=True)
-    return tuple(replace(picture, factors=_create_factors(maps, place, *labels)) for picture, place in pairs)
+    return tuple(
+        replace(picture, factors=_create_factors(maps, place, *labels)) if place[1] < maps.n_heads else picture
+        for picture, place in zip(pictures, places, strict=True)
+    )
 
 
 def _create_factors(maps: FactoredMaps, place: Place, rows: tuple[str, ...], columns: tuple[str, ...]) -> WeightFactors:

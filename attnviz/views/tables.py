@@ -77,7 +77,7 @@ def heads_table(
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
             pair = _find_strongest_pair(maps, layer, head, part)
-            yield (maps.layer_numbers[layer], maps.head_numbers[head], *numbers, looks_at[layer][head], *pair)
+            yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at[layer][head], *pair)
 
     return Table("heads", title, "heads", columns, LazyRows(rows))
 
@@ -87,7 +87,8 @@ def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layer
     of_layers = [m for m in measurements if m.level == "layer"]
     if not of_layers:
         return ()
-    title = f"all {maps.n_heads} heads of a layer together" if maps.n_heads > 1 else "the one head of a layer"
+    n_heads = maps.heads_alone.n_heads
+    title = f"all {n_heads} heads of a layer together" if n_heads > 1 else "the one head of a layer"
     rows = tuple((maps.layer_numbers[layer], *(float(m.values[layer]) for m in of_layers)) for layer in layers)
     return (Table("layers", title, "facts", (Column("layer"), *map(_create_column, of_layers)), rows),)
 
@@ -110,7 +111,7 @@ def measures_rows(
                 yield (*of, number, "", m.name, m.unit, float(m.values[layer]))
             else:
                 for head in heads:
-                    yield (*of, number, maps.head_numbers[head], m.name, m.unit, float(m.values[layer, head]))
+                    yield (*of, number, maps.head_names[head], m.name, m.unit, float(m.values[layer, head]))
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:

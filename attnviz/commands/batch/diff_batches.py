@@ -147,11 +147,12 @@ def _name_place(found: Difference, entry: Entry) -> Difference:
     assert found.layer is not None
     assert found.head is not None
     if entry.command == "heatmap":
-        layers, heads = (dict(enumerate(of_text.get(found.text, ()))) for of_text in (entry.layers, entry.heads))
+        layers = dict(enumerate(entry.layers.get(found.text, ())))
+        heads: dict[int | str, int | str] = dict(enumerate(entry.heads.get(found.text, ())))
         head = None if found.measure in LAYER_MEASURES else heads.get(found.head, found.head)
         return replace(found, layer=layers.get(found.layer, found.layer), head=head)
     models = entry.settings.get("models") if entry.command == "compare" else ()
-    names = dict(enumerate(models if isinstance(models, tuple) else ()))
+    names: dict[int | str, object] = dict(enumerate(models if isinstance(models, tuple) else ()))
     what = "model" if entry.command == "compare" else "label"
     return replace(found, layer=None, head=None, of=str(names.get(found.head, f"{what} {found.head}")))
 

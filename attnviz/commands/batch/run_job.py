@@ -77,7 +77,7 @@ def _run(job: Job, out: Path) -> Result:
     found: Numbers = {}
     warnings: list[str] = []
     layers: dict[str, list[int]] = {}
-    heads: dict[str, list[int]] = {}
+    heads: dict[str, list[int | str]] = {}
     for event in start_command(_command(job), _write_to(job.spec, out)):
         warnings += event.notices
         if isinstance(event, Result):

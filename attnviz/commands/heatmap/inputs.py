@@ -15,7 +15,7 @@ def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
     reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
     if reference.n_layers is not None and reference.n_heads is not None:
         select_numbers(spec.figure.layer, reference.n_layers, "layer")
-        select_numbers(spec.figure.head, reference.n_heads, "head")
+        select_numbers(spec.figure.head, reference.n_heads, "head", mean=True)
         if spec.figure.pick:
             select_pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
     text, notices = add_argument(spec.text, spec.inline_text)

@@ -50,15 +50,15 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
 
 
 def _choose_heads(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
-    """Choose the layers and heads to record where not all are kept: those that are drawn or measured."""
+    """Choose the layers and heads to record where not all are kept: those that are drawn, averaged or measured."""
     if figure.rollout:
         return EVERY
     layers = select_numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
-    heads = select_numbers(figure.head, model.n_heads, "head") if figure.head else None
+    heads = select_numbers(figure.head, model.n_heads, "head", mean=True) if figure.head else None
     if figure.pick:
         layers, heads = zip(*select_pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
     of_layers = any(measure.level == "layer" for measure in choose_measures(figure.measure))
-    return LayersAndHeads(layers, None if of_layers else heads)
+    return LayersAndHeads(layers, None if of_layers or model.n_heads in (heads or ()) else heads)
 
 
 def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
@@ -71,7 +71,7 @@ def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: Attention
 
 
 def _count_from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
-    found = select_numbers(written, n_there, what)
+    found = select_numbers(written, n_there, what, mean=what == "head")
     return tuple(map(str, found)) if written and {*found} <= {*here} else written
 
 

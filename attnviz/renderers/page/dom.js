@@ -34,7 +34,7 @@ export function named(text) {
 }
 
 export function chooser(label, options, chosen, onchange) {
-  const select = element("select", { onchange: () => onchange(Number(select.value)) });
+  const select = element("select", { onchange: () => onchange(options[select.selectedIndex][0]) });
   for (const [value, text] of options) select.append(element("option", { value, selected: value === chosen }, text));
   return element("label", { class: "chooser" }, element("span", {}, label), select);
 }

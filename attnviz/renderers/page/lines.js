@@ -81,7 +81,11 @@ function headsChooser() {
   return group;
 }
 
-const headOf = (number) => (maps[number].layer === mapOf().layer ? `head ${maps[number].head}` : maps[number].title);
+const headOf = (number) => {
+  const { layer, head, title } = maps[number];
+  if (layer !== mapOf().layer) return title;
+  return head === "mean" ? head : `head ${head}`;
+};
 
 function thresholdChooser(draw) {
   const lift = isLift(scaleOf());

@@ -19,7 +19,7 @@ from attnviz.renderers.page.downsample import join_labels
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 
 MAX_TOLD = 3  # of a head's numbers at either end of its line
-OF_A_HEAD = re.compile(r"layer-(\d+)-head-(\d+)")
+OF_A_HEAD = re.compile(r"layer-(\d+)-(?:head-(\d+)|(mean))")
 
 
 @dataclass
@@ -42,13 +42,13 @@ def describe_maps(
 ) -> Mapping[str, object]:
     """Maps, the pictures that they are in, and what they share."""
     axes, masks, shares, backdrops = Shared(), Shared(), Shared(), Shared()
-    words = dict(_words(report))
+    words: dict[object, str] = dict(_words(report))
     described = [
         {
             **_describe_map(small, masks, shares),
             **_backdrop(small, backdrops),
             **_axes(report, original, block, axes),
-            "words": words.get(small.name, ""),
+            "words": words.get(_find_head(small), ""),
         }
         for small, original in zip(maps, originals, strict=True)
     ]
@@ -110,19 +110,27 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
 
 
 def _describe_map(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[str, object]:
-    of_a_head = OF_A_HEAD.fullmatch(heatmap.name)
+    layer, head = _find_head(heatmap)
     allowed = b"" if heatmap.allowed.all() else np.packbits(heatmap.allowed).tobytes()
     equal = heatmap.equal_share.astype("<f4").tobytes()
     return {
         "name": heatmap.name,
         "title": heatmap.title,
-        "layer": int(of_a_head[1]) if of_a_head else None,
-        "head": int(of_a_head[2]) if of_a_head else None,
+        "layer": layer,
+        "head": head,
         "row_axis": heatmap.row_axis,
         "column_axis": heatmap.column_axis,
         "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
         "shares": shares.number(equal, lambda: b64encode(equal).decode("ascii")),
     }
+
+
+def _find_head(heatmap: Heatmap) -> tuple[int | None, int | str | None]:
+    """Return the numbers of layer and head of which a map is by its name; the mean over heads goes by "mean"."""
+    found = OF_A_HEAD.fullmatch(heatmap.name)
+    if found is None:
+        return None, None
+    return int(found[1]), found[3] or int(found[2])
 
 
 def _backdrop(heatmap: Heatmap, backdrops: Shared) -> Mapping[str, object]:
@@ -135,7 +143,7 @@ def _backdrop(heatmap: Heatmap, backdrops: Shared) -> Mapping[str, object]:
     return {"backdrop": backdrops.number((width, grey), lambda: shown)}
 
 
-def _words(report: Report) -> Iterator[tuple[str, str]]:
+def _words(report: Report) -> Iterator[tuple[tuple[object, object], str]]:
     """What a small picture of a head shows, for those who do not see it: the first and the last of its numbers."""
     for table in report.tables:
         for row in table.rows if table.role == "heads" else ():
@@ -144,7 +152,7 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
             parts = (
                 f"{column.header} {numbers.write_cell(cell, column)} {column.unit}".strip() for cell, column in told
             )
-            yield f"layer-{row[0]}-head-{row[1]}", ", ".join(parts)
+            yield (row[0], row[1]), ", ".join(parts)
 
 
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:

@@ -103,7 +103,8 @@ export function read(hash) {
   const asked = VIEWS.find((name) => name === (parts.get("view") === "text" ? "matrix" : parts.get("view")));
   if (!maps.length) return { view: asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]) }; // an index is to lead on
   const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
-  const found = foundMap(parts, number("layer"), number("head"));
+  const head = parts.get("head") === "mean" ? "mean" : number("head");
+  const found = foundMap(parts, number("layer"), head);
   const names = new Set((parts.get("lines") ?? "").split(","));
   const heads = pictures[found.picture].maps.filter((each) => names.has(maps[each].name));
   const scale = scaleOf(pictures[found.picture], parts.get("scale"));

@@ -1,0 +1,50 @@
+"""What of a record is reported: its heads or their mean, weighed and merged as asked, and measured. Knows measures."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from attnviz.measures import measure_maps
+from attnviz.measures.weighing import weigh_values
+from attnviz.measures.words import merge_words
+from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.mean import add_mean
+from attnviz.selection import select_numbers, select_pairs
+from attnviz.specs import FigureOptions
+from attnviz.views.head_pictures import walk_for_pictures
+from attnviz.views.tables import parse_sort
+
+MEAN_HIDES = "divergence_from_mean"  # the measure of what is lost where heads are averaged
+
+
+class RecordSelection(NamedTuple):
+    """A record as it is reported; layers and heads are places in it."""
+
+    maps: AttentionMaps
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    measurements: tuple[Measurement, ...]
+
+
+def select_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordSelection:
+    """Choose layers and heads of a record, weigh and merge its weights, and measure it.
+
+    Where the mean over heads is chosen, it is the last head of each layer, and how far the heads are from it is
+    measured, too. Raises InvalidSelection for a layer or head that is not there, InvalidOption as measures do.
+    """
+    layers = select_numbers(spec.layer, maps.layer_numbers, "layer")
+    heads = select_numbers(spec.head, maps.head_numbers, "head", mean=True)
+    picked = select_pairs(spec.pick, maps.layer_numbers, maps.head_numbers) if spec.pick else ()
+    if spec.weigh == "values":
+        maps = weigh_values(maps)
+    if spec.merge == "words":
+        maps = merge_words(maps)
+    names = [parse_sort(spec.sort)[0].name] if spec.sort is not None else []
+    if maps.n_heads in (*heads, *(head for _, head in picked)):
+        heads = tuple(dict.fromkeys((*heads, maps.n_heads)))
+        maps = add_mean(maps)
+        names.append(MEAN_HIDES)
+    walk_for_pictures(maps, layers, heads)
+    found = measure_maps(maps, spec.measure)
+    more = [name for name in names if name not in [each.name for each in found]]
+    return RecordSelection(maps, layers, heads, (*found, *(measure_maps(maps, more) if more else ())))

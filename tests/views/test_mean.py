@@ -1,0 +1,230 @@
+"""The mean over heads, beside heads or in their place: pictures, what it hides, tables and data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+import attnviz
+from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.measures.weighing import weigh_values
+from attnviz.records import AttentionMaps, Tokens
+from attnviz.renderers.page.map_parts import describe_maps, distinct
+from attnviz.report import Curves, Heatmap, HeatmapGrid, Report
+from attnviz.running.drawing import Drawing
+from attnviz.specs import FigureOptions
+from attnviz.views.heatmap import heatmap_report
+from attnviz.views.record_selection import select_from_record
+from tests.events import data, report
+from tests.made import random_maps, record, table, windowed_maps
+from tests.running.test_drawing import drawn_by
+
+FILM = ("the", "film", "was", "good")
+
+
+def show(maps: AttentionMaps, **choice: Any) -> Report:
+    spec = FigureOptions(**choice)
+    selected, layers, heads, found = select_from_record(maps, spec)
+    return heatmap_report(selected, found, spec, layers, heads)
+
+
+def heatmaps(shown: Report) -> list[Heatmap]:
+    return [block for block in shown.blocks if isinstance(block, Heatmap)]
+
+
+def overview(shown: Report) -> HeatmapGrid:
+    (found,) = (block for block in shown.blocks if isinstance(block, HeatmapGrid))
+    return found
+
+
+def divergence(rows: np.ndarray) -> float:
+    """The mean over heads and queries of JSD(head, mean), from [head, query, key], by the definition."""
+
+    def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        terms: np.ndarray = np.where(p > 0, p * np.log(np.where(p > 0, p, 1) / np.where(p > 0, q, 1)), 0).sum(axis=-1)
+        return terms
+
+    p, q = rows, np.broadcast_to(rows.mean(axis=0), rows.shape)
+    return float(np.mean(kl(p, (p + q) / 2) / 2 + kl(q, (p + q) / 2) / 2))
+
+
+def test_a_mean_is_drawn_under_its_name_with_what_it_hides() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    shown = show(maps, head=("mean",), layer=("1",))
+    (picture,) = heatmaps(shown)
+    assert (picture.name, picture.title) == ("layer-1-mean", "layer 1, mean of 3 heads")
+    assert picture.values == pytest.approx(maps.weights[1].mean(axis=0), abs=1e-7)
+    apart = divergence(maps.weights[1].astype(np.float64))
+    said = f"heads differ from their mean by {apart:.2f} of at most 0.32 nats (Jensen–Shannon divergence)"
+    assert shown.subtitle.endswith(said)
+    assert shown.caveat.endswith(said)
+    ((layer, value),) = table(shown, "layers").rows
+    assert layer == 1
+    assert value == pytest.approx(apart, abs=1e-6)
+    assert table(shown, "heads").rows[0][:2] == (1, "mean")
+    assert table(shown, "layer-1-mean-top").rows[0][3] == pytest.approx(float(maps.weights[1].mean(axis=0)[0].max()))
+
+
+def test_several_layers_say_from_where_to_where() -> None:
+    maps = random_maps(n_layers=3, n_heads=3)
+    apart = sorted(f"{divergence(layer.astype(np.float64)):.2f}" for layer in maps.weights)
+    shown = show(maps, head=("mean",))
+    assert f"by {apart[0]} to {apart[-1]} of at most" in shown.subtitle
+    assert (overview(shown).title, overview(shown).n_columns) == ("3 layers, mean of 3 heads each", 3)
+    assert [row[:2] for row in table(shown, "heads").rows] == [(layer, "mean") for layer in range(3)]
+
+
+def test_heads_alone_say_nothing_of_a_mean_and_one_head_is_its_own() -> None:
+    assert "mean" not in show(random_maps(n_heads=3), head=("0",)).subtitle
+    one = show(random_maps(n_heads=1), head=("mean",))
+    assert "differ" not in one.subtitle
+    assert heatmaps(one)[0].title == "layer 0, mean of 1 head"
+
+
+def test_heads_and_mean_stand_in_the_order_given() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    shown = show(maps, head=("2,mean,0",))
+    names = ["layer-{}-head-2", "layer-{}-mean", "layer-{}-head-0"]
+    assert [each.name for each in heatmaps(shown)] == [name.format(layer) for layer in (0, 1) for name in names]
+    assert np.array_equal(heatmaps(shown)[3].values, maps.weights[1, 2])
+    assert overview(shown).title == "one row per layer, one column per head and the mean of 3 heads"
+    assert shown.data["heads"] == [2, "mean", 0]
+    weights = shown.data["weights"]
+    assert isinstance(weights, np.ndarray)
+    assert weights[:, 1] == pytest.approx(maps.weights.mean(axis=1), abs=1e-7)
+    assert np.array_equal(weights[:, 2], maps.weights[:, 0])
+    one_layer = overview(show(maps, head=("0-1,mean",), layer=("0",)))
+    assert one_layer.title == "2 heads of layer 0 and the mean of 3 heads"
+    assert "the sharpest of 3 maps" in show(maps, head=("0-1,mean",), layer=("0",)).focus[0].title
+
+
+def test_picked_means_stand_beside_picked_heads() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    shown = show(maps, pick=("1.mean,0.2",))
+    (grid,) = shown.blocks[:1]
+    assert isinstance(grid, HeatmapGrid)
+    assert [each.title for each in grid.maps] == ["layer 1, mean of 3 heads", "layer 0, head 2"]
+    assert grid.maps[0].values == pytest.approx(maps.weights[1].mean(axis=0), abs=1e-7)
+    assert np.array_equal(grid.maps[1].values, maps.weights[0, 2])
+    assert f"by {divergence(maps.weights[1].astype(np.float64)):.2f} of" in shown.subtitle
+
+
+def test_one_query_of_a_mean_is_a_row() -> None:
+    maps = random_maps(n_heads=3)
+    (alone,) = heatmaps(show(maps, head=("mean",), query="1"))
+    assert alone.title.endswith("attends to, mean of 3 heads of layer 0")
+    (strip,) = heatmaps(show(maps, head=("mean,1",), query="1"))
+    assert strip.rows == ("mean", "1")
+    rows = maps.weights[0, :, 1]
+    assert strip.values == pytest.approx(np.stack([rows.mean(axis=0), rows[1]]), abs=1e-7)
+
+
+def test_a_mean_keeps_what_a_mask_forbids() -> None:
+    maps = windowed_maps()
+    shown = show(maps, head=("mean",))
+    for layer, picture in enumerate(heatmaps(shown)):
+        assert np.array_equal(picture.allowed, maps.attendable[layer])
+        assert not picture.values[~picture.allowed].any()
+        assert picture.values.sum(axis=1) == pytest.approx(1)
+        assert picture.shade(shown.scale) == pytest.approx(
+            maps.weights[layer].mean(axis=0) * maps.attendable[layer].sum(axis=1, keepdims=True), abs=1e-5
+        )
+
+
+def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
+    maps = attnviz.attention("the acting saved the film")
+    assert maps.value_norms is not None
+    moved = maps.weights.astype(np.float64) * maps.value_norms[:, :, None]
+    expected = (moved / moved.sum(axis=-1, keepdims=True))[0]
+    shown = show(maps, head=("mean",), weigh="values")
+    assert heatmaps(shown)[0].values == pytest.approx(expected.mean(axis=0), abs=1e-6)
+    assert np.abs(expected.mean(axis=0) - maps.weights[0].mean(axis=0)).max() > 0.01
+    assert f"by {divergence(expected):.2f} of at most" in shown.subtitle
+    assert shown.scale.label.startswith("share of what is moved")
+
+
+def test_words_are_merged_before_heads_are_averaged() -> None:
+    maps = random_maps(("play", "ing", "well"), n_heads=2)
+    weights = maps.weights[0].astype(np.float64).mean(axis=0)
+    pieces = Tokens(("play", "ing", "well"), ((0, 4), (4, 7), (8, 12)), (False,) * 3)
+    joined = record(maps.weights, pieces)
+    merged = np.stack([weights[:2].mean(axis=0), weights[2]])
+    merged = np.stack([merged[:, :2].sum(axis=1), merged[:, 2]], axis=1)
+    assert heatmaps(show(joined, head=("mean",), merge="words"))[0].values == pytest.approx(merged, abs=1e-6)
+
+
+def test_rollout_and_measures_of_a_layer_are_those_without_the_mean() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    plain, shown = (show(maps, head=heads, rollout=True) for heads in ((), ("0-2,mean",)))
+    assert np.array_equal(shown.data["rollout"], plain.data["rollout"])  # type: ignore[arg-type]
+    assert heatmaps(shown)[-1].title == heatmaps(plain)[-1].title
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_q_and_k_give_the_same_mean_as_weights(causal: bool) -> None:
+    text = "the film was not good but the acting saved the film . " * 3
+    dense, factored = (attnviz.attention(text, causal=causal, factored=each) for each in (False, True))
+    one, other = (show(maps, head=("0,mean",)) for maps in (dense, factored))
+    assert heatmaps(other)[1].values == pytest.approx(dense.weights[0].mean(axis=0, dtype=np.float64), abs=1e-6)
+    assert one.subtitle == other.subtitle
+    assert [each.factors is None for each in heatmaps(other)] == [False, True]
+    of_moved = show(factored, head=("mean",), weigh="values")
+    assert heatmaps(of_moved)[0].values == pytest.approx(weigh_values(dense).weights[0].mean(axis=0), abs=1e-5)
+
+
+def test_distances_are_those_of_the_mean() -> None:
+    maps = random_maps(n_heads=3)
+    shown = show(maps, head=("mean",), distance=True)
+    alone = show(record(maps.weights.mean(axis=1, keepdims=True)), distance=True)
+    found, expected = (each.data["distance"]["quartiles"] for each in (shown, alone))  # type: ignore[index]
+    assert found == pytest.approx(expected, abs=1e-6)
+    (charts,) = (block for block in shown.blocks if isinstance(block, Curves))
+    assert [chart.title for chart in charts.charts] == ["mean of 3 heads"]
+
+
+def test_files_of_a_mean_have_names_of_their_own(tmp_path: Path) -> None:
+    spec = FigureOptions(head=("0,mean",), format=("svg",))
+    drawn = drawn_by(Drawing.from_options(spec).draw(random_maps(FILM, n_heads=2), tmp_path))
+    assert [file.name for file in drawn.files[:-1]] == ["overview.svg", "layer-0-head-0.svg", "layer-0-mean.svg"]
+    assert attnviz.load(drawn.files[-1]).n_heads == 2
+    assert drawn.heads == {"sample train[0]": [0, "mean"]}
+    assert [row[3] for row in list(drawn.rows)[1:] if row[4] == "entropy"] == [0, "mean"]
+    assert [row[2:5] for row in drawn.rows if row[4] == "divergence_from_mean"] == [(0, "", "divergence_from_mean")]
+    assert data(drawn)["measures"]["entropy"]["values"].shape == (1, 2)
+    assert report(drawn).render.heads == "--head 0,mean"  # type: ignore[union-attr]
+    again = FigureOptions(head=("1",), format=("svg",))
+    left = drawn_by(Drawing.from_options(again).draw(random_maps(FILM, n_heads=2), tmp_path, with_record=False))
+    assert any("also holds 3 pictures of an earlier run" in notice for notice in left.notices)
+
+
+def test_the_page_calls_a_mean_by_its_layer() -> None:
+    shown = show(random_maps(n_layers=2, n_heads=2), head=("1,mean",))
+    originals = list(distinct(shown).values())
+    found: Any = describe_maps(shown, originals, originals, 1)
+    assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 1), (0, "mean"), (1, 1), (1, "mean")]
+    assert all(each["words"].startswith("entropy") for each in found["maps"])
+    json.dumps(found["maps"])
+
+
+def test_python_draws_a_mean_and_does_not_record_one() -> None:
+    maps = attnviz.attention("the acting saved the film")
+    figure = attnviz.heatmap(maps, head="mean")
+    assert any("mean of 8 heads" in text.get_text() for text in figure.findobj(Text))
+    assert "layer-0-mean" in attnviz.show(maps, pick="0.mean")._repr_mimebundle_()["text/html"]
+    with pytest.raises(InvalidSelection, match=r"the mean over heads is not a head. heatmap and render draw it"):
+        attnviz.attention("the acting", head="mean")
+
+
+def test_what_is_no_mean_is_refused() -> None:
+    for written in ("means", "0-mean", "mean-1", "Mean"):
+        with pytest.raises(InvalidSelection, match=r"does not say which head.*mean is the mean over all"):
+            show(random_maps(), head=(written,))
+    with pytest.raises(InvalidSelection, match="no layer 5"):
+        show(random_maps(), pick=("5.mean",))
+    with pytest.raises(InvalidOption, match="one number for all heads"):
+        show(random_maps(), head=("mean",), sort="vendi_score")
