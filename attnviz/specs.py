@@ -267,7 +267,7 @@ class FigureOptions:
         TableKind,
         Option(
             "In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing; full: of "
-            "every query in LaTeX, too.",
+            "every query in LaTeX and every weight in CSV, too.",
             OUTPUT,
         ),
     ] = "heads"

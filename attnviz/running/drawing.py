@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,15 +16,15 @@ from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import LazyRows, RenderedFrom
+from attnviz.report import LazyRows, RenderedFrom, Row
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
-from attnviz.specs import FigureOptions
+from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
-from attnviz.views.heatmap import heatmap_report
+from attnviz.views.heatmap import find_places, heatmap_report
 from attnviz.views.record_selection import select_from_record
-from attnviz.views.tables import measures_rows, parse_sort
+from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 DRAWN_CELL_BYTES, POOLED_CELL_BYTES = 16, 32  # bytes for each cell of a picture, measured from above
@@ -46,9 +46,10 @@ class Drawing:
 
     spec: FigureOptions
     pictures: Pictures
+    lists_weights: bool = False  # as rows of the result, in place of measures
 
     @classmethod
-    def from_options(cls, spec: FigureOptions) -> Drawing:
+    def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
         """Raises InvalidOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
             raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
@@ -60,22 +61,26 @@ class Drawing:
         choose_measures(spec.measure)
         if spec.sort is not None:
             parse_sort(spec.sort)
-        return cls(spec, Pictures.from_options(spec, PICTURES, store.RECORD))
+        lists_weights = printing.kind == "csv" and spec.table == "full"
+        return cls(spec, Pictures.from_options(spec, PICTURES, store.RECORD), lists_weights)
 
     def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Generator[Progress, None, Result]:
         """Write every picture of one record into `folder`, and the record.
 
         Raises InvalidSelection for a layer or head that is not there and where all tokens would be hidden,
-        InvalidOption for what this record does not have, OutputError when the disk refuses.
+        InvalidOption for what this record does not have, TooLarge for more rows of weights than a spreadsheet has,
+        OutputError when the disk refuses.
         """
         self.check_number(maps.n_layers, maps.n_heads)
         records = {store.RECORD: maps} if with_record else None
         maps, layers, heads, found = select_from_record(maps, self.spec)
+        rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, layers, heads))
+        if self.lists_weights:
+            rows = weights_rows(maps, find_places(maps, self.spec, layers, heads), self.spec)
         report = heatmap_report(maps, found, self.spec, layers, heads)
         if with_record or is_file(folder / store.RECORD):
             report = replace(report, render=self._describe_command())
         drawn = yield from self.pictures.write(report, folder, records)
-        rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))
         text = maps.provenance.text_name
         return replace(
             drawn,

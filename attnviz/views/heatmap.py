@@ -51,7 +51,7 @@ def heatmap_report(
     token that the record does not have and where all tokens would be hidden, InvalidOption for a rollout from one text
     to another.
     """
-    places = _find_places(maps, spec, layers, heads)
+    places = find_places(maps, spec, layers, heads)
     layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
     part = select_tokens(maps, spec)
     share = measure_hidden(maps, part)
@@ -155,7 +155,7 @@ def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
     return spec.table != "top" or bool(spec.layer or spec.head or spec.pick) or len(pictures) <= MAX_LISTED
 
 
-def _find_places(
+def find_places(
     maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], heads: Sequence[int]
 ) -> tuple[Place, ...]:
     """Return the places in the record of the layer and head of each head that is drawn."""

@@ -8,18 +8,20 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.display import escape_for_spreadsheet
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import DEFAULT_MEASURES, MEASURES, Measure
 from attnviz.measures.rows import compute_statistics, count_attendable, real_queries, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.training_metrics import LARGE_SHARE, MIN_MULTIPLE
 from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
+from attnviz.selection import find_token, is_slice
 from attnviz.shapes import RealQueries
 from attnviz.specs import FigureOptions
-from attnviz.views.tokens import TokenSelection, name_token
+from attnviz.views.tokens import TokenSelection, label_keys, label_queries, name_token, select_tokens
 
 MINOR_COLUMNS = frozenset(DEFAULT_MEASURES) - {"effective_keys"}  # columns left out first, unless chosen
+MAX_ROWS = 2**20  # of weights: as many as a spreadsheet holds
 MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
 
 
@@ -112,6 +114,38 @@ def measures_rows(
             else:
                 for head in heads:
                     yield (*of, number, maps.head_names[head], m.name, m.unit, float(m.values[layer, head]))
+
+
+def weights_rows(maps: AttentionMaps, places: Sequence[tuple[int, int]], spec: FigureOptions) -> Iterator[Row]:
+    """Return a header and a row for each weight drawn of some heads that may be above 0, for a spreadsheet.
+
+    Rows have every digit and are made when they are read. Raises TooLarge for more cells than a spreadsheet has rows.
+    """
+    part = select_tokens(maps, spec)
+    if spec.query is not None and not is_slice(spec.query):
+        part = TokenSelection((find_token(spec.query, maps.queries.pieces),), part.keys)
+    n_cells = len(places) * len(part.queries) * len(part.keys)
+    if n_cells > MAX_ROWS:
+        raise TooLarge(
+            f"{n_cells:,} weights are more rows than the {MAX_ROWS:,} of a spreadsheet",
+            hint="Choose some with --layer, --head, --tokens or --query; --print json writes all.",
+        )
+    return _list_weights(maps, places, part)
+
+
+def _list_weights(maps: AttentionMaps, places: Sequence[tuple[int, int]], part: TokenSelection) -> Iterator[Row]:
+    yield ("model", "text", "layer", "head", "query", "key", "query_token", "key_token", "weight")
+    of = tuple(map(escape_for_spreadsheet, (maps.provenance.model, maps.provenance.text_name)))
+    queries, keys = ([*map(escape_for_spreadsheet, label(maps))] for label in (label_queries, label_keys))
+    for layer, head in places:
+        names = maps.layer_numbers[layer], maps.head_names[head]
+        for query in part.queries:
+            row = slice(query, query + 1)
+            weights = maps.rows(layer, head, row)[0].astype("U16").tolist()  # the fewest digits of each float32
+            allowed = maps.read_allowed(layer, row)[0].tolist()
+            for key in part.keys:
+                if allowed[key]:
+                    yield (*of, *names, query, key, queries[query], keys[key], weights[key])
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:

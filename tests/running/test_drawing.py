@@ -19,7 +19,7 @@ from attnviz.report import Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.drawing import Drawing
 from attnviz.running.pictures import parse_inches
-from attnviz.specs import FigureOptions
+from attnviz.specs import FigureOptions, PrintOptions
 from tests.events import data, report, result
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
 
@@ -168,3 +168,12 @@ def test_the_record_of_a_run_is_not_changed(tmp_path: Path) -> None:
     draw(maps, tmp_path / "out", merge="words", hide_special=True)
     store.save(maps, tmp_path / "after.safetensors")
     assert (tmp_path / "before.safetensors").read_bytes() == (tmp_path / "after.safetensors").read_bytes()
+
+
+def test_every_weight_is_a_row_where_csv_and_the_full_table_are_asked_for(tmp_path: Path) -> None:
+    maps = random_maps("abc", n_layers=2, n_heads=2)
+    for table, kind, n_rows in (("full", "csv", 2 * 9), ("heads", "csv", None), ("full", "table", None)):
+        spec = FigureOptions(pick=("1.0,0.1",), table=table, format=("svg",))  # type: ignore[arg-type]
+        drawing = Drawing.from_options(spec, PrintOptions(print=kind))  # type: ignore[arg-type]
+        header, *rows = drawn_by(drawing.draw(maps, tmp_path, with_record=False)).rows
+        assert (header[-1], len(rows)) == ("weight", n_rows) if n_rows else header[-1] == "value"

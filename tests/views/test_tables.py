@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.mean import add_mean
 from attnviz.report import Table
 from attnviz.specs import FigureOptions
 from attnviz.views import tables
@@ -205,3 +206,42 @@ def test_the_strongest_pair_is_of_words_where_there_are_any() -> None:
     for weights, pieces, pair in ((rows, marked, "1 a → 2 b"), (sink, tokens(*"abcd"), "3 d → 2 c")):
         table = heads_table(record(weights[None, None], pieces), (), [0], [0])
         assert table.rows[0][3] == pair
+
+
+def test_weights_are_rows_with_every_digit_of_cells_that_are_allowed() -> None:
+    maps = windowed_maps()
+    places = [(1, 0), (0, 1)]
+    header, *rows = tables.weights_rows(maps, places, FigureOptions())
+    assert header == ("model", "text", "layer", "head", "query", "key", "query_token", "key_token", "weight")
+    expected = [
+        (layer, head, query, key, f"t{query}", f"t{key}", maps.weights[layer, head, query, key])
+        for layer, head in places
+        for query, key in zip(*np.nonzero(maps.attendable[layer]), strict=True)
+    ]
+    assert [(*row[2:-1], np.float32(row[-1])) for row in rows] == expected
+
+
+def test_rows_of_weights_are_those_that_are_drawn() -> None:
+    maps = add_mean(random_maps("abcde", n_heads=3))
+    for choice, queries, keys in (
+        ({"tokens": "1:3"}, [1, 2], [1, 2]),
+        ({"query": "d", "drop_first": True}, [3], [1, 2, 3, 4]),
+        ({"query": "1:3", "key": "4:"}, [1, 2], [4]),
+    ):
+        _, *rows = tables.weights_rows(maps, [(0, 3)], FigureOptions(**choice))
+        assert [row[3:6] for row in rows] == [("mean", query, key) for query in queries for key in keys]
+        mean = maps.heads_alone.weights[0].mean(axis=0)[np.ix_(queries, keys)].ravel()
+        assert [float(row[-1]) for row in rows] == pytest.approx(mean, abs=1e-7)
+
+
+def test_more_weights_than_a_spreadsheet_has_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_ROWS", 49)
+    maps = random_maps("abcde", n_heads=2)
+    with pytest.raises(TooLarge, match=r"50 weights are more rows than the 49 of a spreadsheet. Choose some"):
+        tables.weights_rows(maps, [(0, 0), (0, 1)], FigureOptions())
+    assert len(list(tables.weights_rows(maps, [(0, 0)], FigureOptions()))) == 26
+
+
+def test_formulas_among_tokens_are_no_formulas() -> None:
+    _, row = tables.weights_rows(record(np.ones((1, 1, 1, 1)), tokens("=1+1")), [(0, 0)], FigureOptions())
+    assert row[6:] == ("'=1+1", "'=1+1", "1.0")

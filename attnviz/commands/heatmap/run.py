@@ -27,7 +27,7 @@ from attnviz.views.index_page import texts_page
 
 def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     """Read, attend and draw, one text after the other."""
-    drawing = Drawing.from_options(spec.figure)
+    drawing = Drawing.from_options(spec.figure, spec.printing)
     out, documents = inputs.out, inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)

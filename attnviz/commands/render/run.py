@@ -15,4 +15,4 @@ def render(spec: RenderSpec, inputs: Inputs) -> Events:
     """Draw a record."""
     maps = store.load(spec.record, inf)
     with store.locked(inputs.out):
-        yield (yield from Drawing.from_options(spec.figure).draw(maps, inputs.out, with_record=False))
+        yield (yield from Drawing.from_options(spec.figure, spec.printing).draw(maps, inputs.out, with_record=False))
