@@ -14,6 +14,7 @@ from attnviz.display import escape_for_display, pluralize
 from attnviz.measures import LAYER_MEASURES, MEASURES
 from attnviz.records import Provenance
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
+from attnviz.selection import MEAN
 from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views import captions
 from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
@@ -142,7 +143,21 @@ def _collect_texts(entries: Sequence[Entry]) -> Iterator[TextNumbers]:
                 layers = tuple(entry.layers.get(name) or range(n_layers))
                 whole = not {"layer", "head"} & set(entry.settings) and len(layers) == n_layers
                 whole = whole and name not in entry.heads
+                measures = _leave_out_means(measures, entry.heads.get(name, ()))
                 yield TextNumbers(entry.name, name, _name_model(entry), measures, layers, whole)
+
+
+def _leave_out_means(
+    measures: dict[str, list[list[float]]], heads: Sequence[int | str]
+) -> dict[str, list[list[float]]]:
+    """Leave out numbers of the mean over heads, which is none of the heads that numbers are averaged over."""
+    places = [place for place, head in enumerate(heads) if head != MEAN]
+    if len(places) == len(heads):
+        return measures
+    return {
+        name: values if name in LAYER_MEASURES else [[row[place] for place in places] for row in values]
+        for name, values in measures.items()
+    }
 
 
 def _name_model(entry: Entry) -> str:

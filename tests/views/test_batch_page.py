@@ -118,3 +118,11 @@ def test_measures_that_not_all_have_are_not_drawn() -> None:
     both = {"x": {"entropy": [[1.0]], "peak": [[0.5]]}}
     (picture,) = charts(page(entry("a", both), entry("b", {"y": {"entropy": [[2.0]]}})))
     assert [chart.title for chart in picture.charts] == ["entropy"]
+
+
+def test_the_mean_over_heads_is_none_of_them() -> None:
+    numbers = {"t": {"entropy": [[1.0, 2.0, 9.0]], "divergence_from_mean": [[0.25]]}, "u": {"entropy": [[9.0]]}}
+    job = replace(entry("a", numbers), heads={"t": [0, 1, "mean"], "u": ["mean"]})
+    (_, _, _, *found), (_, _, _, *alone) = tables(page(job))["numbers"].rows
+    assert found == [1.5, 0.25]
+    assert all(isinstance(value, float) and isnan(value) for value in alone)
