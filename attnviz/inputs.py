@@ -9,18 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import is_file
-from attnviz.errors import InvalidOption
 from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
-from attnviz.text import ENDINGS, Corpus, Document, load_corpus
+from attnviz.text import Corpus, Document, load_corpus
 from attnviz.text.stream import TextStream, stream_corpus
-
-DATA_SET_ENDINGS = frozenset(plugin.name for plugin in ENDINGS) - {".txt"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,28 +62,12 @@ class Inputs:
         return found
 
 
-def add_argument(text: TextOptions, argument: str | None) -> tuple[TextOptions, tuple[str, ...]]:
-    """Return the options with the text of an argument, or the file of that name where there is one, and notices.
-
-    Raises InvalidOption for a file of many texts.
-    """
-    if argument is None:
-        return text, ()
-    if not is_file(Path(argument)):
-        return replace(text, text=(argument, *text.text)), ()
-    if Path(argument).suffix.lower() in DATA_SET_ENDINGS:
-        raise InvalidOption(f"{argument} is a file of many texts", hint=f"Give it by --dataset {argument}.")
-    notice = f"reading the file {argument}; --text {argument!r} takes its name as words"
-    return replace(text, text_file=(argument, *text.text_file)), (notice,)
-
-
 def read_inputs(
     models: Sequence[ModelReference],
     text: TextOptions,
     *,
     every: bool,
     out: str | None = None,
-    notices: tuple[str, ...] = (),
 ) -> Inputs:
     """Read the texts that `text` names: those of --index, else all of them if `every`, else the first.
 
@@ -96,7 +76,6 @@ def read_inputs(
     """
     folder = None if out is None else store.check_output_folder(out)
     corpus = load_corpus(text)
-    corpus = replace(corpus, notices=(*notices, *corpus.notices)) if notices else corpus
     documents = corpus.choose(text.index, every=every)
     return Inputs(tuple(models), corpus, documents, folder=folder)
 

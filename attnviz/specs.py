@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.errors import InvalidOption
-from attnviz.options import FIGURE, MODEL, OUTPUT, TEXT, Option
+from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, TEXT, Option
 
 TokenizerKind = Literal["word", "bpe"]
 KeepKind = Literal["head", "head-tail"]
@@ -24,6 +24,7 @@ ThemeName = Literal["paper", "slide", "dark"]
 WeighKind = Literal["attention", "values"]
 
 MODELS = "attnviz.models:MODELS"
+OF_DATA_SETS = ("dataset", "split", "text_column", "label_column", "encoding")
 # Options of a model that mean the same for several models.
 SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
@@ -70,6 +71,7 @@ TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT)]
 class TextOptions:
     """Which texts. Without a text, a file or a data set it is the packaged sample."""
 
+    inline_text: Annotated[str | None, Option("A text, or a file that is one or holds many.", ARGUMENT, "TEXT")] = None
     text: Annotated[tuple[str, ...], Option("A text{; repeat for several}.", TEXT, short="-t")] = ()
     text_file: Annotated[tuple[str, ...], Option("A file that is one text{; - is stdin}.", TEXT, "FILE")] = ()
     dataset: Annotated[
@@ -78,7 +80,13 @@ class TextOptions:
     ] = None
     # None: `train` where there is one, else the only split
     split: Annotated[str | None, Option("train, test, train[:1000], train[-5:], train[:10%], train+test.", TEXT)] = None
-    text_column: Annotated[str | None, Option("The column that holds the text, if not found by name.", TEXT)] = None
+    text_column: Annotated[
+        str | None, Option("The column of texts, by name or number, if not found by name.", TEXT, "NAME|N")
+    ] = None
+    label_column: Annotated[
+        str | None, Option("The column of labels, likewise; none: leave labels out.", TEXT, "NAME|N")
+    ] = None
+    encoding: Annotated[str | None, Option("How the files are encoded, if not in UTF-8: latin-1, say.", TEXT)] = None
     # empty: every text given as such, the first of a data set
     index: Annotated[tuple[str, ...], Option("Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N")] = ()
 

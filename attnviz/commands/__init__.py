@@ -5,6 +5,7 @@ A wing may use the core and no other wing. To take one out, remove its folder an
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from attnviz.registry import load
@@ -115,6 +116,8 @@ def start_command(command: Command, spec: Any) -> Events:
     torch and matplotlib take seconds to import, so a module of inputs does without them, and what is refused is refused
     at once. Raises what the command raises.
     """
+    if getattr(text := getattr(spec, "text", None), "inline_text", None) is not None:
+        spec = replace(spec, text=load("attnviz.text:resolve_argument")(text))
     given = [spec]
     if command.inputs is not None:
         inputs = load(command.inputs)(spec)

@@ -9,44 +9,47 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.bounded import expand_path, is_folder
+from attnviz.bounded import expand_path, is_file, is_folder
 from attnviz.display import list_first, quote_beginning
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
-from attnviz.text.files import check_size, read_content
+from attnviz.text.files import check_encoding, check_size, decode_whole, read_content
 from attnviz.text.source import MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
-# Each is called with (text column or None) and returns a Source.
+# Each is called with a Wanted and returns a Source.
 NAMES: tuple[Plugin, ...] = (
     Plugin("sample", "attnviz.text.sample:open_sample", "sixty short reviews that come with attnviz"),
     Plugin("imdb", "attnviz.text.hub:open_imdb", "the Large Movie Review Dataset, stanfordnlp/imdb on the hub"),
 )
 
-# Each is called with (path, text column or None, how many texts are needed or None) and yields Rows.
+# Each is called with (path, Wanted, how many texts are needed or None) and yields Rows. Also within archives.
 ENDINGS: tuple[Plugin, ...] = (
     Plugin(".parquet", "attnviz.text.parquet:read_parquet", "a Parquet table"),
-    Plugin(".jsonl", "attnviz.text.tables:read_jsonl", "one JSON object a line"),
-    Plugin(".ndjson", "attnviz.text.tables:read_jsonl", "one JSON object a line"),
-    Plugin(".csv", "attnviz.text.tables:read_csv", "a table with commas, names of columns first"),
-    Plugin(".tsv", "attnviz.text.tables:read_tsv", "a table with tabs, names of columns first"),
-    Plugin(".txt", "attnviz.text.tables:read_txt", "one text a line"),
+    Plugin(".jsonl", "attnviz.text.tables:read_table", "one JSON object a line"),
+    Plugin(".ndjson", "attnviz.text.tables:read_table", "one JSON object a line"),
+    Plugin(".json", "attnviz.text.tables:read_table", "an array of JSON objects, or one a line"),
+    Plugin(".csv", "attnviz.text.tables:read_table", "a table with commas or semicolons"),
+    Plugin(".tsv", "attnviz.text.tables:read_table", "a table with tabs"),
+    Plugin(".txt", "attnviz.text.tables:read_table", "one text a line, perhaps with a label"),
 )
 
 SOURCES = (*NAMES, *ENDINGS)
 REPLACEMENT = "\ufffd"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
 MAX_NAMED = 3  # in a notice; the rest is counted
+ARCHIVE_ENDINGS = (".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz")
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 STANDARD_INPUT = "-"
 
@@ -108,6 +111,41 @@ def mend_surrogates(
     return tuple(clean), (notice,) if names else ()
 
 
+def resolve_argument(spec: TextOptions) -> TextOptions:
+    """Return the options with the argument among them: as the file or folder of that name, else as a text.
+
+    Raises InvalidOption for a file of many texts beside another data set.
+    """
+    given = spec.inline_text
+    if given is None or given in (
+        *spec.text[:1],
+        *spec.text_file[:1],
+        spec.dataset,
+    ):  # the last: it was resolved before
+        return spec
+    path = Path(given)
+    if not (is_file(path) or is_folder(path)):
+        return replace(spec, text=(given, *spec.text))
+    if path.suffix.lower() == ".txt" or not (is_folder(path) or _holds_many_texts(path)):
+        return replace(spec, text_file=(given, *spec.text_file))
+    if spec.dataset is not None:
+        raise InvalidOption(f"{given} and --dataset {spec.dataset} exclude each other", hint="Leave one of them out.")
+    return replace(spec, dataset=given)
+
+
+def _holds_many_texts(path: Path) -> bool:
+    return path.suffix.lower() in (*(plugin.name for plugin in ENDINGS), *ARCHIVE_ENDINGS)
+
+
+def describe_argument(spec: TextOptions) -> tuple[str, ...]:
+    """Say that the argument was taken for a file, where it was."""
+    given = spec.inline_text
+    if given is None or given in spec.text:
+        return ()
+    kind = "data set" if given == spec.dataset else "text in the file"
+    return (f"reading the {kind} {given}; --text {shlex.quote(given)} takes its name as words",)
+
+
 def load_corpus(spec: TextOptions) -> Corpus:
     """Load the texts of `spec` in order, cached. `--index` is applied by the caller.
 
@@ -119,17 +157,22 @@ def load_corpus(spec: TextOptions) -> Corpus:
 def _read(spec: TextOptions) -> Corpus:
     if spec.text or spec.text_file:
         _refuse_beside_texts(spec)
-        return read_inline_texts(spec.text, spec.text_file)
+        return _add_notices(read_inline_texts(spec.text, spec.text_file, spec.encoding), describe_argument(spec))
     from attnviz.text.dataset import read_dataset  # it makes a Corpus, and so imports this module
 
-    return read_dataset(spec)
+    return _add_notices(read_dataset(spec), describe_argument(spec))
+
+
+def _add_notices(corpus: Corpus, notices: tuple[str, ...]) -> Corpus:
+    return replace(corpus, notices=(*notices, *corpus.notices)) if notices else corpus
 
 
 def _refuse_beside_texts(spec: TextOptions) -> None:
     given = "--text" if spec.text else "--text-file"
     if spec.dataset is not None:
         raise InvalidOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
-    for option, value in (("--split", spec.split), ("--text-column", spec.text_column)):
+    columns = (("--text-column", spec.text_column), ("--label-column", spec.label_column))
+    for option, value in (("--split", spec.split), *columns):
         if value is not None:
             raise InvalidOption(
                 f"{option} is for data sets, and {given} was given",
@@ -137,22 +180,23 @@ def _refuse_beside_texts(spec: TextOptions) -> None:
             )
 
 
-def read_inline_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
+def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str | None = None) -> Corpus:
     """Read the texts, then the files, as one corpus.
 
-    Raises InvalidOption where `-` is given twice, InvalidSource for unreadable files.
+    Raises InvalidOption where `-` is given twice or the encoding is unknown, InvalidSource for unreadable files.
     """
+    check_encoding(encoding)
     if files.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input can be read only once.")
     named = [(quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced, read_as = [], list[str]()
     for file in files:
         name, raw = ("standard input", _read_standard_input()) if file == STANDARD_INPUT else _read_file(file)
-        text, is_valid = _decode(raw, name)
+        text, is_valid = _decode(raw, name) if encoding is None else (decode_whole(raw, name, encoding), True)
         named.append((name, text))
         if not is_valid:
             replaced.append(name)
-        if raw.startswith(UTF_16):
+        if encoding is None and raw.startswith(UTF_16):
             read_as.append(f"{name} was read as UTF-16, as its byte order mark says")
     documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     return Corpus(

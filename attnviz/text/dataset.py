@@ -10,8 +10,9 @@ from attnviz.errors import InvalidSource
 from attnviz.registry import suggest_name
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, mend_surrogates, splits
+from attnviz.text.files import check_encoding
 from attnviz.text.local import open_source
-from attnviz.text.source import Rows, Source, check_total_size
+from attnviz.text.source import Rows, Source, Wanted, check_total_size
 
 DEFAULT_DATASET = "sample"
 
@@ -27,7 +28,9 @@ def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]
     Raises InvalidOption for an invalid --split, InvalidSource for a source that cannot be opened or lacks the split.
     """
     chosen = None if spec.split is None else splits.parse(spec.split)  # checked first: to open a source may be slow
-    source = open_source(DEFAULT_DATASET if spec.dataset is None else spec.dataset, spec.text_column)
+    check_encoding(spec.encoding)
+    wanted = Wanted(spec.text_column, spec.label_column, spec.encoding)
+    source = open_source(DEFAULT_DATASET if spec.dataset is None else spec.dataset, wanted)
     parts = chosen or (splits.Part(_choose_default_split(source)),)
     for part in parts:
         if part.name not in source.splits:

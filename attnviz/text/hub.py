@@ -14,15 +14,15 @@ from attnviz.errors import InvalidSource
 from attnviz.store.hub import explain_offline
 from attnviz.text.files import summarize_error
 from attnviz.text.saved import as_source
-from attnviz.text.source import Source
+from attnviz.text.source import Source, Wanted
 
 
-def open_imdb(wanted: str | None) -> Source:
+def open_imdb(wanted: Wanted) -> Source:
     """Open IMDb from the hub or its cache. Raises InvalidSource."""
     return open_hub("stanfordnlp/imdb", wanted, "imdb")
 
 
-def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
+def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
     """Open a data set from the hub or its cache.
 
     Raises InvalidSource where neither has a readable data set of this name.

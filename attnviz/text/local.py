@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
 from attnviz.bounded import exists, expand_path
+from attnviz.display import list_first
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES, replace_surrogates
-from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
+from attnviz.text.archives import Place, find_member, is_archive, open_archive
+from attnviz.text.class_folders import (
+    find_class_files,
+    find_class_folders,
+    find_label,
+    open_class_files,
+    open_class_folders,
+)
 from attnviz.text.saved import is_saved, open_saved
-from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, check_total_size
-from attnviz.text.tables import describe_columns
+from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_total_size
+from attnviz.text.tables import describe_table
 
+MAX_NAMED = 8  # files in a message
+_READERS = {plugin.name: plugin for plugin in ENDINGS}
 READABLE_ENDINGS = ", ".join(plugin.name for plugin in ENDINGS)
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
@@ -23,7 +33,7 @@ _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}", re.ASCII)  # .csv, but not t
 _SHARD = re.compile(r"(?P<split>.+)-[0-9]{5}-of-(?P<count>[0-9]{5})")  # how the hub names the parts of a split
 
 
-def open_source(name: str, wanted: str | None) -> Source:
+def open_source(name: str, wanted: Wanted) -> Source:
     """Open the source `name`; a file that exists is never taken for a name on the hub. Raises InvalidSource."""
     for plugin in NAMES:
         if plugin.name == name:
@@ -31,10 +41,9 @@ def open_source(name: str, wanted: str | None) -> Source:
             return source
     path = expand_path(name, InvalidSource)
     if name and exists(path):
-        if path.is_dir():
-            return _open_folder(path, wanted)
-        _find_reader(path)  # refuses an unknown ending before anything is opened
-        return _make_source({_find_split_name(path) or "train": [path]}, wanted, _make_title(path))
+        return _open_place(path, wanted, _make_title(path))
+    if name and (member := find_member(path)) is not None:
+        return (_open_folder if member.is_dir() else _open_file)(member, wanted, _make_title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
@@ -47,32 +56,55 @@ def open_source(name: str, wanted: str | None) -> Source:
     )
 
 
-def _open_folder(path: Path, wanted: str | None) -> Source:
-    if is_saved(path):
-        return open_saved(path, wanted, _make_title(path))
-    if is_acl_imdb(path):
-        return open_acl_imdb(path, wanted, _make_title(path))
-    for folder in (path, *_find_only_subfolder(path)):  # a copy of a repository on the hub has its files one level down
-        files = _group_by_split(folder)
-        if files:
-            return _make_source(files, wanted, _make_title(path))
+def _open_place(path: Path, wanted: Wanted, title: str) -> Source:
+    if path.is_dir():
+        if is_saved(path):
+            return open_saved(path, wanted, title)
+        return _open_folder(path, wanted, title)
+    if is_archive(path):
+        place = open_archive(path)
+        return _open_folder(place, wanted, title) if place.is_dir() else _open_file(place, wanted, title)
+    return _open_file(path, wanted, title)
+
+
+def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
+    if path.suffix.lower() not in _READERS and (label := find_label(path)) is not None:
+        beside = find_class_files(path.parent) if isinstance(path, Path) else {}
+        pair = beside if path in beside.values() else {label: path}
+        return open_class_files(pair, wanted, title)
+    _find_reader(path)  # refuses an unknown ending before anything is opened
+    return _make_source({_find_split_name(path) or "train": [path]}, wanted, title)
+
+
+def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
+    """Open a folder by what is in it, or in its only subfolder: copies of repositories have files one level down."""
+    for folder in (path, *_find_only_subfolder(path)):
+        if splits := find_class_folders(folder):
+            return open_class_folders(splits, folder, wanted, title)
+        if labelled := find_class_files(folder):
+            return open_class_files(labelled, wanted, title)
+        if files := _group_by_split(folder):
+            return _make_source(files, wanted, title)
+        readable = [each for each in _list_entries(folder) if each.is_file() and each.suffix.lower() in _READERS]
+        if len(readable) == 1:
+            return _open_file(readable[0], wanted, title)
+        if len(readable) > 1:
+            raise InvalidSource(
+                f"{folder} holds {len(readable)} files, none of them called train or test",
+                hint=f"Name one: {list_first([f'{folder}/{each.name}' for each in readable], MAX_NAMED)}.",
+            )
     raise InvalidSource(
         f"no data set in the folder {path}",
-        hint=f"It needs train and test files ({READABLE_ENDINGS}), aclImdb's folders, or what datasets saved.",
+        hint=f"It needs train and test files ({READABLE_ENDINGS}), folders neg and pos, or what datasets saved.",
     )
 
 
-def _group_by_split(folder: Path) -> dict[str, list[Path]]:
+def _group_by_split(folder: Place) -> dict[str, list[Place]]:
     """Return the files of each split. Raises InvalidSource for a split that occurs twice or lacks numbered parts."""
-    found: dict[str, list[Path]] = {}
+    found: dict[str, list[Place]] = {}
     for path in _list_entries(folder):
         split = _find_split_name(path)
-        if (
-            split is not None
-            and not path.name.startswith(".")
-            and path.suffix.lower() in {plugin.name for plugin in ENDINGS}
-            and path.is_file()
-        ):
+        if split is not None and path.suffix.lower() in _READERS and path.is_file():
             found.setdefault(split, []).append(path)
     for split, paths in found.items():
         shard = _SHARD.fullmatch(paths[0].stem)
@@ -86,28 +118,35 @@ def _group_by_split(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _make_source(files: dict[str, list[Path]], wanted: str | None, title: str) -> Source:
+def _make_source(files: Mapping[str, Sequence[Place]], wanted: Wanted, title: str) -> Source:
     def stream(split: str, needed: int | None = None) -> Iterator[Row]:
         return chain.from_iterable(_find_reader(path)(path, wanted, needed) for path in files[split])
 
     def read(split: str, needed: int | None) -> Rows:
         return list(islice(check_total_size(stream(split, needed), f"{title} {split}"), needed))
 
-    notices = dict.fromkeys(notice for paths in files.values() for notice in describe_columns(paths[0], wanted))
+    notices = dict.fromkeys(notice for paths in files.values() for notice in _describe(paths[0], wanted))
     return Source(title, tuple(sorted(files, key=_rank_split)), read, tuple(notices), stream=stream)
 
 
-def _find_reader(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:
-    for plugin in ENDINGS:
-        if plugin.name == path.suffix.lower():
-            reader: Callable[[Path, str | None, int | None], Iterable[Row]] = load(plugin)
-            return reader
+def _describe(path: Place, wanted: Wanted) -> tuple[str, ...]:
+    if path.suffix.lower() == ".parquet":
+        from attnviz.text.parquet import describe_parquet  # it imports pyarrow, which other files do without
+
+        return describe_parquet(path, wanted)
+    return describe_table(path, wanted)
+
+
+def _find_reader(path: Place) -> Callable[[Place, Wanted, int | None], Iterable[Row]]:
+    if plugin := _READERS.get(path.suffix.lower()):
+        reader: Callable[[Place, Wanted, int | None], Iterable[Row]] = load(plugin)
+        return reader
     raise InvalidSource(
         f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {READABLE_ENDINGS}."
     )
 
 
-def _find_split_name(path: Path) -> str | None:
+def _find_split_name(path: Place) -> str | None:
     shard = _SHARD.fullmatch(path.stem)
     if shard:
         return shard["split"]
@@ -118,15 +157,16 @@ def _rank_split(split: str) -> tuple[int, str]:
     return (SPLIT_NAMES.index(split) if split in SPLIT_NAMES else len(SPLIT_NAMES), split)
 
 
-def _find_only_subfolder(folder: Path) -> Iterator[Path]:
-    folders = [path for path in _list_entries(folder) if path.is_dir() and not path.name.startswith(".")]
+def _find_only_subfolder(folder: Place) -> Iterator[Place]:
+    folders = [path for path in _list_entries(folder) if path.is_dir()]
     if len(folders) == 1:
         yield folders[0]
 
 
-def _list_entries(folder: Path) -> list[Path]:
+def _list_entries(folder: Place) -> list[Place]:
+    """List what is in a folder but hidden files."""
     try:
-        return sorted(folder.iterdir())
+        return sorted((each for each in folder.iterdir() if not each.name.startswith(".")), key=lambda each: each.name)
     except OSError as error:
         raise InvalidSource(f"{folder} cannot be read: {error.strerror}") from error
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from attnviz.errors import InvalidSource
+from attnviz.text.columns import Columns, choose_columns
 from attnviz.text.files import summarize_error
-from attnviz.text.source import Row, Source, as_label, as_text, check_total_size, find_label_column, find_text_column
+from attnviz.text.source import Row, Source, Wanted, check_total_size
 
 BATCH_ROWS = 4096  # rows in memory at a time
 _SAVED_FILES = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
@@ -19,7 +21,7 @@ def is_saved(folder: Path) -> bool:
     return any(all((folder / name).is_file() for name in names) for names in _SAVED_FILES)
 
 
-def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
+def open_saved(folder: Path, wanted: Wanted, name: str) -> Source:
     """Open a folder that `datasets` saved. Raises InvalidSource."""
     import datasets  # takes a second, which other folders do without
 
@@ -30,7 +32,7 @@ def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
     return as_source(loaded, wanted, name)
 
 
-def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ...] = ()) -> Source:
+def as_source(loaded: Any, wanted: Wanted, name: str, notices: tuple[str, ...] = ()) -> Source:
     """Wrap a `Dataset` or a `DatasetDict` as a source. A `Dataset` has one split, by its own name or `train`."""
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or "train").partition("[")[0]: loaded}
 
@@ -40,20 +42,35 @@ def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ..
     def read(split: str, needed: int | None) -> list[Row]:
         return list(check_total_size(stream(split, needed), f"{name} {split}"))
 
+    with suppress(InvalidSource):  # raised where the rows are read
+        first = next(iter(splits))
+        notices += tuple(f"{name}: {note}" for note in _choose_columns(splits[first], wanted, f"{name} {first}").notes)
     return Source(name, tuple(splits), read, notices, stream)
 
 
-def _read_rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> Iterator[Row]:
+def _choose_columns(dataset: Any, wanted: Wanted, where: str) -> Columns:
+    def list_values(column: str) -> Iterator[object]:
+        for values in _read_batches(dataset.select_columns([column]), len(dataset), where):
+            yield from values[column]
+
+    return choose_columns(dataset.column_names, list_values, wanted, where)
+
+
+def _read_rows(dataset: Any, wanted: Wanted, needed: int | None, where: str) -> Iterator[Row]:
     """Yield the rows with few in memory at a time: `datasets` maps its files into memory."""
-    text = find_text_column(dataset.column_names, wanted, where)
-    label = find_label_column(dataset.column_names)
-    chosen = dataset.select_columns([text, label] if label else [text])
-    end = len(chosen) if needed is None else min(needed, len(chosen))
+    chosen = _choose_columns(dataset, wanted, where)
+    text, label = chosen.text, chosen.label
+    end, row = len(dataset) if needed is None else min(needed, len(dataset)), 0
+    for columns in _read_batches(dataset.select_columns([text, label] if label else [text]), end, where):
+        labels = columns[label] if label else [None] * len(columns[text])
+        for value, written in zip(columns[text], labels, strict=True):
+            yield chosen.read_row(value, written, f"{where}[{row}]")
+            row += 1
+
+
+def _read_batches(dataset: Any, end: int, where: str) -> Iterator[Any]:
     for start in range(0, end, BATCH_ROWS):
         try:
-            columns = chosen[start : min(start + BATCH_ROWS, end)]
+            yield dataset[start : min(start + BATCH_ROWS, end)]
         except Exception as error:  # such as a missing file of the cache: the library passes on every error
             raise InvalidSource(f"{where} cannot be read: {summarize_error(error)}") from error
-        labels = columns[label] if label else [None] * len(columns[text])
-        for row, (value, written) in enumerate(zip(columns[text], labels, strict=True), start):
-            yield as_text(value, text, f"{where}[{row}]"), as_label(written)

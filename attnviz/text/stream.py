@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from attnviz.specs import TextOptions
-from attnviz.text import Document, load_corpus, replace_surrogates, splits
+from attnviz.text import Document, describe_argument, load_corpus, replace_surrogates, splits
 from attnviz.text.dataset import open_parts
 from attnviz.text.source import Source
 
@@ -30,7 +30,7 @@ def stream_corpus(spec: TextOptions) -> TextStream:
         corpus = load_corpus(spec)
         return TextStream(corpus.name, lambda: iter(corpus.documents), corpus.notices)
     source, parts, name = open_parts(spec)
-    return TextStream(name, lambda: _read_documents(source, parts), source.notices)
+    return TextStream(name, lambda: _read_documents(source, parts), (*describe_argument(spec), *source.notices))
 
 
 def _read_documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[Document]:

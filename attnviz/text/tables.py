@@ -1,4 +1,4 @@
-"""Read data sets in plain text: .csv, .tsv, .jsonl, .ndjson, .txt. Texts are never converted.
+"""Read data sets in plain text: .csv, .tsv, .jsonl, .ndjson, .json, .txt. Texts are never converted.
 
 The standard library reads them, because errors name the line and no type may be guessed: `NA`, `5` and an empty field
 are texts. Must not know splits.
@@ -9,129 +9,177 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
+from attnviz.bounded import format_bytes
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
-from attnviz.text.files import read_lines
-from attnviz.text.source import MAX_TEXT, Row, as_label, as_text, check_no_columns, find_label_column, find_text_column
+from attnviz.text.archives import Place
+from attnviz.text.columns import MAX_NAMED, Columns, choose_columns
+from attnviz.text.files import find_encoding, open_file, read_lines
+from attnviz.text.layout import Layout, choose_layout, take_first_lines
+from attnviz.text.source import MAX_TEXT, Row, Wanted, check_no_columns
 
-LABEL_AT_END = re.compile(r"\S\t[0-9]{1,2}$")
-MAX_NAMED = 8  # columns in a notice
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+MAX_JSON = 2**28  # bytes of a .json, which is read whole; of .jsonl a line is
+_LABEL = r"(?P<label>-?[0-9]{1,2}|neg|pos|negative|positive)"
+LABELLED_LINES = {
+    re.compile(rf"(?P<text>[^\t]*\S *)\t *{_LABEL}\s*", re.IGNORECASE): "a text, a tab and a label a line",
+    re.compile(rf"{_LABEL}\t(?P<text>[^\t]+)", re.IGNORECASE): "a label, a tab and a text a line",
+    re.compile(r"(?P<label>__label__\S+) (?P<text>.+)"): "a label and a text a line, as fastText has them",
+}
+
+Fields = Sequence[str] | Mapping[str, Any]  # of a row, by place or by name
 
 
-def read_txt(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
+@dataclass(frozen=True)
+class TextTable:
+    """A table in plain text that can be read again and again. Of `rows`, each has the `file:line` where it begins."""
+
+    path: Place
+    where: str  # its names stand, or its first row
+    names: Sequence[str]
+    rows: Callable[[], Generator[tuple[str, Fields], None, None]]
+    wanted: Wanted
+    is_named: bool = True  # whether the file names its columns
+    layout: tuple[str, ...] = ()  # what is not as its ending promises
+    by_place: bool = False
+
+    def choose_columns(self) -> Columns:
+        """Choose what is read. Raises InvalidSource."""
+        return choose_columns(self.names, self._list_values, self.wanted, self.where, named=self.is_named)
+
+    def read(self, needed: int | None) -> Generator[Row, None, None]:
+        """Yield texts and labels. Raises InvalidSource with file and line."""
+        columns = self.choose_columns()
+        text, label = self._find_key(columns.text), None if columns.label is None else self._find_key(columns.label)
+        with closing(self.rows()) as rows:
+            for where, fields in islice(rows, needed):
+                if isinstance(fields, Mapping):
+                    if columns.text not in fields:
+                        raise InvalidSource(f"{where}: there is no field {columns.text!r}")
+                    yield columns.read_row(
+                        fields[columns.text], fields.get(label) if label is not None else None, where
+                    )
+                else:
+                    yield columns.read_row(fields[text], fields[label] if label is not None else None, where)
+
+    def describe(self) -> tuple[str, ...]:
+        """Say how the file is read where that is not plain. Raises InvalidSource."""
+        notes = self.choose_columns().notes
+        layout = f"read as: {', '.join(self.layout)}" if self.layout else ""
+        return tuple(
+            f"{self.path.name}: {'; '.join(filter(None, (layout, note)))}" for note in notes or ("",) if layout or note
+        )
+
+    def _find_key(self, name: str) -> Any:
+        return self.names.index(name) if self.by_place else name
+
+    def _list_values(self, name: str) -> Iterator[object]:
+        """Yield the values of a column up to the first row that cannot be read, which reading names."""
+        key = self._find_key(name)
+        with suppress(InvalidSource), closing(self.rows()) as rows:
+            for _, fields in rows:
+                yield fields.get(key) if isinstance(fields, Mapping) else fields[key]
+
+
+def open_table(path: Place, wanted: Wanted) -> TextTable | None:
+    """Open a file as a table; None: a .txt of texts. Raises InvalidSource."""
+    ending = path.suffix.lower()
+    if ending in SEPARATORS:
+        return _open_separated(path, wanted, SEPARATORS[ending])
+    if ending in (".jsonl", ".ndjson"):
+        return _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding))
+    if ending == ".json":
+        return _open_json(path, wanted)
+    return _open_labelled_lines(path, wanted)
+
+
+def read_table(path: Place, wanted: Wanted, needed: int | None) -> Generator[Row, None, None]:
+    """Read the rows of a file by its ending. Raises InvalidSource with file and line."""
+    table = open_table(path, wanted)
+    return _read_texts(path, wanted, needed) if table is None else table.read(needed)
+
+
+def describe_table(path: Place, wanted: Wanted) -> tuple[str, ...]:
+    """Say how a file is read where that is not plain.
+
+    Raises nothing: errors are raised where the file is read.
+    """
+    with suppress(InvalidSource):
+        table = open_table(path, wanted)
+        if table is not None:
+            return table.describe()
+        with closing(read_lines(path, wanted.encoding)) as lines:
+            with_tabs = ["\t" in line.rstrip() for line in take_first_lines(lines)[0]]
+            if 2 * sum(with_tabs) > len(with_tabs):
+                return (f"{path.name}: tabs are read as part of the texts; use .tsv for columns",)
+    return ()
+
+
+def _read_texts(path: Place, wanted: Wanted, needed: int | None) -> Generator[Row, None, None]:
     """Read one text a line; an empty line is an empty text, so that lines and texts have the same numbers."""
     check_no_columns(wanted, path.name)
-    with closing(read_lines(path)) as given:
+    with closing(read_lines(path, wanted.encoding)) as given:
         for line in islice(given, needed):
             yield line.removesuffix("\n").removesuffix("\r"), None
 
 
-def read_csv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a table with commas. Raises InvalidSource with file and line."""
-    return _read_separated(path, wanted, needed, ",")
+def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
+    """Open a .txt whose every line has a label: after a tab, before one, or as fastText has it. None: another."""
+    with closing(read_lines(path, wanted.encoding)) as lines:
+        first, _ = take_first_lines(lines)
+    forms = (form for form in LABELLED_LINES if all(form.fullmatch(line.rstrip("\r\n")) for line in first))
+    if (form := next(forms, None)) is None:
+        return None
+
+    def rows() -> Generator[tuple[str, Fields], None, None]:
+        with closing(read_lines(path, wanted.encoding)) as given:
+            for number, line in enumerate(given, 1):
+                found = form.fullmatch(line.rstrip("\r\n"))
+                if found is None:
+                    raise InvalidSource(f"{path}:{number}: the line has no label, as those before it have")
+                yield f"{path}:{number}", found.groupdict()
+
+    said = (LABELLED_LINES[form], *find_encoding(path, wanted.encoding).said)
+    return TextTable(path, str(path), ("text", "label"), rows, wanted, layout=said)
 
 
-def read_tsv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a table with tabs. Raises InvalidSource with file and line."""
-    return _read_separated(path, wanted, needed, "\t")
-
-
-def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
-    """Read one object a line. The first one decides which field holds the texts; blank lines are skipped."""
-    column = ""
-    with closing(_read_objects(path)) as objects:
-        for where, record in islice(objects, needed):
-            column = column or find_text_column(list(record), wanted, where)
-            if column not in record:
-                raise InvalidSource(f"{where}: there is no field {column!r}")
-            label = find_label_column(list(record))
-            yield as_text(record[column], column, where), as_label(record[label]) if label else None
-
-
-def describe_columns(path: Path, wanted: str | None) -> tuple[str, ...]:
-    """Describe what of a file is not used: columns, unknown labels, and text that looks like a label.
-
-    Reads its first row and raises nothing: errors are raised where the file is read.
-    """
-    with suppress(InvalidSource, StopIteration):
-        if path.suffix.lower() == ".txt":
-            with closing(read_lines(path)) as given:
-                first = next(given).rstrip("\r\n")
-            notice = f"{path.name}: lines end in a tab and a number, which are read as text; use .tsv for columns"
-            return (notice,) if LABEL_AT_END.search(first) else ()
-        columns, values = _read_first_row(path)
-        text, label = find_text_column(columns, wanted, str(path)), find_label_column(columns)
-        used = [f"texts from {text!r}", *([f"labels from {label!r}"] if label else ["no labels"])]
-        others = list_first([column for column in columns if column not in (text, label)], MAX_NAMED, repr)
-        notices = [f"{path.name}: {', '.join(used)}; not used: {others}"] if others else []
-        value = values.get(label) if label else None
-        if value not in (None, "", -1, "-1") and as_label(value) is None:
-            known = "0, 1, 2 …, neg, pos, negative and positive"
-            notices.append(f"{path.name}: {label!r} holds {value!r:.40}, which is not a label: these are {known}")
-        return tuple(notices)
-    return ()
-
-
-def _read_first_row(path: Path) -> tuple[list[str], dict[str, Any]]:
-    """Read the names of the columns, and the first row by name."""
-    if path.suffix.lower() in (".csv", ".tsv"):
-        with closing(_read_records(path, "," if path.suffix.lower() == ".csv" else "\t")) as records:
-            (_, header), (_, fields) = next(records), next(records, ("", []))
-        return header, dict(zip(header, fields, strict=False))
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        with closing(_read_objects(path)) as objects:
-            _, record = next(objects)
-        return list(record), record
-    raise StopIteration
-
-
-def _read_objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
-    with closing(read_lines(path)) as given:
-        for number, line in enumerate(given, 1):
-            if line.strip():
-                yield f"{path}:{number}", _parse_object(line, f"{path}:{number}")
-
-
-def _parse_object(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line.rstrip("\r\n"))  # columns are counted from the last line break
-    except json.JSONDecodeError as error:
-        raise InvalidSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
-    except (RecursionError, ValueError) as error:  # the second for a number of thousands of digits
-        raise InvalidSource(f"{where}: JSON that is nested too deeply, or has too long a number") from error
-    if not isinstance(record, dict):
-        raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
-    return record
-
-
-def _read_separated(path: Path, wanted: str | None, needed: int | None, delimiter: str) -> Generator[Row, None, None]:
-    with closing(_read_records(path, delimiter)) as records:
+def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
+    with closing(read_lines(path, wanted.encoding)) as lines:
+        first, is_whole = take_first_lines(lines)
+    layout = choose_layout(first, is_whole=is_whole, usual=usual, wanted=wanted, where=str(path))
+    with closing(_read_records(path, layout, wanted.encoding)) as records:
         where, header = next(records, (f"{path}:1", []))
-        if not header:
-            raise InvalidSource(f"{where}: the header names no columns")
-        text = header.index(find_text_column(header, wanted, where))
-        label_name = find_label_column(header)
-        label = header.index(label_name) if label_name is not None else None
-        for where, fields in islice(records, needed):
-            if len(fields) != len(header):
-                raise InvalidSource(
-                    f"{where}: {len(fields)} {pluralize(len(fields), 'fields')} where the header has {len(header)}",
-                    hint=f"Put a text with {'a comma' if delimiter == ',' else 'a tab'} or a quote in it into quotes.",
-                )
-            yield fields[text], as_label(fields[label]) if label is not None else None
+    if not header:
+        raise InvalidSource(f"{where}: the header names no columns")
+    names = header if layout.has_header else [str(place) for place in range(len(header))]
+
+    def rows() -> Generator[tuple[str, Fields], None, None]:
+        with closing(_read_records(path, layout, wanted.encoding)) as records:
+            for where, fields in islice(records, 1 if layout.has_header else 0, None):
+                if len(fields) != len(names):
+                    raise InvalidSource(
+                        f"{where}: {len(fields)} {pluralize(len(fields), 'fields')} where the "
+                        f"{'header' if layout.has_header else 'first row'} has {len(names)}",
+                        hint=f"Put a text with {'a tab' if layout.separator == chr(9) else repr(layout.separator)} "
+                        "or a quote in it into quotes.",
+                    )
+                yield where, fields
+
+    said = (*layout.describe(usual), *find_encoding(path, wanted.encoding).said)
+    return TextTable(path, where, names, rows, wanted, layout.has_header, said, by_place=True)
 
 
-def _read_records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], None, None]:
+def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generator[tuple[str, list[str]], None, None]:
     """Yield each row with the `file:line` where it begins. Blank lines are skipped."""
     csv.field_size_limit(MAX_TEXT)  # its default is 128 KiB, shorter than some texts
-    with closing(read_lines(path)) as given:
-        reader = csv.reader(given, delimiter=delimiter, strict=True)
+    with closing(read_lines(path, encoding)) as given:
+        reader = layout.parse(given)
         start = 1
         try:
             for fields in reader:
@@ -151,3 +199,111 @@ def _describe_error(error: csv.Error) -> str:
     if "expected after" in str(error):
         return "text follows a closing quote; write a quote inside a text twice"
     return str(error)
+
+
+def _open_objects(
+    path: Place, wanted: Wanted, rows: Callable[[], Generator[tuple[str, Fields], None, None]], *said: str
+) -> TextTable:
+    """Open objects of JSON. The first one decides which field holds the texts."""
+    with closing(rows()) as objects:
+        where, first = next(objects, (f"{path}:1", {}))
+    if not first:
+        raise InvalidSource(f"{where}: there is no object with fields")
+    assert isinstance(first, Mapping)
+    return TextTable(path, where, list(first), rows, wanted, layout=(*said, *find_encoding(path, wanted.encoding).said))
+
+
+def _read_objects(path: Place, encoding: str | None) -> Generator[tuple[str, Fields], None, None]:
+    with closing(read_lines(path, encoding)) as given:
+        for number, line in enumerate(given, 1):
+            if line.strip():
+                yield f"{path}:{number}", _parse_object(line, f"{path}:{number}")
+
+
+def _parse_object(line: str, where: str) -> dict[str, Any]:
+    record = _parse_json(
+        line.rstrip("\r\n"), lambda error: f"{where}: not JSON: {error.msg} at column {error.colno}", where
+    )
+    if not isinstance(record, dict):
+        raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
+    return record
+
+
+def _parse_json(content: str, describe: Callable[[json.JSONDecodeError], str], where: str) -> Any:
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise InvalidSource(describe(error)) from error
+    except (RecursionError, ValueError) as error:  # the second for a number of thousands of digits
+        raise InvalidSource(f"{where}: JSON that is nested too deeply, or has too long a number") from error
+
+
+def _open_json(path: Place, wanted: Wanted) -> TextTable:
+    """Open a .json: an object a line, an array of objects, or an object that holds one or columns of equal length."""
+    with closing(read_lines(path, wanted.encoding)) as lines:
+        first, *others = islice((line for line in lines if line.strip()), 2) or ("",)
+    if others:
+        with suppress(InvalidSource):
+            _parse_object(first, str(path))
+            return _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding), "an object a line")
+    records, said = _list_records(_read_whole(path, wanted), path)
+
+    def rows() -> Generator[tuple[str, Fields], None, None]:
+        for number, record in enumerate(records):
+            if not isinstance(record, dict):
+                raise InvalidSource(f"{path}: item {number} is not a JSON object", hint='Write {"text": "…"} for each.')
+            yield f"{path}: item {number}", record
+
+    return _open_objects(path, wanted, rows, *said)
+
+
+def _read_whole(path: Place, wanted: Wanted) -> Any:
+    encoding = find_encoding(path, wanted.encoding).name
+    with open_file(path) as file:
+        raw = file.read(MAX_JSON + 1)
+    if len(raw) > MAX_JSON:
+        raise InvalidSource(
+            f"{path} is longer than the {format_bytes(MAX_JSON)} of a .json", hint="Write an object a line, as .jsonl."
+        )
+    try:
+        content = raw.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InvalidSource(f"{path}:{line}: bytes are not {encoding}", hint="--encoding names another.") from error
+    return _parse_json(
+        content, lambda error: f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}", str(path)
+    )
+
+
+def _list_records(content: Any, path: Place) -> tuple[Iterable[Any], tuple[str, ...]]:
+    """Find the rows of a data set in what a .json holds, and say how. Raises InvalidSource where that is not clear."""
+    if isinstance(content, list):
+        return content, ("an array",)
+    if isinstance(content, dict):
+        found = [name for name, value in content.items() if isinstance(value, list)]
+        found = [name for name in found if content[name] and isinstance(content[name][0], dict)]
+        if len(found) > 1:
+            raise InvalidSource(
+                f"{path}: the rows may be in {list_first(found, MAX_NAMED, repr)}", hint="Keep one of them."
+            )
+        if found:
+            return content[found[0]], (f"the array {found[0]!r}",)
+        if (rows := _transpose(content)) is not None:
+            return rows, ("columns",)
+        return [content], ("one object",)
+    raise InvalidSource(
+        f"{path} holds no rows", hint='Write [{"text": "…", "label": 0}, …], {"data": […]}, or an object a line.'
+    )
+
+
+def _transpose(content: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Turn columns of equal length, lists or objects by number as pandas writes them, into rows; None: no columns."""
+    columns = list(content.values())
+    if not columns or not all(
+        isinstance(column, (list, dict)) and len(column) == len(columns[0]) for column in columns
+    ):
+        return None
+    keys = [list(column) if isinstance(column, dict) else list(range(len(column))) for column in columns]
+    if any(of != keys[0] for of in keys):
+        return None
+    return [{name: column[key] for name, column in content.items()} for key in keys[0]]

@@ -93,7 +93,6 @@ def test_one_name_means_one_thing() -> None:
         "workers",
         "resume",
         "top_k",
-        "inline_text",
     }
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import json
 import os
 import shutil
+import tarfile
+import zipfile
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -32,6 +36,16 @@ jobs:
   - {name: b, explain: {text: the cat sat}}
   - {name: c, compare: {models: [dot, single], text: the cat sat, dpi: 30}}
 """
+TABLES: tuple[str, ...] = (
+    "table.parquet",
+    "table.csv",
+    "array.json",
+    "quotes.tsv",
+    "labelled.txt",
+    "utf16.csv",
+    "table.csv.gz",
+)
+TABLES += ("tables.zip", "tables.tar.gz")
 TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --bigrams 50 --max-tokens 16"
 WRITERS = (
     "heatmap",
@@ -117,6 +131,15 @@ def _fill(good: Path, room: Path) -> None:
     shutil.rmtree(good / "drawn")
     table = pyarrow.table({"text": ["good film", "bad film"] * 10, "label": ["pos", "neg"] * 10})
     parquet.write_table(table, good / "table.parquet")
+    (good / "array.json").write_text(json.dumps(table.to_pylist()), encoding="utf-8")
+    (good / "quotes.tsv").write_text('review\tstars\n"a \\"good\\" film"\t5\n"a bad film"\t1\n', encoding="utf-8")
+    (good / "labelled.txt").write_text("a good film\t1\na bad film\t0\n", encoding="utf-8")
+    (good / "utf16.csv").write_text("a good film;positive\na bad film;negative\n", encoding="utf-16")
+    (good / "table.csv.gz").write_bytes(gzip.compress((good / "table.csv").read_bytes()))
+    with zipfile.ZipFile(good / "tables.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(good / "table.csv", "train.csv")
+    with tarfile.open(good / "tables.tar.gz", "w:gz") as tar:
+        tar.add(good / "table.csv", "in/test.csv")
     (good / "scheduler.json").write_text('{"type": "Scheduler", "address": "tcp://127.0.0.1:9"}', encoding="utf-8")
     stopping = get_context("fork").Process(target=_stop_training, args=(good,))
     stopping.start()
@@ -219,7 +242,7 @@ def folders(arena: Arena) -> st.SearchStrategy[Attempt]:
 
 def tables(arena: Arena) -> st.SearchStrategy[Attempt]:
     bounded = ["--model", "model", "--max-memory", str(MAX_MEMORY)]
-    return _of(arena, "table.parquet", damaged, ["predict", "--dataset", "table.parquet", *bounded])
+    return st.one_of([_of(arena, name, damaged, ["predict", "--dataset", name, *bounded]) for name in TABLES])
 
 
 def training_states(arena: Arena) -> st.SearchStrategy[Attempt]:

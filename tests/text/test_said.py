@@ -37,9 +37,12 @@ def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypat
     found = result(heatmap(build(HeatmapSpec, inline_text="a.txt", out=str(tmp_path / "out"))))
     assert "a.txt" in report(found).title
     assert "4 tokens" in report(found).subtitle
-    assert found.notices[0] == "reading the file a.txt; --text 'a.txt' takes its name as words"
-    with pytest.raises(InvalidOption, match=r"many.csv is a file of many texts. Give it by --dataset many.csv"):
-        heatmap(build(HeatmapSpec, inline_text="many.csv"))
+    assert found.notices[0] == "reading the text in the file a.txt; --text a.txt takes its name as words"
+    many = result(heatmap(build(HeatmapSpec, inline_text="many.csv", out=str(tmp_path / "many"))))
+    assert "many.csv train[0]" in report(many).title
+    assert many.notices[0] == "reading the data set many.csv; --text many.csv takes its name as words"
+    with pytest.raises(InvalidOption, match=r"many\.csv and --dataset sample exclude each other"):
+        heatmap(build(HeatmapSpec, inline_text="many.csv", dataset="sample"))
     words = result(heatmap(build(HeatmapSpec, text=("a.txt",), out=str(tmp_path / "words"))))
     assert "3 tokens" in report(words).subtitle
 
@@ -64,13 +67,14 @@ def test_hidden_files_are_no_reviews(tmp_path: Path) -> None:
             "text\tlabel\ngood\tgreat\n",
             ["'label' holds 'great', which is not a label: these are 0, 1, 2 …, neg"],
         ),
-        ("a.jsonl", '{"text": "good", "stars": 5}\n', ["texts from 'text', no labels; not used: 'stars'"]),
+        ("a.jsonl", '{"text": "good", "stars": 5}\n', ["labels from 'stars' (ratings up to 5, of which"]),
         (
             "a.txt",
             "a good film\t1\n",
-            ["lines end in a tab and a number, which are read as text; use .tsv for columns"],
+            ["read as: a text, a tab and a label a line"],
         ),
         ("a.txt", "a good film\n", []),
+        ("a.txt", "a good film\tits title\n", ["tabs are read as part of the texts; use .tsv for columns"]),
     ],
 )
 def test_what_is_not_used_of_a_file_is_said(name: str, content: str, notices: list[str], tmp_path: Path) -> None:

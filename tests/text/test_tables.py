@@ -62,7 +62,7 @@ def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path
         (b"text,n\n,1\n", [""]),
         (b"\xef\xbb\xbftext\r\na\r\nb\r\n", ["a", "b"]),
         (b"id,Review,text_length\n1,good,4\n", ["good"]),
-        (b"content,SENTENCE\nno,yes\n", ["yes"]),
+        (b"heading,SENTENCE\nno,yes\n", ["yes"]),
         (b"text\nno newline at the end", ["no newline at the end"]),
     ],
 )
@@ -76,17 +76,28 @@ def test_a_line_of_a_txt_ends_with_a_newline_and_nothing_else(tmp_path: Path) ->
     assert texts_of(opened(tmp_path / "a.txt")) == ["one", "", "two \x85 and\x0cmore"]
 
 
-LABELS = {"0": 0, "1": 1, "4": 4, "neg": 0, "POS": 1, "positive": 1, "-1": None, "": None, "World": None}
-JSON_LABELS = {"1": 1, "1.0": 1, "true": 1, "null": None, "0.5": None, "-1": None}
+LABELS: list[tuple[dict[str, int | None], str]] = [
+    ({"0": 0, "1": 1, "4": 4, " 2 ": 2, "3.0": 3, "": None}, ""),
+    ({"neg": 0, "POS": 1, " positive": 1, "Negative": 0, "unsup": None, "neutral": None, "": None}, "(nothing none, "),
+    ({"1": 0, "2": 1, "": None}, "(nothing none, 1 0, 2 1)"),
+    ({"0": None, "World": None, "1": None}, "which is not a label"),
+    ({"-1": None, "": None}, ""),
+]
+JSON_LABELS = {"1": 1, "1.0": 1, "true": 1, "null": None, "0": 0}
 
 
-def test_labels(tmp_path: Path) -> None:
-    for name, content, labels in (
-        ("a.csv", "Label,text\n" + "".join(f"{label},a\n" for label in LABELS), LABELS),
-        ("a.jsonl", "".join(f'{{"text": "a", "label": {label}}}\n' for label in JSON_LABELS), JSON_LABELS),
-    ):
-        (tmp_path / name).write_text(content)
-        assert [each.label for each in opened(tmp_path / name).documents] == [*labels.values()]
+@pytest.mark.parametrize(("labels", "said"), LABELS)
+def test_labels(labels: dict[str, int | None], said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Label,text\n" + "".join(f"{label},a\n" for label in labels))
+    corpus = opened(tmp_path / "a.csv")
+    assert [each.label for each in corpus.documents] == [*labels.values()]
+    assert said in "".join(corpus.notices)
+    assert bool(said) == bool(corpus.notices)
+
+
+def test_labels_of_json(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "a", "label": {label}}}\n' for label in JSON_LABELS))
+    assert [each.label for each in opened(tmp_path / "a.jsonl").documents] == [*JSON_LABELS.values()]
 
 
 def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> None:
@@ -102,7 +113,7 @@ def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> Non
 def test_a_file_without_a_header_is_not_recited(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(["x" * 1000] * 1000) + "\n")
     for column in (None, "y"):
-        with pytest.raises(InvalidSource, match="x…, 980 more") as error:
+        with pytest.raises(InvalidSource, match="19, 980 more") as error:
             opened(tmp_path / "a.csv", text_column=column)
         assert len(error.value.hint) < 1200
 

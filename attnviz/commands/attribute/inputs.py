@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidOption
-from attnviz.inputs import Inputs, add_argument, read_inputs
+from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.loading import find_model
 from attnviz.registry import find
@@ -22,9 +22,8 @@ def attribute_inputs(spec: AttributeSpec) -> Inputs:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     reference = find_model(spec.model).answering()
     reference.check(Attributable)
-    text, notices = add_argument(spec.text, spec.inline_text)
     out = None if spec.card else spec.figure.out
-    inputs = read_inputs([reference], text, every=text.inline or spec.card, out=out, notices=notices)
+    inputs = read_inputs([reference], spec.text, every=spec.text.inline or spec.card, out=out)
     if not spec.card and len(inputs.documents) > MAX_DRAWN:
         found = f"{len(inputs.documents):,} texts, at most {MAX_DRAWN} are drawn"
         raise InvalidOption(found, hint="Choose with --index.")

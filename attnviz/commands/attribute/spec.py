@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, Only, Option
+from attnviz.options import FIGURE, MODEL, OUTPUT, Only, Option
 from attnviz.specs import KEEP, FigureOptions, KeepKind, MaxTokens, ModelOptions, PrintOptions, TextOptions
 
 Method = Annotated[
@@ -21,7 +21,6 @@ class AttributeSpec:
     Example: attnviz attribute "not a good film, but the acting saves it"
     """
 
-    inline_text: Annotated[str | None, Option("A text, explained before those of --text.", ARGUMENT, "TEXT")] = None
     text: TextOptions = TextOptions()
     model: Annotated[ModelOptions, Only("model", "heads", "seed", "device", "max_memory")] = ModelOptions()
     max_tokens: MaxTokens = None  # None: as many as the model was made for

@@ -6,6 +6,7 @@ from typing import Annotated
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.specs import (
     MODELS,
+    OF_DATA_SETS,
     SHARED_BY_ALL,
     STYLE,
     FigureOptions,
@@ -27,7 +28,7 @@ class CompareSpec:
     Example: attnviz compare single multi --text "not a good film, but the acting saves it"
     """
 
-    text: TextOptions = TextOptions()
+    text: Annotated[TextOptions, Only("text", "text_file", *OF_DATA_SETS, "index")] = TextOptions()
     # 512 tokens, as the models that come with attnviz read, so that what is compared is what decides
     model: Annotated[ModelOptions, Only(*SHARED_BY_ALL)] = ModelOptions(max_tokens=512, keep="head-tail")
     # the maps are to be compared with each other, and of long texts to be seen at all

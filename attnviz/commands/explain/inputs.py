@@ -43,7 +43,7 @@ def _check(spec: ExplainSpec) -> None:
         return
     for name in find_changed(spec):
         if name not in EXAMPLE_OPTIONS:
-            option = f"--{name.replace('_', '-')}"
+            option = "a text" if name == "inline_text" else f"--{name.replace('_', '-')}"
             raise InvalidOption(
                 f"{option} with --example, which has a text and numbers of its own", hint="Leave one out."
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.inputs import Inputs, add_argument, read_inputs
+from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.selection import select_numbers, select_pairs
@@ -18,5 +18,4 @@ def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
         select_numbers(spec.figure.head, reference.n_heads, "head", mean=True)
         if spec.figure.pick:
             select_pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
-    text, notices = add_argument(spec.text, spec.inline_text)
-    return read_inputs([reference], text, every=text.inline, out=spec.figure.out, notices=notices)
+    return read_inputs([reference], spec.text, every=spec.text.inline, out=spec.figure.out)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, MODEL, Option
+from attnviz.options import MODEL, Option
 from attnviz.specs import FigureOptions, ModelOptions, PretrainedOptions, PrintOptions, TextOptions
 
 
@@ -14,7 +14,6 @@ class HeatmapSpec:
     Example: attnviz heatmap "the cat sat on the mat" --heads 8
     """
 
-    inline_text: Annotated[str | None, Option("A text, drawn before those of --text.", ARGUMENT, "TEXT")] = None
     text: TextOptions = TextOptions()
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()

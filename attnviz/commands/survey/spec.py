@@ -7,7 +7,7 @@ from typing import Annotated
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.running.cluster_options import ClusterOptions, Processes
-from attnviz.specs import SHARED_BY_ALL, FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
+from attnviz.specs import OF_DATA_SETS, SHARED_BY_ALL, FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
@@ -27,7 +27,7 @@ class SurveySpec:
     Example: attnviz survey --model multi --dataset sample --out survey
     """
 
-    text: Annotated[TextOptions, Only("text", "text_file", "dataset", "split", "text_column")] = TextOptions()
+    text: Annotated[TextOptions, Only("inline_text", "text", "text_file", *OF_DATA_SETS)] = TextOptions()
     # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
     model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL)] = ModelOptions(
         max_tokens=512, keep="head-tail"

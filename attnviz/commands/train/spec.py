@@ -5,6 +5,7 @@ from typing import Annotated
 
 from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
 from attnviz.specs import (
+    OF_DATA_SETS,
     Device,
     Heads,
     Keep,
@@ -29,7 +30,7 @@ class VocabSpec:
     Example: attnviz vocab --dataset sample --size 2000 --min-frequency 2 --out vocabulary
     """
 
-    text: Annotated[TextOptions, Only("text", "text_file", "dataset", "split", "text_column")] = TextOptions()
+    text: Annotated[TextOptions, Only("text", "text_file", *OF_DATA_SETS)] = TextOptions()
     vocabulary: VocabularyOptions = VocabularyOptions()
     # None: test, else every tenth text
     held_out: Annotated[
@@ -46,7 +47,7 @@ class TrainSpec:
     Example: attnviz train --dataset imdb --heads 8 --out model
     """
 
-    text: Annotated[TextOptions, Only("dataset", "split", "text_column")] = TextOptions()
+    text: Annotated[TextOptions, Only(*OF_DATA_SETS)] = TextOptions()
     vocabulary: VocabularyOptions = VocabularyOptions(size=8_000)
     heads: Heads = 8
     d_model: Width = 128

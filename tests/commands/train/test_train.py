@@ -27,7 +27,7 @@ from attnviz.models.predicting import logits, probabilities
 from attnviz.options import list_values, replace_values
 from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
-from attnviz.specs import StorageKind, TextOptions
+from attnviz.specs import OF_DATA_SETS, StorageKind, TextOptions
 from attnviz.text import load_corpus
 from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
 from tests.starting import train
@@ -190,7 +190,7 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert told["settings"] == {
         name: value
         for name, value in list_values(GOING_BACK).items()
-        if name not in ("dataset", "split", "text_column", "device", "out", "resume", *PRINT_OPTIONS)
+        if name not in (*OF_DATA_SETS, "device", "out", "resume", *PRINT_OPTIONS)
     }
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
 

@@ -85,7 +85,7 @@ GOOD, POOR = ("a good film", 1), ("a bad film", 0)
     ("rows", "error", "said"),
     [
         ([GOOD, POOR, ("no label", "")], InvalidSource, r"data.csv train\[2\] has no label"),
-        ([GOOD, POOR, ("no label", -1)], InvalidSource, r"data.csv train\[2\] has no label"),
+        ([GOOD, POOR, ("no label", -1)], InvalidSource, r"data.csv:1: 'label' holds -1, 0 and 1"),
         ([GOOD] * 4, InvalidSource, "every text has the label 1"),
         ([GOOD, GOOD, POOR], InvalidSource, "only one text has the label 0"),
         ([POOR, POOR, ("fine", 2), ("fine", 2)], InvalidSource, "the labels are 0, 2. They have to be 0, 1, 2"),

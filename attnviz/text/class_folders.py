@@ -1,0 +1,113 @@
+"""Data sets whose labels are names of folders or files: aclImdb/{train,test}/{neg,pos}/*.txt, rt-polarity.{neg,pos}.
+
+Maas et al., ACL 2011, P11-1015: one file is one text, its folder its label. Pang and Lee, ACL 2005, P05-1015: a file
+for each label, a text a line. Must not know other layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+
+from attnviz.display import list_first
+from attnviz.text.archives import Place
+from attnviz.text.files import decode_whole, read_content, read_lines
+from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_no_columns
+
+LABELS = {"neg": 0, "negative": 0, "0": 0, "pos": 1, "positive": 1, "1": 1}  # as on the hub: negative is 0
+LINE_ENDINGS = (".txt", ".neg", ".pos", ".negative", ".positive")  # of files with a text a line
+MAX_NAMED = 8
+
+Labelled = Mapping[int, Place]  # the folder or file of each label
+
+
+def find_class_folders(folder: Place) -> dict[str, Labelled]:
+    """Find folders of texts by label, by split: in the folder or, one level down, in those called after splits."""
+    if found := _find_labelled([each for each in _list_entries(folder) if each.is_dir()]):
+        return {folder.name if folder.name in SPLIT_NAMES else "train": found}
+    inner = {each.name: each for each in _list_entries(folder) if each.is_dir() and each.name in SPLIT_NAMES}
+    splits = {name: _find_labelled([each for each in _list_entries(inner[name]) if each.is_dir()]) for name in inner}
+    return {name: found for name, found in sorted(splits.items(), key=lambda item: SPLIT_NAMES.index(item[0])) if found}
+
+
+def find_class_files(folder: Place) -> Labelled:
+    """Find two files, one of each label, which stands at the end of their names: rt-polarity.neg, or neg.txt."""
+    files = [each for each in _list_entries(folder) if each.is_file() and each.suffix.lower() in LINE_ENDINGS]
+    return _find_labelled(files)
+
+
+def find_label(place: Place) -> int | None:
+    """Return the label that a name says: a folder's, a file's ending, or its name without one."""
+    names = (place.name, place.suffix[1:], place.stem.rpartition("-")[2].rpartition("_")[2])
+    return next((LABELS[name.lower()] for name in names if name.lower() in LABELS), None)
+
+
+def _find_labelled(places: Sequence[Place]) -> Labelled:
+    labelled = [(label, place) for place in places if (label := find_label(place)) is not None]
+    return dict(sorted(labelled, key=lambda item: item[0])) if sorted(label for label, _ in labelled) == [0, 1] else {}
+
+
+def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, name: str) -> Source:
+    """Open folders in which each file is a text. Raises InvalidOption for columns."""
+    check_no_columns(wanted, name)
+
+    def read(split: str, needed: int | None) -> Rows:
+        return Reviews(splits[split], wanted)
+
+    used = {str(place) for labelled in splits.values() for place in labelled.values()}
+    left = [
+        str(each)[len(str(folder)) + 1 :]
+        for place in (folder, *(folder / split for split in splits if (folder / split).is_dir()))
+        for each in _list_entries(place)
+        if each.is_dir() and str(each) not in used and each.name not in splits
+    ]
+    notices = (f"{name}: labels from names of folders; not used: {list_first(left, MAX_NAMED)}",) if left else ()
+    return Source(name, tuple(splits), read, notices)
+
+
+def open_class_files(labelled: Labelled, wanted: Wanted, name: str) -> Source:
+    """Open files of one label each, in which each line is a text. Raises InvalidOption for columns."""
+    check_no_columns(wanted, name)
+
+    def stream(split: str) -> Iterator[Row]:
+        for label, place in labelled.items():
+            with closing(read_lines(place, wanted.encoding)) as lines:
+                for line in lines:
+                    yield line.rstrip("\r\n"), label
+
+    def read(split: str, needed: int | None) -> Rows:
+        return list(islice(stream(split), needed))
+
+    said = ", ".join(f"{place.name} {label}" for label, place in labelled.items())
+    return Source(name, ("train",), read, (f"{name}: a text a line, labels from names of files ({said})",), stream)
+
+
+def _list_entries(folder: Place) -> list[Place]:
+    return sorted((each for each in folder.iterdir() if not each.name.startswith(".")), key=lambda each: each.name)
+
+
+class Reviews:
+    """The reviews of one split, negative first, by number; a file is read when its text is asked for."""
+
+    def __init__(self, labelled: Labelled, wanted: Wanted) -> None:
+        self._encoding = wanted.encoding
+        self._files = [
+            (path, label)
+            for label, folder in labelled.items()
+            for path in sorted(_list_entries(folder), key=_parse_number)
+            if path.suffix.lower() == ".txt" and path.is_file()
+        ]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, position: int, /) -> Row:
+        path, label = self._files[position]
+        return decode_whole(read_content(path), str(path), self._encoding), label
+
+
+def _parse_number(path: Place) -> tuple[int, str]:
+    """Return the number that a file name begins with, as a sort key: by name, 10_9 would come before 2_9."""
+    number = path.name.partition("_")[0]
+    return (int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0, path.name)

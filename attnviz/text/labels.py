@@ -1,0 +1,153 @@
+"""How the values of a column become labels: which are negative (0), positive (1), another class, or none.
+
+No type says it: 1 and 2 are classes in one file and negative and positive in the next. So values are looked at, what
+they are taken for is said, and what fits two readings is refused. Knows no file format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from attnviz.display import list_first
+from attnviz.errors import InvalidSource
+
+LOOKED_AT = 1000  # rows from which a reading is chosen, and on until two values differ: files are sorted by label
+MAX_DIGITS = 8  # of a class
+MAX_SAID = 6  # values in a notice
+NO_LABEL = ("", "-1", "unsup", "unlabeled", "unlabelled", "none", "null", "na", "n/a", "nan", "?", "neutral")
+WORDS = {
+    **dict.fromkeys(("neg", "negative", "false", "rotten"), 0),
+    **dict.fromkeys(("pos", "positive", "true", "fresh"), 1),
+}
+FASTTEXT = "__label__"
+WHOLE_NUMBER = re.compile(r"(-?[0-9]+)(?:\.0*)?")
+NUMBER = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,3})?")
+# The values of a column, apart from none, and what they then mean.
+PAIRS: Mapping[frozenset[str], Mapping[str, int | None]] = {
+    frozenset({"1", "2"}): {"1": 0, "2": 1},  # Zhang et al., 2015: Amazon and Yelp reviews
+    frozenset({"0", "4"}): {"0": 0, "2": None, "4": 1},  # Go et al., 2009: Sentiment140
+    frozenset({"0", "2", "4"}): {"0": 0, "2": None, "4": 1},
+    frozenset({"-1", "1"}): {"-1": 0, "1": 1},
+}
+# The largest rating, the largest negative one and the smallest positive one, which of ten is that of Maas et al., 2011.
+SCALES = ((5, 2, 4), (10, 4, 7))
+
+
+@dataclass(frozen=True)
+class LabelReading:
+    """How the values of a column are read. `parse` raises KeyError for a value that it does not know."""
+
+    parse: Callable[[str], int | None]
+    said: str  # what the values are taken for
+    is_plain: bool = False  # the numbers of the file are the labels
+
+    @cached_property
+    def _known(self) -> dict[Hashable, int | None]:
+        return {}
+
+    def read(self, value: object, column: str, where: str) -> int | None:
+        """Return the label that a value stands for, or None. Raises InvalidSource for another than was seen before."""
+        key = (type(value), value) if isinstance(value, Hashable) else None
+        if key in self._known:
+            return self._known[key]
+        try:
+            label = self.parse(normalize_label(value))
+        except KeyError as error:
+            found = f"{where}: {column!r} holds {value!r:.40}, which is not a label"
+            hint = f"Before it there are {self.said}; --label-column none reads texts alone."
+            raise InvalidSource(found, hint=hint) from error
+        if len(self._known) < LOOKED_AT:
+            self._known[key] = label
+        return label
+
+
+def normalize_label(value: object) -> str:
+    """Write a value as labels are compared: "Positive " as positive, 1.0 and True as 1, None as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int)):
+        return str(int(value))
+    name = str(value).strip().lower().removeprefix(FASTTEXT)
+    whole = WHOLE_NUMBER.fullmatch(name)
+    return str(int(whole[1])) if whole and len(whole[1]) <= MAX_DIGITS + 1 else name
+
+
+def choose_reading(
+    values: Iterable[object], column: str, where: str, *, is_rating: bool = False
+) -> LabelReading | None:
+    """Look at values, and return how they are read; None where they are not labels.
+
+    Raises InvalidSource where two readings fit.
+    """
+    seen = _collect_values(values)
+    named = seen.difference(NO_LABEL)
+    if not named:
+        return LabelReading(dict.fromkeys(NO_LABEL).__getitem__, "none", is_plain=seen <= {"", "-1"})
+    with_minus = named | seen & {"-1"}
+    if with_minus == {"-1", "0", "1"}:
+        raise InvalidSource(
+            f"{where}: {column!r} holds -1, 0 and 1: negative, neutral and positive, or none, negative and positive",
+            hint="Write neg and pos, or leave out labels with --label-column none.",
+        )
+    if pair := PAIRS.get(frozenset(with_minus)):
+        return _from_mapping(pair, seen)
+    if is_rating and not named <= {"0", "1"}:
+        return _read_ratings(named)
+    if named <= set(WORDS):
+        return _from_mapping(WORDS, seen)
+    if all(name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS for name in named):
+        return LabelReading(_parse_class, f"classes {list_first(sorted(named, key=int), MAX_SAID)}", is_plain=True)
+    return None
+
+
+def _collect_values(values: Iterable[object]) -> set[str]:
+    remaining = iter(values)
+    seen = {normalize_label(value) for value in islice(remaining, LOOKED_AT)}
+    while len(seen.difference(NO_LABEL)) < 2 and (value := next(remaining, None)) is not None:
+        seen.add(normalize_label(value))
+    return seen
+
+
+def _from_mapping(meanings: Mapping[str, int | None], seen: set[str]) -> LabelReading:
+    known = {**dict.fromkeys(NO_LABEL, None), **meanings}
+    written = [f"{name or 'nothing'} {'none' if known[name] is None else known[name]}" for name in sorted(seen)]
+    return LabelReading(known.__getitem__, list_first(written, MAX_SAID))
+
+
+def _parse_class(name: str) -> int | None:
+    if name in NO_LABEL:
+        return None
+    if name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS:
+        return int(name)
+    raise KeyError(name)
+
+
+def _read_ratings(named: set[str]) -> LabelReading | None:
+    """Read stars: few are negative, many positive, those between neither."""
+    if not all(NUMBER.fullmatch(name) for name in named):
+        return None
+    for largest, low, high in SCALES:
+        if max(map(float, named)) <= largest:
+            return LabelReading(
+                _Ratings(largest, low, high),
+                f"ratings up to {largest}, of which up to {low} is negative 0, from {high} positive 1, others none",
+            )
+    return None
+
+
+@dataclass(frozen=True)
+class _Ratings:
+    largest: int
+    low: int
+    high: int
+
+    def __call__(self, name: str) -> int | None:
+        if name in NO_LABEL:
+            return None
+        if not NUMBER.fullmatch(name) or float(name) > self.largest:
+            raise KeyError(name)
+        return 0 if float(name) <= self.low else 1 if float(name) >= self.high else None

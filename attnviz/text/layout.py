@@ -1,0 +1,128 @@
+"""How a table in plain text is written: what separates columns, how quotes stand in texts, whether names come first.
+
+Its first lines are parsed in each way that files are written; the first that gives rows of equal length is the file's.
+The standard library parses, because its errors have a line and it takes no type for granted. Python's own guess
+(`csv.Sniffer`) takes letters for separators, and knows neither quotes behind a backslash nor files without quotes.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attnviz.display import list_first
+from attnviz.errors import InvalidSource
+from attnviz.text.columns import MAX_NAME_LENGTH, is_known_name
+from attnviz.text.labels import choose_reading
+from attnviz.text.source import Wanted
+
+LOOKED_AT = 200  # lines from which the layout is chosen
+MAX_LOOKED_AT = 2**20  # characters of them
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+QUOTES: dict[str, dict[str, Any]] = {
+    "doubled": {},
+    "escaped": {"escapechar": "\\", "doublequote": False},
+    "none": {"quoting": csv.QUOTE_NONE},
+}
+NEVER_IN_TEXTS = "\t|"  # such files do without quotes
+MOSTLY = 0.9  # of rows have as many fields as the first: a wrong line is for the reader to name
+MAX_WORDS = 3  # of a column's name
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is written."""
+
+    separator: str
+    quotes: str = "doubled"  # of QUOTES
+    has_header: bool = True
+
+    def parse(self, lines: Iterable[str]) -> Any:
+        """Return a csv reader. Raises csv.Error when it is read."""
+        return csv.reader(lines, delimiter=self.separator, strict=True, **QUOTES[self.quotes])
+
+    def describe(self, usual: str) -> tuple[str, ...]:
+        """Say what is not as the file's ending promises."""
+        said = [SEPARATORS[self.separator]] if self.separator != usual else []
+        if self.quotes != "doubled":
+            said.append("quotes behind backslashes" if self.quotes == "escaped" else "no quoting")
+        return (*said, *([] if self.has_header else ["no header"]))
+
+
+def choose_layout(lines: Sequence[str], *, is_whole: bool, usual: str, wanted: Wanted, where: str) -> Layout:
+    """Choose how a file is written by its first lines, which may be all of it. `usual` is its ending's separator.
+
+    Raises InvalidSource where two separators fit.
+    """
+    backslashes = any('\\"' in line for line in lines)
+    for quotes in QUOTES if backslashes else ("doubled", "none"):
+        fitting = {}
+        for separator in (usual, *(each for each in SEPARATORS if each != usual)):
+            if quotes == "none" and separator not in NEVER_IN_TEXTS:
+                continue  # more likely a quote is wrong, which the reader names
+            rows = _parse_rows(Layout(separator, quotes), lines, is_whole=is_whole)
+            if rows and _is_table(rows, 1.0 if quotes == "none" else MOSTLY):
+                fitting[separator] = rows
+        named = [each for each, rows in fitting.items() if _names_columns(rows[0], wanted)]
+        chosen = named or list(fitting)
+        if len(chosen) > 1 and usual not in chosen:
+            ways = list_first([f"{SEPARATORS[each]} ({len(fitting[each][0])} columns)" for each in chosen], 4)
+            raise InvalidSource(
+                f"{where}: columns may be separated by {ways}", hint="Name the columns in the first line: text, label."
+            )
+        if chosen:
+            separator = usual if usual in chosen else chosen[0]
+            return Layout(separator, quotes, has_header=_has_header(fitting[separator], wanted))
+    rows = _parse_rows(Layout(usual), lines, is_whole=is_whole)
+    return Layout(usual, has_header=not rows or _has_header(rows, wanted))
+
+
+def _parse_rows(layout: Layout, lines: Sequence[str], *, is_whole: bool) -> list[list[str]] | None:
+    rows: list[list[str]] = []
+    try:
+        rows.extend(fields for fields in layout.parse(lines) if fields)
+    except csv.Error as error:
+        if is_whole or "unexpected end of data" not in str(error):  # else the last row goes on beyond these lines
+            return None
+    return rows
+
+
+def _is_table(rows: list[list[str]], share: float) -> bool:
+    n_columns = len(rows[0])
+    return n_columns > 1 and sum(len(fields) == n_columns for fields in rows) >= share * len(rows)
+
+
+def _names_columns(fields: Sequence[str], wanted: Wanted) -> bool:
+    return any(is_known_name(field) or field in (wanted.text, wanted.label) for field in fields)
+
+
+def _has_header(rows: list[list[str]], wanted: Wanted) -> bool:
+    """Return whether the first row names columns: it names a known one, or nothing in it is a text or a label."""
+    first, others = rows[0], rows[1:]
+    if _names_columns(first, wanted):
+        return True
+    if not others:
+        return not any(map(_looks_like_text, first))
+    return not any(_looks_like_text(field) or _is_label(field) for field in first)
+
+
+def _looks_like_text(field: str) -> bool:
+    return len(field) > MAX_NAME_LENGTH or len(field.split()) > MAX_WORDS or field.rstrip().endswith((".", "!", "?"))
+
+
+def _is_label(field: str) -> bool:
+    return bool(field.strip()) and choose_reading([field], "", "") is not None
+
+
+def take_first_lines(lines: Iterator[str]) -> tuple[list[str], bool]:
+    """Take the lines from which a layout is chosen, and say whether they are all."""
+    taken: list[str] = []
+    size = 0
+    for line in lines:
+        if len(taken) == LOOKED_AT or size > MAX_LOOKED_AT:
+            return taken, False
+        taken.append(line)
+        size += len(line)
+    return taken, True

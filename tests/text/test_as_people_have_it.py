@@ -1,0 +1,318 @@
+"""Files as people have them: the texts and labels that they mean, and one note of how they were read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.specs import TextOptions
+from attnviz.text import Corpus, load_corpus
+
+CASES = Path(__file__).parents[3] / "shared" / "cases" / "data"
+FINE = ("A fine film, moving too.", 1)
+DULL = ('Dull; he said "no" twice.', 0)
+TWO = [FINE, DULL]
+
+
+def read(path: Path, **options: str) -> Corpus:
+    return load_corpus(TextOptions(dataset=str(path), **options))  # type: ignore[arg-type]
+
+
+def rows(corpus: Corpus) -> list[tuple[str, int | None]]:
+    return [(document.text, document.label) for document in corpus.documents]
+
+
+FILES: list[tuple[str, bytes, str]] = [
+    (
+        "IMDB Dataset.csv",
+        b'\xef\xbb\xbfreview,sentiment\r\n"A fine film, moving too.",positive\r\n'
+        b'"Dull; he said ""no"" twice.",negative\r\n',
+        "texts from 'review', labels from 'sentiment' (negative 0, positive 1)",
+    ),
+    (
+        "semicolons.csv",
+        b'text;label\nA fine film, moving too.;1\n"Dull; he said ""no"" twice.";0\n',
+        "read as: semicolons",
+    ),
+    (
+        "labeledTrainData.tsv",
+        b'id\tsentiment\treview\n"1_8"\t1\t"A fine film, moving too."\n"2_1"\t0\t"Dull; he said \\"no\\" twice."\n',
+        "read as: quotes behind backslashes; texts from 'review', labels from 'sentiment'; not used: 'id'",
+    ),
+    (
+        "plain.tsv",
+        b'A fine film, moving too.\t1\nDull; he said "no" twice.\t0\n',
+        "read as: no header; texts from column 0, labels from column 1",
+    ),
+    (
+        "quotes.tsv",
+        b'text\tlabel\nA fine film, moving too.\t1\nDull; he said "no" twice.\t0\n"Fine," they said.\t1\n',
+        "read as: no quoting",
+    ),
+    (
+        "polarity.csv",
+        b'"2","Great","A fine film, moving too."\n"1","No","Dull; he said ""no"" twice."\n',
+        "read as: no header; texts from column 2, labels from column 0 (1 0, 2 1); not used: column 1",
+    ),
+    (
+        "training.1600000.csv",
+        b'"4","1467810369","Mon Apr 06","NO_QUERY","one","A fine film, moving too."\n'
+        b'"0","1467810672","Mon Apr 06","NO_QUERY","two","Dull; he said ""no"" twice."\n',
+        "texts from column 5, labels from column 0 (0 0, 4 1)",
+    ),
+    (
+        "pandas.csv",
+        b',rating,Review Text\n0,9.0,"A fine film, moving too."\n1,2.0,"Dull; he said ""no"" twice."\n',
+        "labels from 'rating' (ratings up to 10, of which up to 4 is negative 0, from 7 positive 1, others none)",
+    ),
+    (
+        "utf16.csv",
+        'text,label\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",0\n'.encode("utf-16"),
+        "read as: UTF-16",
+    ),
+    (
+        "imdb_labelled.txt",
+        b'A fine film, moving too.  \t1\nDull; he said "no" twice.\t0\n',
+        "a text, a tab and a label",
+    ),
+    (
+        "smile.txt",
+        b'pos\tA fine film, moving too.\nneg\tDull; he said "no" twice.\n',
+        "a label, a tab and a text a line",
+    ),
+    (
+        "train.ft.txt",
+        b'__label__2 A fine film, moving too.\n__label__1 Dull; he said "no" twice.\n',
+        "as fastText has them; texts from 'text', labels from 'label' (1 0, 2 1)",
+    ),
+    ("array.json", json.dumps([{"text": text, "label": label} for text, label in TWO]).encode(), "read as: an array"),
+    (
+        "data.json",
+        json.dumps({"version": 1, "data": [{"text": text, "label": label} for text, label in TWO]}).encode(),
+        "read as: the array 'data'",
+    ),
+    (
+        "columns.json",
+        json.dumps({"text": {"0": FINE[0], "1": DULL[0]}, "label": {"0": 1, "1": 0}}).encode(),
+        "read as: columns",
+    ),
+    (
+        "Movies_and_TV_5.json",
+        b'{"reviewText": "A fine film, moving too.", "overall": 5.0, "helpful": [0, 1]}\n'
+        b'{"reviewText": "Dull; he said \\"no\\" twice.", "overall": 1.0, "helpful": [1, 1]}\n',
+        "(ratings up to 5, of which up to 2 is negative 0, from 4 positive 1, others none); not used: 'helpful'",
+    ),
+    ("signs.csv", b'text,polarity\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",-1\n', "(-1 0, 1 1)"),
+    ("booleans.jsonl", b'{"text": "A fine film, moving too.", "target": true}\n', "labels from 'target'"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "note"), FILES, ids=[name for name, *_ in FILES])
+def test_a_file_gives_the_texts_and_labels_that_it_means(name: str, content: bytes, note: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    corpus = read(tmp_path / name)
+    assert [(text.rstrip(), label) for text, label in rows(corpus)][:2] == TWO[: len(corpus.documents)]
+    (said,) = corpus.notices
+    assert said.startswith(f"{name}: ")
+    assert note in said
+
+
+CSV = b'text,label\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",0\n'
+ACL = {
+    "aclImdb/train/pos/0_9.txt": FINE[0].encode(),
+    "aclImdb/train/neg/0_3.txt": DULL[0].encode(),
+    "aclImdb/train/neg/._0_3.txt": b"\0\5\26\7",
+    "aclImdb/train/unsup/0_0.txt": b"Nobody rated it.",
+    "aclImdb/README": b"",
+}
+CORNELL = {"rt/rt-polarity.neg": DULL[0].encode() + b"\n", "rt/rt-polarity.pos": FINE[0].encode() + b"\n"}
+CLASSES = {"positive/a.txt": FINE[0].encode(), "negative/b.txt": DULL[0].encode()}
+
+
+def write_gz(path: Path, files: dict[str, bytes]) -> None:
+    (content,) = files.values()
+    path.write_bytes(gzip.compress(content))
+
+
+def write_zip(path: Path, files: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+        archive.writestr("__MACOSX/._train.csv", b"\0\5\26\7")
+
+
+def write_tar(path: Path, files: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def write_folder(path: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+
+
+PACKED: list[tuple[str, Callable[[Path, dict[str, bytes]], None], dict[str, bytes]]] = [
+    ("reviews.csv.gz", write_gz, {"reviews.csv": CSV}),
+    ("archive.zip", write_zip, {"IMDB Dataset.csv": CSV}),
+    ("splits.zip", write_zip, {"in/train.csv": CSV, "in/test.csv": CSV}),
+    ("folders.zip", write_zip, ACL),
+    ("aclImdb_v1.tar.gz", write_tar, ACL),
+    ("rt-polaritydata.tar.gz", write_tar, CORNELL),
+    ("above", write_folder, ACL),
+    ("rt", write_folder, CORNELL),
+    ("classes", write_folder, CLASSES),
+    ("kaggle", write_folder, {"IMDB Dataset.csv": CSV}),
+]
+
+
+@pytest.mark.parametrize(("name", "write", "files"), PACKED, ids=[name for name, *_ in PACKED])
+def test_archives_and_folders_are_read_as_they_come(
+    name: str, write: Callable[[Path, dict[str, bytes]], None], files: dict[str, bytes], tmp_path: Path
+) -> None:
+    write(tmp_path / name, files)
+    before = sorted(tmp_path.rglob("*"))
+    assert sorted(rows(read(tmp_path / name))) == sorted(TWO)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_parts_of_acl_imdb_are_data_sets_too(tmp_path: Path) -> None:
+    write_folder(tmp_path, ACL)
+    for folder in (tmp_path, tmp_path / "aclImdb", tmp_path / "aclImdb" / "train"):
+        corpus = read(folder)
+        assert rows(corpus) == [DULL, FINE]
+        assert "not used: " in corpus.notices[0]
+        assert corpus.notices[0].endswith("unsup")
+
+
+def test_one_of_two_files_of_classes_brings_the_other(tmp_path: Path) -> None:
+    write_folder(tmp_path, CORNELL)
+    corpus = read(tmp_path / "rt" / "rt-polarity.pos")
+    assert rows(corpus) == [DULL, FINE]
+    assert "rt-polarity.neg 0, rt-polarity.pos 1" in corpus.notices[0]
+
+
+REFUSED: list[tuple[str, bytes, str]] = [
+    ("a.csv", b"text,review\na,b\n", "the texts may be in 'text', 'review'. Choose one with --text-column"),
+    (
+        "a.csv",
+        b"text,label,sentiment\na,1,0\n",
+        "the labels may be in 'label', 'sentiment'. Choose one with --label-column",
+    ),
+    (
+        "a.csv",
+        b"text,label\na,-1\nb,0\nc,1\n",
+        "-1, 0 and 1: negative, neutral and positive, or none, negative and positive",
+    ),
+    ("a.csv", b"A fine film today,A dull film again\nmore of the same,less of the same\n", "may be in column 0 or 1"),
+    ("a.csv", b"text;x|label\nfine;1|0\ndull;0|1\n", r"separated by semicolons \(2 columns\), bars \(2 columns\)"),
+    ("a.json", b'{"a": [{"text": "x"}], "b": [{"text": "y"}]}', "the rows may be in 'a', 'b'"),
+    ("a.json", b"5", "holds no rows"),
+    ("a.csv.gz", b"no", "cannot be read: Not a gzipped file|cannot be unpacked"),
+    ("a.zip", b"no", "is not a readable archive"),
+    ("a.tar.gz", b"no", "is not a readable archive"),
+    (
+        "a.csv.gz",
+        gzip.compress(CSV + bytes(range(256)) * 9)[:-99],
+        r"a\.csv\.gz cannot be unpacked: Compressed file ended",
+    ),
+    ("a.csv", "text,label\nfine,1\n".encode("utf-16-le"), "many bytes are NUL, as in UTF-16. Try --encoding utf-16-le"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), REFUSED)
+def test_what_fits_two_readings_or_none_is_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidSource, match=problem) as error:
+        read(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_of_several_in_an_archive_is_named_behind_it(tmp_path: Path) -> None:
+    write_zip(tmp_path / "a.zip", {"in/one.csv": CSV, "in/two.csv": b"text\nother\n"})
+    with pytest.raises(InvalidSource, match=r"holds 2 files, none of them .*a\.zip/in/one\.csv, .*a\.zip/in/two\.csv"):
+        read(tmp_path / "a.zip")
+    assert rows(read(tmp_path / "a.zip" / "in" / "two.csv")) == [("other", None)]
+    assert rows(read(tmp_path / "a.zip" / "in" / "one.csv")) == TWO
+    with pytest.raises(InvalidSource, match=r"a\.zip holds no in/three\.csv"):
+        read(tmp_path / "a.zip" / "in" / "three.csv")
+
+
+def test_an_archive_is_not_unpacked_beyond_bounds(tmp_path: Path) -> None:
+    bomb = b"text\n" + b"a" * 200_000_000
+    write_gz(tmp_path / "a.csv.gz", {"a.csv": bomb})
+    write_zip(tmp_path / "a.zip", {"a.csv": bomb})
+    for name in ("a.csv.gz", "a.zip"):
+        with pytest.raises(InvalidSource, match=r":2 is longer than the 16 MiB of one text"):
+            read(tmp_path / name)
+
+
+def test_columns_are_chosen_by_name_or_number(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label,stars,note\na,1,5,b\nc,0,1,d\n", encoding="utf-8")
+    assert rows(read(tmp_path / "a.csv")) == [("a", 1), ("c", 0)]
+    assert rows(read(tmp_path / "a.csv", text_column="3", label_column="stars")) == [("b", 1), ("d", 0)]
+    assert rows(read(tmp_path / "a.csv", label_column="none")) == [("a", None), ("c", None)]
+    with pytest.raises(InvalidSource, match=r"no column 'label2'\. Did you mean 'label'"):
+        read(tmp_path / "a.csv", label_column="label2")
+    with pytest.raises(InvalidSource, match="'note' holds 'b', which is not a label"):
+        read(tmp_path / "a.csv", label_column="note")
+    with pytest.raises(InvalidOption, match="--label-column is for data sets"):
+        load_corpus(TextOptions(text=("a",), label_column="label"))
+
+
+def test_a_file_that_is_sorted_by_label_is_read_as_a_whole(tmp_path: Path) -> None:
+    """Of 4 after a thousand times 0, no window of rows says that it means positive."""
+    (tmp_path / "a.csv").write_text("text,label\n" + "a,0\n" * 2000 + "b,4\n" * 2000, encoding="utf-8")
+    assert {label for _, label in rows(read(tmp_path / "a.csv"))} == {0, 1}
+
+
+def test_a_label_that_comes_late_and_is_unknown_is_named_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\n" + "a,neg\nb,pos\n" * 600 + "c,sideways\n", encoding="utf-8")
+    with pytest.raises(InvalidSource, match=r"a\.csv:1202: 'label' holds 'sideways', which is not a label"):
+        read(tmp_path / "a.csv")
+    assert read(tmp_path / "a.csv", label_column="none").documents[-1].text == "c"
+
+
+def test_another_encoding_is_named_by_an_option(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("text,label\ncafé,1\n".encode("latin-1"))
+    with pytest.raises(InvalidSource, match=r"a\.csv:2: byte 0xe9 .* --encoding latin-1"):
+        read(tmp_path / "a.csv")
+    assert rows(read(tmp_path / "a.csv", encoding="latin-1")) == [("café", 1)]
+    (tmp_path / "a.txt").write_bytes("café".encode("latin-1"))
+    assert load_corpus(TextOptions(text_file=(str(tmp_path / "a.txt"),), encoding="latin-1")).texts == ("café",)
+    with pytest.raises(InvalidOption, match="--encoding 'latin-l' is not known"):
+        read(tmp_path / "a.csv", encoding="latin-l")
+    with pytest.raises(InvalidSource, match=r"a\.csv: from line 2 on byte 0xe9 is not ascii"):
+        read(tmp_path / "a.csv", encoding="ascii")
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="needs the shared cases")
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("IMDB Dataset.csv", [1, 0, 1]),
+        ("labeledTrainData.tsv", [1, 0, 1, 0]),
+        ("IMDb_train.tsv", [1, 0, 1]),
+        ("noheader.csv", [1, 0]),
+        ("semicolon.csv", [0, 1]),
+        ("imdb_master.csv", [0, 1, 0, None]),
+        ("reviews.json", [1, 0]),
+        ("Movies_and_TV_5.json", [1, 0]),
+    ],
+)
+def test_the_cases(name: str, labels: list[int | None]) -> None:
+    options = {"encoding": "latin-1"} if name == "imdb_master.csv" else {}
+    corpus = read(CASES / name, **options)
+    assert [document.label for document in corpus.documents] == labels
+    assert len(corpus.notices) == 1
