@@ -121,7 +121,7 @@ def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = 
     Args:
         maps: a record.
         ax: axes to draw one head on, in their fonts and sizes; without them the figure is attnviz's own.
-        **settings: `pick` ("0.3,1.5": layer.head), `layer`, `head`, `query`, `scale` ("lift": multiples of an equal
+        **settings: `pick` ("0.3,1.mean": layer.head), `layer`, `head`, `query`, `scale` ("lift": multiples of an equal
             share, "fixed", "shared", "log"), `title`, `theme`, `width` and the other options of figures.
 
     Returns:

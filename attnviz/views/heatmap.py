@@ -144,7 +144,7 @@ def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measureme
     found = known or divergence_from_mean(maps.heads_alone)
     low, high = (f"{float(end(found.values[layers])):.2f}" for end in (np.min, np.max))
     apart = low if low == high else f"{low} to {high}"
-    return f"heads differ from their mean by {apart} of at most {found.bounds[1]:.2f} nats (Jensen–Shannon divergence)"
+    return f"heads differ from their mean by {apart} of at most {found.bounds[1]:.2f} nats (Jensen-Shannon divergence)"
 
 
 def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:

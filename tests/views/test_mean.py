@@ -60,7 +60,7 @@ def test_a_mean_is_drawn_under_its_name_with_what_it_hides() -> None:
     assert (picture.name, picture.title) == ("layer-1-mean", "layer 1, mean of 3 heads")
     assert picture.values == pytest.approx(maps.weights[1].mean(axis=0), abs=1e-7)
     apart = divergence(maps.weights[1].astype(np.float64))
-    said = f"heads differ from their mean by {apart:.2f} of at most 0.32 nats (Jensen–Shannon divergence)"
+    said = f"heads differ from their mean by {apart:.2f} of at most 0.32 nats (Jensen-Shannon divergence)"
     assert shown.subtitle.endswith(said)
     assert shown.caveat.endswith(said)
     ((layer, value),) = table(shown, "layers").rows
@@ -185,6 +185,15 @@ def test_distances_are_those_of_the_mean() -> None:
     assert found == pytest.approx(expected, abs=1e-6)
     (charts,) = (block for block in shown.blocks if isinstance(block, Curves))
     assert [chart.title for chart in charts.charts] == ["mean of 3 heads"]
+
+
+def test_patches_of_an_image_have_a_mean() -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(10), size=(1, 3, 10))
+    maps = attnviz.from_attentions(weights, keys=attnviz.Grid(3, 3, leading=["[CLS]"]))
+    patches = next(show(maps, head=("mean,1",)).pictures)
+    assert isinstance(patches, HeatmapGrid)
+    assert [each.title for each in patches.maps] == ["layer 0, mean of 3 heads", "layer 0, head 1"]
+    assert patches.maps[0].values.ravel() == pytest.approx(weights[0, :, 0, 1:].mean(axis=0), abs=1e-6)
 
 
 def test_files_of_a_mean_have_names_of_their_own(tmp_path: Path) -> None:
