@@ -15,7 +15,7 @@ from attnviz.bounded import MAX_VOCABULARY, expand_path, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import Attributable
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.models.protocols import Ablatable, AttentionModel, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
 from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.cache import remember
@@ -75,7 +75,7 @@ class RandomReference(ModelReference):
 
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
-        if needs in (Classifies, Attributable):
+        if needs in (Ablatable, Attributable, Classifies):
             raise InvalidModel(f"{self} has random weights and cannot classify", hint=TRAINED)
         super().check(needs)
 

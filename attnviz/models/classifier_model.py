@@ -16,6 +16,7 @@ from attnviz.errors import InvalidText
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
 from attnviz.models.protocols import LabelledText
+from attnviz.records.answers import AnswerInfo
 from attnviz.specs import KeepKind, ModelOptions
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ class ClassifierModel(EncoderModel):
     folder: Path
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """What the model tells apart."""
-        return self.saved.classifier.config.labels
+    def answers(self) -> AnswerInfo:
+        """The labels that the model tells apart."""
+        return AnswerInfo.from_training(self.saved.classifier.config.labels)
 
     @property
     def max_tokens(self) -> int:
@@ -46,7 +47,7 @@ class ClassifierModel(EncoderModel):
         """Which part of a longer text it reads."""
         return self.saved.keep
 
-    def limit_tokens(self, max_tokens: int, keep: KeepKind) -> ClassifierModel:
+    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> ClassifierModel:
         """The same model with another limit, for its attention and its answers alike."""
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 
@@ -66,7 +67,7 @@ class ClassifierModel(EncoderModel):
             shares = ngrams.shares
             answering = replace(answering, beside=beside, shares=shares, name="encoder", name_beside="n-grams")
         provenance = self.provenance(text, text_name, encoding.n_tokens)
-        return make_subject(answering, encoding.ids, encoding.tokens, self.labels, question, provenance)
+        return make_subject(answering, encoding.ids, encoding.tokens, self.answers, question, provenance)
 
     def _logits(self, ids: Tensor) -> Tensor:
         """Of the encoder alone. A pass that is watched gives its weights, in the order of the queries."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
+from attnviz.models.attribution import Attributable
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load, suggest_name
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -58,8 +59,11 @@ class ModelReference(ABC):
                     hint=f"{self.spec.model} reads one text. Leave it out.",
                 )
 
-    def answering(self) -> ModelReference:
-        """The same model with all that its answers come from, which its attention may do without."""
+    def answering(self, needs: type[object] = Attributable) -> ModelReference:
+        """The same model with all that its answers come from, which its attention may do without. `needs`: see `check`.
+
+        One whose answers are others, or that has none, is opened without them.
+        """
         return self
 
     @abstractmethod

@@ -12,11 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import InvalidModel, InvalidText
+from attnviz.errors import InvalidText
 from attnviz.models.attention import BIASES_AT_ONCE
 from attnviz.models.batches import Ids, PaddedTexts, batch_by_length, cut_text, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
+from attnviz.models.outputs import check_finite
 from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32, check_room
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
@@ -66,10 +67,7 @@ class Predictor:
             self._check_room(min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), longest)
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
-            if not np.isfinite(found).all():
-                raise InvalidModel(
-                    "the model's answers are not numbers", hint="Its weights are damaged: copy them again."
-                )
+            check_finite(found)
             for ids, kept, row in zip(window, read, found, strict=True):
                 n_unknown = int((kept == self.tokenizer.unknown_id).sum())
                 yield Answer(row, len(ids) - n_markers, len(kept) - n_markers, n_unknown)

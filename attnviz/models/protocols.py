@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
+    from attnviz.records.answers import AnswerInfo
     from attnviz.records.attention_trace import VerifiedTrace
     from attnviz.records.training_metrics import Prediction
 
@@ -156,25 +157,25 @@ class LabelledText(Protocol):
 
 @runtime_checkable
 class Classifies(AttentionModel, Protocol):
-    """A model that was trained to tell texts apart."""
+    """A model that was trained to tell texts apart, or to give them numbers."""
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """What the model tells apart."""
+    def answers(self) -> AnswerInfo:
+        """What it answers with."""
 
     @property
-    def max_tokens(self) -> int:
-        """Of a text, that it was made to read."""
+    def max_tokens(self) -> int | None:
+        """Of a text, that it was made to read; None for no limit."""
 
     @property
     def keep(self) -> KeepKind:
         """Which of them, likewise."""
 
     @property
-    def folder(self) -> Path:
-        """Where it lies, with the metrics of its training if there are any."""
+    def folder(self) -> Path | None:
+        """Where it lies, with the metrics of its training if there are any; None of a third-party model."""
 
-    def limit_tokens(self, max_tokens: int, keep: KeepKind) -> Classifies:
+    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> Classifies:
         """The same model with another limit, for its attention and its answers alike."""
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:

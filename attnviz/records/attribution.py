@@ -18,11 +18,19 @@ TOLERANCE = 1e-4  # by how much parts may miss the logit, as a share of the larg
 
 @dataclass(frozen=True)
 class Target:
-    """What of a model's answer is explained: a logit, or by how much it exceeds another."""
+    """What of a model's answer is explained: a logit, or by how much it exceeds another, or a regressor's number."""
 
-    name: str  # "positive", or a token
+    name: str  # "positive", or a token, or "score"
     against: str = ""  # the answer whose logit is subtracted; "": none
-    probability: float = 0.0  # of the answer
+    probability: float | None = None  # of the answer
+    score: float | None = None  # in its place, of a regressor
+
+    @property
+    def value(self) -> float:
+        """The probability, or the number."""
+        found = self.probability if self.score is None else self.score
+        assert found is not None
+        return found
 
     def __str__(self) -> str:
         return f"{self.name} − {self.against}" if self.against else self.name
@@ -95,8 +103,8 @@ class ReplacedTest:
     """What came of other attention in the place of a model's own, text by text: see `models.attribution.passes`."""
 
     by: str  # "permuted", "uniform", "random"
-    variation: PerText  # total variation of the answers' probabilities, 0 to 1
-    changed: PerText  # share of passes with another answer
+    variation: PerText  # total variation of the answers' probabilities, 0 to 1, or by how much a number changes
+    changed: PerText  # share of passes with another answer; NaN of numbers
     right: PerText  # share with the label that came with the text; NaN where none did
 
 

@@ -26,14 +26,18 @@ def name_offset(offset: int) -> str:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a classifier says about one text. `probabilities` are one per label, in the order of its labels."""
+    """What a classifier says about one text. `probabilities` are one per label, in the order of its labels.
+
+    A regressor gives `scores` instead.
+    """
 
     text_name: str
     probabilities: tuple[float, ...]
-    gold: int | None  # the label that came with the text
+    gold: int | None  # the label that came with the text, by the number that its data set gives it
     n_tokens: int  # in the whole text
     n_read: int  # of them by the model
     n_unknown: int = 0  # of these, not in its vocabulary
+    scores: tuple[float, ...] = ()
 
     @property
     def is_judged(self) -> bool:

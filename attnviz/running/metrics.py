@@ -47,9 +47,8 @@ def load_metrics(folder: Path) -> Metrics:
 
 def load_model_metrics(model: AttentionModel) -> Metrics | None:
     """What was measured when a model was trained; None where no file of it says so."""
-    if isinstance(model, Classifies) and (model.folder / NAME).is_file():
-        return load_metrics(model.folder)
-    return None
+    folder = model.folder if isinstance(model, Classifies) else None
+    return load_metrics(folder) if folder is not None and (folder / NAME).is_file() else None
 
 
 def find_known_heads(model: AttentionModel) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from attnviz.display import escape_for_display, escape_for_spreadsheet
 from attnviz.records.attribution import COMPLETE, Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
+from attnviz.views.answers import describe_value
 from attnviz.views.data import describe_tokens
 from attnviz.views.tokens import label_tokens
 
@@ -20,7 +21,8 @@ SHARES_TITLE = "each token by its share of each method's largest score"
 def attribution_report(found: Sequence[Attribution], title: str | None, top_k: int) -> Report:
     """Report how much each token did for one answer; of several methods as shares of each one's largest score.
 
-    The data hold every score: target, against, probability, tokens, and by method scores, passes, total, others, parts.
+    The data hold every score: target, against, probability or score, tokens, and by method scores, passes, total,
+    others, parts.
     """
     first = found[0]
     tokens, provenance = label_tokens(first.tokens), first.provenance
@@ -39,7 +41,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         scale=scale,
     )
     target = escape_for_display(str(first.target), MAX_NAME)
-    answer = f"{escape_for_display(first.target.name, MAX_NAME)} ({first.target.probability:.2f})"
+    answer = describe_value(first.target.name, first.target.probability, first.target.score, MAX_NAME)
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
     if any(each.parts for each in found):
         blocks.append(_parts_table(found))
@@ -61,7 +63,15 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
 def _compose_title(found: Sequence[Attribution]) -> str:
     if len(found) > 1:
         return SHARES_TITLE
-    return "each token by what it did for the answer" if found[0].signed else "each token by the size of its score"
+    return (
+        f"each token by what it did for the {_name_answer(found)}"
+        if found[0].signed
+        else "each token by the size of its score"
+    )
+
+
+def _name_answer(found: Sequence[Attribution]) -> str:
+    return "answer" if found[0].target.score is None else "score"
 
 
 def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
@@ -119,24 +129,28 @@ def _parts_table(found: Sequence[Attribution]) -> Table:
 
 
 def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
+    is_score = found[0].target.score is not None
+    explained = target if is_score else f"the logit of {target}"
+    gains = f"the {'score' if is_score else 'logit'} gains"
     for each in found:
         if each.total is not None and not each.parts:
             rest = ", ".join(f"{name} {share:+.4f}" for name, share in each.others)
             yield (
-                f"Checked: {each.method} adds up to the logit of {target}, {each.scores.sum():.4f} and {rest} to "
+                f"Checked: {each.method} adds up to {explained}, {each.scores.sum():.4f} and {rest} to "
                 f"{each.total:.4f}."
             )
     for each in found:
         if each.gap is not None:
             claim = "" if each.gap <= COMPLETE else ": too much for its scores to be shares of the answer"
             yield (
-                f"{each.method}: the scores sum to {each.scores.sum():.3f}, and the logit gains {each.gained:.3f} over "
+                f"{each.method}: the scores sum to {each.scores.sum():.3f}, and {gains} {each.gained:.3f} over "
                 f"words of zeros, a gap of {each.gap:.1%}{claim}."
             )
     signed = [each.method for each in found if each.signed]
     unsigned = [each.method for each in found if each.method not in signed]
     if signed:
-        yield f"Above 0 speaks for {target}, below 0 against it ({', '.join(signed)})."
+        sides = f"raises {target}, below 0 lowers it" if is_score else f"speaks for {target}, below 0 against it"
+        yield f"Above 0 {sides} ({', '.join(signed)})."
     if unsigned:
         yield f"Not signed, and so no sides: {', '.join(unsigned)}."
     passes = ", ".join(f"{each.method} {each.n_passes}" for each in found)
@@ -145,6 +159,7 @@ def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
 
 def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
     first = found[0]
+    total = "logit" if first.target.score is None else "score"
     return {
         "model": first.provenance.model,
         "revision": first.provenance.revision,
@@ -154,12 +169,13 @@ def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
         "target": first.target.name,
         "against": first.target.against or None,
         "probability": first.target.probability,
+        **({} if first.target.score is None else {"score": first.target.score}),
         "tokens": describe_tokens(first.tokens),
         "methods": {
             each.method: {
                 "scores": each.scores.tolist(),
                 "passes": each.n_passes,
-                **({} if each.total is None else {"logit": each.total, "others": dict(each.others)}),
+                **({} if each.total is None else {total: each.total, "others": dict(each.others)}),
                 **({} if each.gained is None else {"gained": each.gained}),
                 **({"parts": {name: of.tolist() for name, of in each.parts}} if each.parts else {}),
             }

@@ -13,6 +13,7 @@ from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.passes import ReplacedAttention, Replacement
 from attnviz.models.attribution.subject import Subject, attribute
+from attnviz.records.answers import MIN_PROBABILITY
 from attnviz.records.attribution import Attribution, MethodTest, Question, ReplacedTest, Scores
 from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
@@ -59,7 +60,9 @@ def card_of(
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
     names = [document.name for document in read]
-    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=question.encoder_only)
+    report = card_report(
+        found, instead, names, subject.provenance, corpus.name, alone=question.encoder_only, kind=subject.kind
+    )
     yield Result(report, rows=LazyRows(lambda: card_rows(found, names)), notices=notices)
 
 
@@ -100,18 +103,17 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str
 
 
 def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str, Sequence[float]]]:
-    """Of one text, by what its attention is replaced: total variation, other answers, right ones; "" is as it is.
+    """Of one text, by what its attention is replaced: see `_differ`, and right answers; "" is as it is.
 
     Nothing of a model whose attention is not seen.
     """
-    own = subject.answers()
-    known = label is not None and subject.answering.n_labels and 0 <= label < subject.answering.n_labels
+    own, info = subject.answers(), subject.answering.answers
+    known = None if info is None else info.find_label(label)
+    known = known if info is not None and known in range(len(info.labels)) else None
 
     def judge_answers(answers: Sequence[np.ndarray]) -> Sequence[float]:
-        variation = np.mean([np.abs(each - own).sum() / 2 for each in answers])
-        changed = np.mean([each.argmax() != own.argmax() for each in answers])
-        right = np.mean([each.argmax() == label for each in answers]) if known else np.nan
-        return float(variation), float(changed), float(right)
+        right = np.nan if known is None else np.mean([each.argmax() == known for each in answers])
+        return *_differ(answers, own, subject), float(right)
 
     found: dict[str, Sequence[float]] = {"": judge_answers([own])}
     for by in REPLACED:
@@ -123,6 +125,21 @@ def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str
                 return
         found[by] = judge_answers(answers)
     yield from found.items()
+
+
+def _differ(answers: Sequence[np.ndarray], own: np.ndarray, subject: Subject) -> tuple[float, float]:
+    """Total variation and share of other answers; of independent labels their mean change, of a number its own."""
+    kind = subject.kind
+    if kind == "score":
+        return float(np.mean([abs(each - own)[subject.answer] for each in answers])), np.nan
+    apart = np.mean(
+        [np.abs(each - own).mean() if kind == "labels" else np.abs(each - own).sum() / 2 for each in answers]
+    )
+    if kind == "labels":
+        changed = [((each >= MIN_PROBABILITY) != (own >= MIN_PROBABILITY)).any() for each in answers]
+    else:
+        changed = [each.argmax() != own.argmax() for each in answers]
+    return float(apart), float(np.mean(changed))
 
 
 def _random_orders(subject: Subject) -> list[Scores]:
@@ -139,5 +156,5 @@ def _losses(
     """
     chosen = np.array([first_tokens(scores, removable) for scores in orders])  # [order, fraction, token]
     parts = np.stack([~chosen, chosen | ~removable], axis=1)
-    left = subject.probabilities([*parts.reshape(-1, len(removable))]).reshape(parts.shape[:3])
-    return np.array([[mean_loss(subject.target.probability, of) for of in each] for each in left])
+    left = subject.values([*parts.reshape(-1, len(removable))]).reshape(parts.shape[:3])
+    return np.array([[mean_loss(subject.target.value, of) for of in each] for each in left])

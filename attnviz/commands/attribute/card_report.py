@@ -11,6 +11,7 @@ import numpy as np
 from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count, pluralize
 from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.records import Provenance
+from attnviz.records.answers import AnswerKind
 from attnviz.records.attribution import MethodTest, PerText, ReplacedTest
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.views import captions
@@ -47,7 +48,7 @@ class Mean(NamedTuple):
         return "-" if np.isnan(self.value) else f"{self.value:.3f}{half}"
 
 
-def card_report(
+def card_report(  # noqa: PLR0913 - a report says where its numbers come from
     found: Sequence[MethodTest],
     instead: Sequence[ReplacedTest],
     names: Sequence[str],
@@ -55,6 +56,7 @@ def card_report(
     corpus: str,
     *,
     alone: bool,
+    kind: AnswerKind = "label",
 ) -> Report:
     """A row per method, chance first, and one per way to replace attention, the model's own first; then what follows.
 
@@ -63,8 +65,8 @@ def card_report(
     n_texts = len(names)
     of = escape_for_display(corpus if n_texts != 1 else names[0], MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME) + (", encoder alone" if alone else "")
-    blocks: list[Block] = [_table(found), *([_instead(instead)] if instead else [])]
-    blocks += map(Note, (*_verdicts(found, n_texts), *_describe_attention(instead), *_reading()))
+    blocks: list[Block] = [_table(found), *([_instead(instead, kind)] if instead else [])]
+    blocks += map(Note, (*_verdicts(found, n_texts), *_describe_attention(instead, kind), *_reading(kind)))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
         subtitle=f"{captions.describe_status(provenance)} · {format_count(n_texts, 'texts')}",
@@ -74,6 +76,7 @@ def card_report(
             "model": provenance.model,
             "revision": provenance.revision,
             "encoder_alone": alone,
+            **({} if kind == "label" else {"answers": kind}),
             "corpus": corpus,
             "texts": list(names),
             "methods": {each.method: _data(each, NUMBERS) for each in found},
@@ -119,22 +122,22 @@ def _table(found: Sequence[MethodTest]) -> Table:
     return Table("card", "methods, tested", "facts", columns, tuple(rows))
 
 
-def _instead(instead: Sequence[ReplacedTest]) -> Table:
+def _instead(instead: Sequence[ReplacedTest], kind: AnswerKind) -> Table:
     """What becomes of the answers under other attention."""
-    right = any(not np.isnan(each.right).all() for each in instead)
-    columns = (
-        Column("attention"),
-        Column("total variation"),
-        Column("other answers"),
-        *([Column("right answers")] if right else []),
-    )
-    numbers = OF_REPLACED if right else OF_REPLACED[:2]
+    headings = {"variation": VARIATION[kind], "changed": "other answers", "right": "right answers"}
+    numbers = [name for name in headings if any(not np.isnan(getattr(each, name)).all() for each in instead)]
+    columns = (Column("attention"), *(Column(headings[number]) for number in numbers))
     rows = [
         (NAMES[each.by], *(str(Mean.from_numbers(getattr(each, number))) for number in numbers)) for each in instead
     ]
     return Table("attention", "answers under other attention", "facts", columns, tuple(rows))
 
 
+VARIATION: dict[AnswerKind, str] = {
+    "label": "total variation",
+    "labels": "change of probabilities",
+    "score": "change of the score",
+}
 NAMES = {
     "": "the model's own",
     "permuted": "permuted in each row",
@@ -143,16 +146,20 @@ NAMES = {
 }
 
 
-def _describe_attention(instead: Sequence[ReplacedTest]) -> Iterator[str]:
+def _describe_attention(instead: Sequence[ReplacedTest], kind: AnswerKind) -> Iterator[str]:
     if len(instead) < 2:
         return
     least = min(instead[1:], key=lambda each: float(each.variation.mean()))
     changed, varied = float(least.changed.mean()), float(least.variation.mean())
+    changes = {
+        "label": f"{changed:.1%} of the answers change, and their probabilities by {varied:.3f} of 1 (total variation)",
+        "labels": f"{changed:.1%} of the answers change, and the probability of a label by {varied:.3f}",
+        "score": f"the score changes by {varied:.3f}",
+    }[kind]
     yield (
-        f"With attention {NAMES[least.by]}, {changed:.1%} of the answers change, and their probabilities by "
-        f"{varied:.3f} of 1 (total variation): no more than that needs the weights that the model works out (Jain & "
-        "Wallace 2019; Wiegreffe & Pinter 2019). It was not trained under other attention, so what it loses may say "
-        "more of that than of its own weights."
+        f"With attention {NAMES[least.by]}, {changes}: no more than that needs the weights that the model works out "
+        "(Jain & Wallace 2019; Wiegreffe & Pinter 2019). It was not trained under other attention, so what it loses "
+        "may say more of that than of its own weights."
     )
 
 
@@ -183,11 +190,14 @@ def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
             yield f"Paired, {better[0]} is ahead of {', '.join(apart)}."
 
 
-def _reading() -> Iterator[str]:
+def _reading(kind: AnswerKind) -> Iterator[str]:
+    is_score = kind == "score"
+    lost = "by how much the score falls" if is_score else "the probability that the answer loses"
+    left = "by how much it falls" if is_score else "what it loses"
     yield (
-        "Comprehensiveness is the probability that the answer loses, as a mean, when the first 5, 10, 20 and 50 % of "
-        "the tokens are deleted; sufficiency what it loses when only these are left, below 0 where it gains "
-        "(DeYoung et al. 2020). ± is half of a 95 % interval over texts."
+        f"Comprehensiveness is {lost}, as a mean, when the first 5, 10, 20 and 50 % of "
+        f"the tokens are deleted; sufficiency {left} when only these are left, below 0 where it "
+        f"{'rises' if is_score else 'gains'} (DeYoung et al. 2020). ± is half of a 95 % interval over texts."
     )
     yield (
         "τ (Kendall) compares the sizes of scores with those of leave-one-out and of the gradient, as Jain & Wallace "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
 
 PerText = Float[np.ndarray, " text"]
@@ -40,7 +41,8 @@ class ModelComparison:
     per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
     per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
     layer_numbers: tuple[int, ...]  # of those that were measured, as the model counts them
-    predictions: tuple[Prediction, ...] = ()  # none where it does not classify
+    answers: AnswerInfo | None = None  # None where it does not classify
+    predictions: tuple[Prediction, ...] = ()  # likewise none
     tested: TestMetrics | None = None  # what its card says
     seconds: float | None = None  # of one forward pass with its maps, median
 
@@ -56,10 +58,17 @@ class ModelComparison:
 
     @property
     def right(self) -> PerText | None:
-        """1 for each text that is classified rightly, else 0, NaN for one of unknown tokens; None without labels."""
-        if not self.predictions or any(each.gold is None for each in self.predictions):
+        """1 for each text that is classified rightly, else 0, NaN for one of unknown tokens.
+
+        None without labels, and where which of the model's own they are is not known.
+        """
+        if self.answers is None:
             return None
-        return np.array([float(p.label == p.gold) if p.is_judged else np.nan for p in self.predictions])
+        labels = [self.answers.find_label(each.gold) for each in self.predictions]
+        if None in labels:
+            return None
+        pairs = zip(self.predictions, labels, strict=True)
+        return np.array([float(p.label == label) if p.is_judged else np.nan for p, label in pairs])
 
     @property
     def accuracy(self) -> float | None:
@@ -117,7 +126,6 @@ class Comparison:
     uniform: Mapping[str, PerText]  # the same measures of attention that favours nothing
     differences: Mapping[str, tuple[MeanDifference, ...]]  # of each measure, one per model after the first
     right: tuple[MeanDifference, ...] = ()  # likewise of the share of texts that are classified rightly
-    labels: tuple[str, ...] = ()  # of the classifiers
     texts_sha256: str = ""
     left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out; mean
     divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order

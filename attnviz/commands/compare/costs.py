@@ -10,6 +10,7 @@ from attnviz.display import escape_for_display
 from attnviz.measures.classification import compute_score_interval
 from attnviz.records.training_metrics import Interval, TestMetrics
 from attnviz.report import Cell, Column, Table
+from attnviz.views.answers import name_answer
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -64,12 +65,15 @@ def _layers(model: ModelComparison) -> str:
 
 def _probability(model: ModelComparison) -> str:
     judged = [each for each in model.predictions if each.is_judged]
-    return f"{judged[0].probability:.3f}" if judged else NONE
+    if model.answers is None or not judged:
+        return NONE
+    chosen = model.answers.choose_labels(judged[0])
+    return ", ".join(f"{judged[0].probabilities[place]:.3f}" for place in chosen) or NONE
 
 
 def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:
     if comparison.n_texts == 1 and any(model.predictions for model in comparison.models):
-        yield "label", lambda model: _label(model, comparison.labels)
+        yield "label", _label
         yield "its probability", _probability
     elif any(model.accuracy is not None for model in comparison.models):
         yield "accuracy on these texts", accuracy
@@ -79,9 +83,9 @@ def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComp
         yield "95 % interval over texts", lambda model: _write_interval(model, _over_texts)
 
 
-def _label(model: ModelComparison, labels: tuple[str, ...]) -> str:
+def _label(model: ModelComparison) -> str:
     judged = [each for each in model.predictions if each.is_judged]
-    return escape_for_display(labels[judged[0].label]) if judged else NONE
+    return name_answer(model.answers, judged[0]) if model.answers and judged else NONE
 
 
 def _over_texts(tested: TestMetrics) -> Interval:

@@ -9,6 +9,7 @@ from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.measures import choose_measures
 from attnviz.models.loading import find_model
+from attnviz.models.protocols import Classifies
 
 MAX_MODELS = 8
 
@@ -21,7 +22,7 @@ def compare_inputs(spec: CompareSpec) -> Inputs:
     if not 2 <= len(spec.models) <= MAX_MODELS:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
         raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
-    references = [find_model(replace(spec.model, model=name)) for name in spec.models]
+    references = [find_model(replace(spec.model, model=name)).answering(Classifies) for name in spec.models]
     if not 2 <= spec.kernel <= 1000:
         raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     choose_measures(spec.measure)

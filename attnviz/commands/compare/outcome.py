@@ -52,6 +52,7 @@ def describe_model(
         per_head={name: np.stack(values) for name, values in found.per_head.items()},
         layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
+        answers=model.answers if isinstance(model, Classifies) else None,
         predictions=predictions,
         tested=None if (metrics := load_model_metrics(model)) is None else metrics.tested,
         seconds=seconds,
@@ -68,9 +69,7 @@ def _cost(model: AttentionModel, found: Numbers) -> Cost:
     )
 
 
-def comparison(
-    texts: str, tally: ComparisonAccumulator, models: Sequence[AttentionModel], found: Sequence[ModelComparison]
-) -> Comparison:
+def comparison(texts: str, tally: ComparisonAccumulator, found: Sequence[ModelComparison]) -> Comparison:
     """Each model against the first, with intervals where there are several texts."""
     first, *others = found
     names = [measure.name for measure in tally.shown]
@@ -92,7 +91,6 @@ def comparison(
         uniform={name: np.array(by_text) for name, by_text in tally.uniform.items()},
         differences={name: tuple(of_model[i] for of_model in differences) for i, name in enumerate(names)},
         right=right,
-        labels=next((model.labels for model in models if isinstance(model, Classifies) and model.labels), ()),
         divergences=tally.mean_divergences,
     )
 

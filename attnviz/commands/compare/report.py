@@ -9,6 +9,8 @@ from attnviz.commands.compare.comparison import Comparison, MeanDifference, Meas
 from attnviz.commands.compare.costs import costs_table
 from attnviz.commands.compare.verdict import verdict
 from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.records.answers import AnswerInfo
+from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.captions import choose_title
 
@@ -221,10 +223,19 @@ def _model_data(model: ModelComparison) -> Mapping[str, object]:
         "accuracy": model.accuracy,
         "card": None if model.tested is None else asdict(model.tested),
         "predictions": [
-            {"text": each.text_name, "label": each.label, "probabilities": list(each.probabilities), "gold": each.gold}
+            {"text": each.text_name, **_answer_data(model.answers, each), "gold": each.gold}
             for each in model.predictions
+            if model.answers is not None
         ],
     }
+
+
+def _answer_data(answers: AnswerInfo, prediction: Prediction) -> Mapping[str, object]:
+    if answers.kind == "score":
+        return {"scores": list(prediction.scores)}
+    chosen = answers.choose_labels(prediction)
+    found = {"label": chosen[0]} if answers.kind == "label" else {"labels": list(chosen)}
+    return {**found, "probabilities": list(prediction.probabilities)}
 
 
 def _difference(difference: MeanDifference) -> Mapping[str, object]:

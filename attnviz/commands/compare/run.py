@@ -54,7 +54,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
         yield Progress(count, len(documents), "texts", document.name)
     took = _seconds(models, documents) if spec.time else [None] * len(models)
     found = [describe_model(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
-    whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
+    whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, found)
     pictures = pictures_of(spec, whole, tally.last)
     report, rows = report_of(spec, whole, pictures, tally.last)
     if spec.figure.weigh == "values":
@@ -102,8 +102,8 @@ def _predictions(model: AttentionModel, documents: Sequence[Document], spec: Mod
     """None where the model does not classify."""
     if not isinstance(model, Classifies):
         return ()
-    limit = min(spec.max_tokens or model.max_tokens, model.max_tokens)
-    return tuple(model.limit_tokens(limit, spec.keep).classify(documents))
+    limits = [limit for limit in (spec.max_tokens, model.max_tokens) if limit is not None]
+    return tuple(model.limit_tokens(min(limits, default=None), spec.keep).classify(documents))
 
 
 def _seconds(models: Sequence[AttentionModel], documents: Sequence[Document]) -> list[float]:

@@ -12,6 +12,7 @@ from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.divergence import max_divergence_from_mean
 from attnviz.measures.intervals import compute_seed_interval
 from attnviz.records.training_metrics import TestMetrics
+from attnviz.views.answers import describe_answer, describe_given_labels
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"
@@ -27,6 +28,7 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
         sentences += _kinds(comparison, model)
     for place, other in enumerate(others):
         sentences += _task(comparison, first, other, place)
+    sentences += _explain_labels(comparison.models)
     sentences += _unknown(comparison.models)
     sentences += _cards(first, others)
     return tuple(sentences)
@@ -85,6 +87,14 @@ def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
         )
 
 
+def _explain_labels(models: Sequence[ModelComparison]) -> Iterator[str]:
+    """Say how third-party models are held against the labels of the texts."""
+    for model in models:
+        if model.answers and any(each.gold is not None for each in model.predictions):
+            reading = describe_given_labels(model.answers)
+            yield from [] if reading is None else [f"{_name(model)}: {reading[0].lower()}{reading[1:]}"]
+
+
 def _unknown(models: Sequence[ModelComparison]) -> Iterator[str]:
     """Say how much of the texts the vocabularies do not hold, and what is not judged for that."""
     for model in models:
@@ -111,7 +121,7 @@ def _task(comparison: Comparison, first: ModelComparison, other: ModelComparison
             finding = f"{_name(other if difference.value > 0 else first)} does better on texts like these"
         yield f"{task}: {points} {interval}, {finding}."
     elif comparison.n_texts == 1 and first.predictions and other.predictions:
-        yield f"{_reads(first, comparison.labels)}, {_reads(other, comparison.labels)}."
+        yield f"{_reads(first)}, {_reads(other)}."
 
 
 def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[str]:
@@ -153,12 +163,13 @@ def _heads(model: ModelComparison) -> str:
     return f"the {n} heads of {_name(model)}" if n > 1 else f"the head of {_name(model)}"
 
 
-def _reads(model: ModelComparison, labels: tuple[str, ...]) -> str:
+def _reads(model: ModelComparison) -> str:
     (prediction,) = model.predictions
+    assert model.answers is not None
     if not prediction.is_judged:
         unknown = f"{prediction.n_unknown} of {prediction.n_read} tokens are not in its vocabulary"
         return f"{_name(model)} does not judge it ({unknown})"
-    return f"{_name(model)} reads it as {escape_for_display(labels[prediction.label])} ({prediction.probability:.2f})"
+    return f"{_name(model)} reads it as {describe_answer(model.answers, prediction)}"
 
 
 def _many(model: ModelComparison) -> bool:

@@ -9,7 +9,7 @@ from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, stream_inputs
 from attnviz.measures import choose_measures
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.running.executors import check_cluster
 
 
@@ -23,6 +23,6 @@ def survey_inputs(spec: SurveySpec) -> Inputs:
     check_cluster(spec.cluster, spec.workers)
     _ = spec.on_few_texts  # refuses what is not known
     reference = find_model(spec.model)
-    reference.check(Classifies if spec.ablations else AttentionModel)
+    reference.check(Ablatable if spec.ablations else AttentionModel)
     inputs = stream_inputs([reference], spec.text, out=spec.figure.out)
     return replace(inputs, n_workers=spec.workers or 1)

@@ -19,6 +19,7 @@ from attnviz.running.drawing import Drawing
 from attnviz.running.explaining import Explaining
 from attnviz.running.pictures import Pictures
 from attnviz.text import Document
+from attnviz.views.answers import describe_answer
 
 MAX_LISTED = 10  # tokens of an answer that is explained
 
@@ -74,8 +75,7 @@ class AnswerPictures:
         self, drawing: Drawing, model: Classifies, document: Document, prediction: Prediction, folder: Path
     ) -> Events:
         """Draw attention over just what was read of a text, under a title that says its answer."""
-        verdict = f"{model.labels[prediction.label]} ({prediction.probability:.2f})"
-        answer = verdict if prediction.is_judged else "unknown"
+        answer = describe_answer(model.answers, prediction) if prediction.is_judged else "unknown"
         title = self.spec.figure.title
         own = f"{model.name} reads {document.name} as {answer}" if title is None else title
         maps = model.attention(document.text, document.name)

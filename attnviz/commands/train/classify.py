@@ -15,7 +15,7 @@ from attnviz.text import Document
 
 
 def classify_on(
-    n_workers: int, reference: ModelReference, limit: tuple[int, KeepKind], windows: Sequence[Sequence[Document]]
+    n_workers: int, reference: ModelReference, limit: tuple[int | None, KeepKind], windows: Sequence[Sequence[Document]]
 ) -> Generator[Prediction]:
     """Yield one prediction per text, in order. Raises as `classify` does, ExecutionError where processes die."""
     died = report_worker_death("texts", hint="Fewer --max-tokens take less memory.")
@@ -25,7 +25,7 @@ def classify_on(
 
 
 def _classify_window(
-    reference: ModelReference, limit: tuple[int, KeepKind], documents: Sequence[Document]
+    reference: ModelReference, limit: tuple[int | None, KeepKind], documents: Sequence[Document]
 ) -> list[Prediction]:
     """Classify one window, in a worker. Raises what reading the model and its texts raises."""
     model = open_model(reference, keep_memory=False)

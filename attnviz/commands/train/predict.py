@@ -22,7 +22,7 @@ PICTURES = "attnviz.commands.train.answer_pictures:AnswerPictures"  # imported w
 
 
 def predict(spec: PredictSpec, inputs: Inputs) -> Events:
-    """Classify every chosen text, in order.
+    """Classify or score every chosen text, in order.
 
     Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
@@ -48,13 +48,14 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         yield from pictures.draw(model, chosen, predictions)
     report = predictions_report(
         predictions,
-        labels=model.labels,
+        answers=model.answers,
         model=model.name,
-        status=f"trained, weights sha256 {model.revision[:8]}…",
+        status=f"{'trained, ' if model.trained else ''}weights sha256 {model.revision.removeprefix('sha256:')[:8]}…",
         corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
     if pictures is not None:
         yield from pictures.write_page(report)
-    rows = LazyRows(lambda: prediction_rows(predictions, model.labels))
-    found = {each.text_name: {"probabilities": [list(each.probabilities)]} for each in predictions}
+    rows = LazyRows(lambda: prediction_rows(predictions, model.answers))
+    of_answers = "scores" if model.answers.kind == "score" else "probabilities"
+    found = {each.text_name: {of_answers: [list(getattr(each, of_answers))]} for each in predictions}
     yield Result(report, rows=rows, numbers=found)

@@ -23,7 +23,7 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
     """
     check_workers(spec.workers)
-    reference = find_model(spec.model)
+    reference = find_model(spec.model).answering(Classifies)
     reference.check(Classifies)
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")

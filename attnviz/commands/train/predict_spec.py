@@ -6,7 +6,6 @@ from typing import Annotated
 from attnviz.options import FIGURE, Only, Option
 from attnviz.running.cluster_options import Processes
 from attnviz.specs import (
-    BUILT_IN,
     KEEP,
     STYLE,
     FigureOptions,
@@ -20,14 +19,13 @@ from attnviz.specs import (
 
 @dataclass(frozen=True, kw_only=True)
 class PredictSpec:
-    """Say of each text whether it is positive or negative, with a calibrated probability; given labels, how often that
-    is right.
+    """Classify each text, with a probability that built-in models calibrate; given labels, say how often that is right.
 
     Example: attnviz predict --text "not a good film, but the acting saves it"
     """
 
     text: TextOptions = TextOptions()
-    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", model=BUILT_IN)] = ModelOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory")] = ModelOptions()
     max_tokens: MaxTokens = None  # None: as many as the model was made for
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()

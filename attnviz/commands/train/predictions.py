@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Int
@@ -16,8 +17,10 @@ from jaxtyping import Int
 from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, list_first, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
+from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Interval, Prediction
 from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
 
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
@@ -48,7 +51,7 @@ class _Scores:
 def predictions_report(  # noqa: PLR0913 - a report says where its answers come from
     predictions: Sequence[Prediction],
     *,
-    labels: tuple[str, ...],
+    answers: AnswerInfo,
     model: str,
     status: str,
     corpus: str,
@@ -61,18 +64,21 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
     texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error, calibration_bins,
     log_loss, mean_confidence, confusion [given][predicted]; predictions, each with text, label, probability,
     probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where half
-    of the tokens or more are unknown. A given label that the model lacks stands there as its number.
+    of the tokens or more are unknown. A given label that the model lacks stands there as its number. Of a model of
+    several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
+    numbers there is `scores` {name}; null, too, where half is unknown.
     """
-    scores = _score(predictions, len(labels))
+    scores, labels = _score(predictions, answers), answers.labels
     few = len(predictions) <= listed
-    blocks: list[Block] = [_predictions_table(predictions, labels) if few else _counts_table(predictions, labels)]
+    summary = _predictions_table if few else _numbers_table if answers.kind == "score" else _counts_table
+    blocks: list[Block] = [summary(predictions, answers)]
     if scores:
         blocks.append(_scores_table(scores, labels))
         blocks += [_confusion_table(scores, labels)] if len(labels) <= MAX_LABELS else []
-    blocks += map(Note, _notes(predictions, labels, scores, few))
+    blocks += map(Note, _notes(predictions, answers, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
-        title=f"{_shorten(model)} classifies {_shorten(corpus)}",
+        title=f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}",
         subtitle=f"{_shorten(status)} · {n_texts}",
         blocks=tuple(blocks),
         facts=tuple((_shorten(name), _shorten(value)) for name, value in facts),
@@ -83,32 +89,35 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
             "labels": list(labels),
             "texts": len(predictions),
             **(_describe_scores(scores, labels) if scores else {}),
-            "predictions": [_describe_prediction(prediction, labels) for prediction in predictions],
+            "predictions": [_describe_prediction(prediction, answers) for prediction in predictions],
         },
     )
 
 
-def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[str, ...]]:
     """Yield a header and a row per text, for CSV: every digit of the numbers, and no text that a spreadsheet would run.
 
     A name that begins like a formula is written behind an apostrophe (CWE-1236), and control characters are written
-    out. A text without a label has an empty cell, one with a label that the model lacks that label's number.
+    out. A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
+    labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead.
     """
-    columns = (f"p_{escape_for_display(label, sys.maxsize)}" for label in labels)
-    yield ("text", "label", "probability", "given", "tokens", "tokens_read", *columns)
-    names = [escape_for_spreadsheet(label) for label in labels]
+    verdict = {"label": ("label", "probability"), "labels": ("labels",), "score": ()}[answers.kind]
+    before = "score_" if answers.kind == "score" else "p_"
+    columns = [f"{before}{escape_for_display(label, sys.maxsize)}" for label in answers.labels]
+    yield ("text", *verdict, "given", "tokens", "tokens_read", *columns)
+    names = [escape_for_spreadsheet(label) for label in answers.labels]
     for p in predictions:
-        given = _name_label(p.gold, names)
-        probability, *probabilities = (repr(float(number)) for number in (p.probability, *p.probabilities))
-        label, probability = (names[p.label], probability) if p.is_judged else ("", "")
+        given = _name_label(p.gold, answers, names)
+        found = ["; ".join(names[place] for place in answers.choose_labels(p))]
+        found += [repr(float(p.probability))] if answers.kind == "label" else []
         yield (
             escape_for_spreadsheet(p.text_name),
-            label,
-            probability,
+            *(found if p.is_judged else ("", ""))[: len(verdict)],
             "" if given is None else str(given),
             str(p.n_tokens),
             str(p.n_read),
-            *probabilities,
+            *(repr(float(number)) for number in p.probabilities),
+            *(repr(float(number)) if p.is_judged else "" for number in p.scores),
         )
 
 
@@ -117,14 +126,17 @@ def _shorten(text: str) -> str:
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _name_label(gold: int | None, names: Sequence[str]) -> str | int | None:
-    """Return the name of a given label; its number where the model has no such label."""
-    return names[gold] if gold is not None and 0 <= gold < len(names) else gold
+def _name_label(gold: int | None, answers: AnswerInfo, names: Sequence[str]) -> str | int | None:
+    """Return the name of a given label; its number where the model has no such label, or where that is not known."""
+    place = answers.find_label(gold)
+    return names[place] if place is not None and 0 <= place < len(names) else gold
 
 
-def _score(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
+def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> _Scores | None:
     """Score the texts whose given label is one of the model's; None where there are none."""
-    scored = [(p, p.gold) for p in predictions if p.is_judged and p.gold is not None and 0 <= p.gold < n_labels]
+    n_labels = len(answers.labels)
+    given = [(p, answers.find_label(p.gold)) for p in predictions if p.is_judged]
+    scored = [(p, label) for p, label in given if label is not None and 0 <= label < n_labels]
     if not scored:
         return None
     gold = np.array([label for _, label in scored], dtype=np.int64)
@@ -144,19 +156,25 @@ def _score(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
     )
 
 
-def _predictions_table(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
+def _predictions_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
     """List each text in a row, with the label that came with it where any has one."""
     labelled = any(p.gold is not None for p in predictions)
-    names = [escape_for_display(label) for label in labels]
-    columns = [Column("text"), Column("predicted"), Column("probability")]
+    names = [escape_for_display(label) for label in answers.labels]
+    headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
+    columns = [Column("text"), *map(Column, headings)]
     columns += [Column("given")] if labelled else []
     columns.append(Column("tokens read"))
     rows: list[Row] = []
     for p in predictions:
-        given = _name_label(p.gold, names)
+        given = _name_label(p.gold, answers, names)
         cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
-        verdict = (names[p.label], p.probability) if p.is_judged else ("-", "-")
+        verdict: Row = p.scores
+        if answers.kind == "label":
+            verdict = names[p.label], p.probability
+        if answers.kind == "labels":
+            verdict = (describe_answer(answers, p),)
+        verdict = verdict if p.is_judged else ("-",) * len(headings)
         rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
     return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
 
@@ -170,15 +188,36 @@ def _shorten_name(name: str, longest: int) -> str:
     return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
-def _counts_table(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
+def _counts_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
     """Count the texts of each predicted label."""
-    counts = Counter(p.label for p in predictions if p.is_judged)
-    rows = [(escape_for_display(name), counts[label]) for label, name in enumerate(labels)]
-    if n_others := len(predictions) - counts.total():
+    chosen = [answers.choose_labels(p) for p in predictions if p.is_judged]
+    counts = Counter(chain.from_iterable(chosen))
+    rows = [(escape_for_display(name), counts[label]) for label, name in enumerate(answers.labels)]
+    if n_without := chosen.count(()):
+        rows.append((NO_LABEL, n_without))
+    if n_others := len(predictions) - len(chosen):
         rows.append(("not judged", n_others))
     return Table(
         "predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), tuple(rows)
     )
+
+
+def _numbers_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
+    """Say how the numbers of all texts are spread."""
+    names = [escape_for_display(name) for name in answers.labels]
+    judged = np.array([p.scores for p in predictions if p.is_judged], dtype=np.float64).reshape(-1, len(names))
+    rows: list[Row] = [("texts", *(len(judged),) * len(names))]
+    if n_others := len(predictions) - len(judged):
+        rows.append(("not judged", *(n_others,) * len(names)))
+    if len(judged):
+        rows += [
+            ("mean", *judged.mean(axis=0).tolist()),
+            ("standard deviation", *judged.std(axis=0).tolist()),
+            ("smallest", *judged.min(axis=0).tolist()),
+            ("largest", *judged.max(axis=0).tolist()),
+        ]
+    columns = (Column("what"), *map(Column, names))
+    return Table("predictions", "what the texts are given", "facts", columns, tuple(rows))
 
 
 def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
@@ -203,11 +242,9 @@ def _confusion_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
     return Table("confusion", title, "facts", (Column("given"), *map(Column, names)), rows)
 
 
-def _notes(
-    predictions: Sequence[Prediction], labels: tuple[str, ...], scores: _Scores | None, few: bool
-) -> Iterator[str]:
+def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: _Scores | None, few: bool) -> Iterator[str]:
     """Say what a reader of the tables would otherwise get wrong."""
-    n = len(predictions)
+    n, labels = len(predictions), answers.labels
     if not few:
         yield f"{n} texts are too many to list: --json has every one."
     if cut := [p for p in predictions if p.n_read < p.n_tokens]:
@@ -221,13 +258,16 @@ def _notes(
     if n_others := sum(not p.is_judged for p in predictions):
         texts = "The text is" if n == 1 else f"{n_others} of {n} texts are"
         yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {TRAIN}"
-    given = [_name_label(p.gold, labels) for p in predictions]
-    without, unknown = given.count(None), [label for label in given if isinstance(label, int)]
-    if 0 < without < n:
+    without = sum(p.gold is None for p in predictions)
+    if without < n and (reading := describe_given_labels(answers)):
+        yield reading
+    given = [_name_label(p.gold, answers, labels) for p in predictions] if answers.numbers else []
+    unknown = [label for label in given if isinstance(label, int)]
+    if given and 0 < without < n:
         yield f"Not scored: {without} of {n} texts, without a label."
     if unknown:
         texts = f"{len(unknown)} of {n} {pluralize(n, 'texts')}"
-        known = list_first(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_shorten(each[1])})")
+        known = list_first(answers.list_numbers(), MAX_NAMED, lambda each: f"{each[0]} ({_shorten(each[1])})")
         found = list_first(sorted(set(unknown)), MAX_NAMED)
         yield f"Not scored: {texts}, with a label that the model does not have ({found}): it has {known}."
     if scores and scores.n_absent:
@@ -235,7 +275,10 @@ def _notes(
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
     if scores and len(labels) > MAX_LABELS:
         yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
-    yield "A probability is the model's confidence in its answer, not the truth of it."
+    if kind := describe_kind(answers):
+        yield kind
+    if answers.kind != "score":
+        yield "A probability is the model's confidence in its answer, not the truth of it."
 
 
 def _describe_scores(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, object]:
@@ -253,14 +296,23 @@ def _describe_scores(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, o
     }
 
 
-def _describe_prediction(p: Prediction, labels: tuple[str, ...]) -> Mapping[str, object]:
+def _describe_prediction(p: Prediction, answers: AnswerInfo) -> Mapping[str, object]:
     """Describe one text for machines: names as they are, numbers unrounded."""
+    labels, chosen, found = answers.labels, answers.choose_labels(p), dict[str, object]()
+    if answers.kind == "label":
+        found |= {"label": labels[p.label], "probability": p.probability}
+    if answers.kind == "labels":
+        found["predicted"] = [labels[place] for place in chosen]
+    if answers.kind == "score":
+        found["scores"] = dict(zip(labels, p.scores, strict=True))
+    if not p.is_judged:
+        found = dict.fromkeys(found)
+    if p.probabilities:
+        found["probabilities"] = dict(zip(labels, p.probabilities, strict=True))
     return {
         "text": p.text_name,
-        "label": labels[p.label] if p.is_judged else None,
-        "probability": p.probability if p.is_judged else None,
-        "probabilities": dict(zip(labels, p.probabilities, strict=True)),
-        "given": _name_label(p.gold, labels),
+        **found,
+        "given": _name_label(p.gold, answers, labels),
         "tokens": p.n_tokens,
         "tokens_read": p.n_read,
         "tokens_unknown": p.n_unknown,

@@ -9,7 +9,7 @@ from attnviz.models.attribution.subject import MethodScores, Subject
 
 
 def leave_one_out(subject: Subject) -> MethodScores:
-    """How much of the answer's probability goes with each token (Li et al. 2016, arXiv:1612.08220).
+    """How much of the answer's probability goes with each token (Li et al. 2016, arXiv:1612.08220), or of its number.
 
     One pass for each token of the text, and one with all of them. Markers have 0. Raises InvalidText for one token:
     nothing is left without it.
@@ -22,7 +22,7 @@ def leave_one_out(subject: Subject) -> MethodScores:
             hint="Choose --method relevance, or a longer text.",
         )
     scores = np.zeros(n_tokens)
-    whole, *without = subject.probabilities(
+    whole, *without = subject.values(
         [np.ones(n_tokens, dtype=bool), *(np.arange(n_tokens) != place for place in places)]
     )
     scores[places] = whole - np.array(without)

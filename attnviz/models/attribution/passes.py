@@ -71,7 +71,7 @@ class TracedAttention:
 
     weights: Float[Tensor, "batch head query key"]
     value: Tensor  # [batch, group, key, d_value]: of grouped-query attention, fewer groups than heads
-    mixed: Float[Tensor, "batch head query d_value"]
+    mixed: Float[Tensor, "*batch_head query d_value"]  # DeBERTa multiplies with batch and heads as one axis
     projection: Float[Tensor, "d_model head d_value"] | None = None  # None: no linear layer came behind it
 
     def weight_gradient(self, of_mixed: Tensor) -> Float[Tensor, "batch head query key"]:

@@ -12,15 +12,19 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
+from attnviz.display import escape_for_display, list_first
 from attnviz.errors import AttnvizError, InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
+from attnviz.models.outputs import read_logits
 from attnviz.records import Provenance, Tokens
+from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Attribution, Question, Scores, Target
 from attnviz.registry import find, load, suggest_name
 
+MAX_NAMED = 5  # answers in a message
 AT_ONCE = 2**14  # tokens of a batch
 ANY_MODEL = "Choose --method leave-one-out, which asks nothing of a model."
 Pass = TypeVar("Pass", bound=WordInputs)
@@ -43,8 +47,17 @@ class Answering:
     shares: Callable[[Int[Tensor, " token"]], Float[Tensor, "token answer"]] | None = None
     name: str = "model"  # of the part that `logits` is of
     name_beside: str = ""
-    n_labels: int = 0  # of a classifier; 0: answers are tokens
+    answers: AnswerInfo | None = None  # None: they are tokens
     temperature: float = 1.0  # that divides logits before softmax
+
+    def values(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
+        """What the logits say: probabilities or numbers."""
+        return read_logits(self.whole_logits(batch) / self.temperature, self.kind)
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What an answer is: a next token is one of several."""
+        return "label" if self.answers is None else self.answers.kind
 
     def whole_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
         """Logits, what is beside the model added."""
@@ -66,6 +79,11 @@ class Subject:
     against: int | None
     provenance: Provenance
     seed: int = 0
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What an answer is."""
+        return self.answering.kind
 
     @property
     def batch(self) -> Int[Tensor, "1 token"]:
@@ -92,11 +110,15 @@ class Subject:
             return shares, float(self.choose_logit(part.beside(self.batch))[0]) - float(shares.sum())
 
     def answers(self) -> Float64[np.ndarray, " answer"]:
-        """The probability of every answer to the whole text, in a pass that whoever is open may change."""
-        return np.asarray(self._distribution(self.batch)[0])
+        """The value of every answer to the whole text, in a pass that whoever is open may change."""
+        with enough_memory():
+            return np.asarray(self.answering.values(self.batch)[0])
 
-    def probabilities(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
-        """Of the answer, for each part of the text that is kept. Parts of one length are read together."""
+    def values(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
+        """Of the answer, for each part of the text that is kept: its probability, or the number that it is.
+
+        Parts of one length are read together.
+        """
         ids, found = np.array(self.ids), np.empty(len(kept))
         parts = [ids[keep] for keep in kept]
         for length in sorted({len(part) for part in parts}):
@@ -104,13 +126,9 @@ class Subject:
             for chosen in batch_by_length([length] * len(same), max(1, AT_ONCE // max(1, length))):
                 places = [same[place] for place in chosen]
                 batch = torch.from_numpy(np.stack([parts[place] for place in places]))
-                found[places] = self._distribution(batch)[:, self.answer]
+                with enough_memory():
+                    found[places] = self.answering.values(batch)[:, self.answer]
         return found
-
-    def _distribution(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
-        with enough_memory():
-            logits = self.answering.whole_logits(batch) / self.answering.temperature
-            return np.asarray(logits.double().softmax(dim=-1).cpu().numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,27 +162,42 @@ def make_subject(
     answering: Answering,
     ids: tuple[int, ...],
     tokens: Tokens,
-    labels: Sequence[str],
+    answers: AnswerInfo,
     question: Question,
     provenance: Provenance,
 ) -> Subject:
-    """The subject of a label, by its name or number; of two labels, against the other one.
+    """The subject of a label or number, by its name or place; where a text has one of two labels, against the other.
 
-    Raises InvalidOption for one that the model does not have, InvalidModel for a model with one output.
+    Raises InvalidOption for one that the model does not have, and where several numbers leave it open which is meant.
     """
-    if len(labels) < 2:
-        raise InvalidModel(f"{provenance.model} has one output, and no labels to tell apart", hint="It has no answer.")
-    answering = replace(answering, n_labels=len(labels))
-    logits = answering.whole_logits(torch.tensor([ids]))[0].double().cpu()
-    answer = int(logits.argmax()) if question.target is None else _label(question.target, labels, "target")
-    against = 1 - answer if len(labels) == 2 else None
+    answering, labels = replace(answering, answers=answers), answers.labels
+    logits = answering.whole_logits(torch.tensor([ids])).double().cpu()
+    values = read_logits(logits / answering.temperature, answers.kind)[0]
+    answer = int(logits.argmax()) if question.target is None else _find_answer(question.target, answers, "target")
+    if answers.kind == "score":
+        _check_score(answers, question, provenance.model)
+        target = Target(labels[answer], score=float(values[answer]))
+        return Subject(answering, ids, tokens, target, answer, None, provenance, question.seed)
+    against = 1 - answer if len(labels) == 2 and answers.kind == "label" else None
     if question.against is not None:
-        against = _label(question.against, labels, "against")
+        against = _find_answer(question.against, answers, "against")
     if against == answer:
         raise InvalidOption(f"--against {question.against} is the target itself", hint="Choose another, or none.")
-    probability = float((logits / answering.temperature).softmax(dim=-1)[answer])
-    target = Target(labels[answer], "" if against is None else labels[against], probability)
+    target = Target(labels[answer], "" if against is None else labels[against], float(values[answer]))
     return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
+
+
+def _check_score(answers: AnswerInfo, question: Question, model: str) -> None:
+    if question.against is not None:
+        raise InvalidOption(
+            f"--against {question.against[:60]!r} is for labels, and {model} answers with a number",
+            hint="Leave it out: a number is explained against 0.",
+        )
+    if question.target is None and len(answers.labels) > 1:
+        raise InvalidOption(
+            f"{model} answers with {len(answers.labels)} numbers",
+            hint=f"Choose one with --target: {list_first(answers.labels, MAX_NAMED, escape_for_display)}.",
+        )
 
 
 @contextmanager
@@ -180,9 +213,11 @@ def frozen(module: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def _label(name: str, labels: Sequence[str], option: str) -> int:
+def _find_answer(name: str, answers: AnswerInfo, option: str) -> int:
+    labels = answers.labels
     if name in labels:
         return list(labels).index(name)
     if name.isdecimal() and int(name) < len(labels):
         return int(name)
-    raise InvalidOption(f"--{option} {name[:60]!r} is not a label of this model", hint=suggest_name(name, labels))
+    noun = "number" if answers.kind == "score" else "label"
+    raise InvalidOption(f"--{option} {name[:60]!r} is not a {noun} of this model", hint=suggest_name(name, labels))

@@ -1,38 +1,74 @@
-"""A third-party model whose answers are explained: a classifier, or a decoder and the token that it chooses."""
+"""A third-party model with the head that its answers come from: labels, numbers, or a decoder's next token."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, InvalidText
 from attnviz.models.attribution.subject import Answering, Subject, make_subject
-from attnviz.models.huggingface.model import HuggingFaceModel
+from attnviz.models.batches import batch_by_length
+from attnviz.models.device import enough_memory
+from attnviz.models.huggingface.model import HuggingFaceModel, Read
+from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
-from attnviz.records import Facts
+from attnviz.models.outputs import check_finite, read_logits
+from attnviz.models.predicting import BATCH, BATCH_TOKENS
+from attnviz.models.protocols import EVERY, WINDOW, LabelledText
+from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.records import Facts, Provenance
+from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target
+from attnviz.records.training_metrics import Prediction
+from attnviz.specs import KeepKind
+
+SCORES = 4  # numbers for each cell of each head, where attention is written out
+KINDS: dict[str, AnswerKind] = {"regression": "score", "multi_label_classification": "labels"}  # by `problem_type`
 
 
-class HuggingFaceAnswering(HuggingFaceModel):
-    """A model with the head that its answers come from."""
+class HeadedModel(HuggingFaceModel):
+    """A model with its head. What it is explained by is what both kinds of head share."""
 
-    def subject(self, text: str, text_name: str, question: Question) -> Subject:
-        """One answer of one text. Raises as `encode` does, InvalidOption for a label or token that there is not."""
-        read = self.encode(text)
-        headed = self.loaded.headed
-        assert headed is not None
-        words = headed.get_input_embeddings().weight
-        answering = Answering(headed, words, self._logits, self.device)
+    @property
+    def headed(self) -> Any:
+        """The model with its head."""
+        assert self.loaded.headed is not None
+        return self.loaded.headed
+
+    def _answering(self) -> Answering:
+        return Answering(self.headed, self.headed.get_input_embeddings().weight, self._logits, self.device)
+
+    def _logits(self, ids: Tensor) -> Tensor:
+        """Of labels, or of the token that comes next. Texts are of one length, so that none is padded."""
+        headed = self.headed
+        if len(ids) > 1 and headed.config.get_text_config().pad_token_id is None:
+            # A decoder seeks the last token of each text by it, and refuses several texts without.
+            return torch.cat([self._logits(each) for each in torch.split(ids, 1)])
+        given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if hasattr(headed.config, "use_cache"):
+            given["use_cache"] = False
+        with others_failure(self.name):
+            logits = headed(**given).logits
+        return torch.as_tensor(logits if logits.ndim == 2 else logits[:, -1])
+
+    def _provenance_of(self, read: Read, text: str, text_name: str) -> Provenance:
         n_tokens = read.source.n_tokens
         settings = (("model_type", str(self.loaded.model.config.model_type)), ("tokens_in_text", n_tokens))
         facts = Facts(tokens_in_text=n_tokens, keep=self.spec.keep)
-        provenance = self._provenance(text, text_name, settings, facts)
-        if "ForSequenceClassification" in type(headed).__name__:
-            names = headed.config.id2label
-            labels = [str(names[number]) for number in sorted(names)]
-            return make_subject(answering, read.source.ids, read.source.tokens, labels, question, provenance)
+        return self._provenance(text, text_name, settings, facts)
+
+
+class NextTokenModel(HeadedModel):
+    """A decoder, whose answer to a text is the token that comes next."""
+
+    def subject(self, text: str, text_name: str, question: Question) -> Subject:
+        """One answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
+        read, answering = self.encode(text), self._answering()
         logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].double().cpu()
         answer = int(logits.argmax()) if question.target is None else self._token(question.target, "target")
         against = None if question.against is None else self._token(question.against, "against")
@@ -43,20 +79,10 @@ class HuggingFaceAnswering(HuggingFaceModel):
         ]
         probability = float(logits.softmax(dim=-1)[answer])
         target = Target(named[0], "" if against is None else named[1], probability)
+        provenance = self._provenance_of(read, text, text_name)
         return Subject(
             answering, read.source.ids, read.source.tokens, target, answer, against, provenance, question.seed
         )
-
-    def _logits(self, ids: Tensor) -> Tensor:
-        """Of labels, or of the token that comes next."""
-        headed = self.loaded.headed
-        assert headed is not None
-        given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        if hasattr(headed.config, "use_cache"):
-            given["use_cache"] = False
-        with others_failure(self.name):
-            logits = headed(**given).logits
-        return torch.as_tensor(logits if logits.ndim == 2 else logits[:, -1])
 
     def _token(self, text: str, option: str) -> int:
         """The token that goes on with `text`. Raises InvalidOption where that takes several."""
@@ -67,3 +93,79 @@ class HuggingFaceAnswering(HuggingFaceModel):
                 hint="Give its first piece, with its space.",
             )
         return found
+
+
+class HuggingFaceClassifier(HeadedModel):
+    """A model that answers a text with a label, with several, or with a number, as its configuration says."""
+
+    folder = None  # no metrics of ours lie there
+    keep: KeepKind = "head"
+
+    @property
+    def answers(self) -> AnswerInfo:
+        """What it answers with. One output without a `problem_type` is a number, as transformers trains it."""
+        config = self.headed.config
+        names = [str(config.id2label[number]) for number in sorted(config.id2label)]
+        kind = KINDS.get(str(config.problem_type), "score" if len(names) == 1 else "label")
+        if kind == "score" and names == ["LABEL_0"]:  # what transformers calls a label that nobody named
+            names = ["score"]
+        return AnswerInfo.from_names(names, kind)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The longest text that it reads, markers included."""
+        return self.loaded.most_tokens
+
+    def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> HuggingFaceClassifier:
+        """The same model with another limit, for its attention and its answers alike."""
+        return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
+
+    def subject(self, text: str, text_name: str, question: Question) -> Subject:
+        """One answer of one text. Raises as `encode` does, InvalidOption for a label that there is not."""
+        read = self.encode(text)
+        provenance = self._provenance_of(read, text, text_name)
+        return make_subject(self._answering(), read.source.ids, read.source.tokens, self.answers, question, provenance)
+
+    def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
+        """One prediction per text, in order.
+
+        Raises InvalidText for a text without tokens, by its name, TooLarge before a batch is too large.
+        """
+        is_score = self.answers.kind == "score"
+        for start in range(0, len(documents), WINDOW):
+            window = documents[start : start + WINDOW]
+            encodings = [self._encode_document(each) for each in window]
+            for document, encoding, row in zip(window, encodings, self._outputs(encodings), strict=True):
+                n_read = len(encoding.ids) - sum(encoding.tokens.special)
+                counts = encoding.n_tokens, n_read, sum(encoding.tokens.unknown)
+                outputs = tuple(row.tolist())
+                probabilities, scores = ((), outputs) if is_score else (outputs, ())
+                yield Prediction(document.name, probabilities, document.label, *counts, scores)
+
+    def _encode_document(self, document: LabelledText) -> HuggingFaceEncoding:
+        try:
+            return self._read(document.text).source
+        except InvalidText as error:
+            raise InvalidText(f"{document.name}: {error.problem}", hint=error.hint) from error
+
+    def _outputs(self, encodings: Sequence[HuggingFaceEncoding]) -> np.ndarray:
+        """[text, label]: what the model makes of each. Texts of one length are read together: padding changes some."""
+        lengths = [len(each.ids) for each in encodings]
+        longest = max(lengths)
+        self._check_batch(min(BATCH, len(lengths), max(1, BATCH_TOKENS // longest)), longest)
+        found = np.empty((len(lengths), len(self.answers.labels)))
+        for length in sorted(set(lengths)):
+            same = [place for place, each in enumerate(lengths) if each == length]
+            for chosen in batch_by_length([length] * len(same), BATCH, BATCH_TOKENS):
+                places = [same[place] for place in chosen]
+                ids = torch.tensor([encodings[place].ids for place in places], device=self.device)
+                with enough_memory(), torch.inference_mode():
+                    found[places] = read_logits(self._logits(ids), self.answers.kind)
+        check_finite(found)
+        return found
+
+    def _check_batch(self, n_texts: int, n_tokens: int) -> None:
+        work = self._work(n_tokens, n_tokens, EVERY)
+        cells = SCORES * self.n_heads * n_tokens**2 if self.loaded.eager else 0
+        needed = work.fixed + n_texts * (n_tokens * work.per_token + FLOAT32 * cells)
+        check_room(f"texts of {n_tokens:,} tokens, {n_texts} at a time,", needed, self.spec.max_memory)

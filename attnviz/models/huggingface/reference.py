@@ -17,7 +17,7 @@ from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Classifies, Generates, Traceable
+from attnviz.models.protocols import Ablatable, AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.cache import remember
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from attnviz.models.huggingface.weights import HeadKind
 
 WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
+ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model without it lacks, and what to take
+    Attributable: ("has no answer to explain", "attribute takes classifiers of texts and causal language models."),
+    Classifies: ("classifies no texts", "predict takes built-in models, and folders of ForSequenceClassification."),
+}
 TEMPERATURES = 0.01, 100.0  # beyond them softmax overflows, or every token is as probable
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
 
@@ -36,7 +40,7 @@ class HuggingFaceReference(ModelReference):
 
     folder: Path | None = None
     hub: str = ""  # "org/name", "org/name@revision"
-    answers: bool = False  # whether it is opened with the head that its answers come from
+    answers: type[object] | None = None  # opened with the head of this capability, if it has one
 
     def __str__(self) -> str:
         return self.hub or str(self.folder)
@@ -45,36 +49,36 @@ class HuggingFaceReference(ModelReference):
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
         if needs is Traceable:
             raise InvalidOption(f"{self} cannot be worked out by hand", hint="explain takes a built-in model.")
-        if needs is Classifies:
-            problem = (
-                f"no model or checkpoint folder {self.hub!r}" if self.hub else f"{self} is not a built-in classifier"
-            )
-            raise InvalidModel(problem, hint=TRAINED)
+        if needs is Ablatable:
+            raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
         check_generation(self.extras)
         files = self._files()
         if needs is Generates and not any(each.endswith(WRITING) for each in _list_classes(files)):
             raise InvalidModel(f"{self} is {_name_classes(files)}, which writes no text", hint=WRITERS)
-        if needs is Attributable:
-            _find_head(self, files)
+        if needs in ANSWERS and _choose_head(files, needs) == "none":
+            lack, hint = ANSWERS[needs]
+            raise InvalidModel(f"{self} is {_name_classes(files)}, which {lack}", hint=hint)
 
-    def answering(self) -> HuggingFaceReference:
-        """The same, with the head that its answers come from."""
-        return replace(self, answers=True)
+    def answering(self, needs: type[object] = Attributable) -> HuggingFaceReference:
+        """The same, opened with the head that its answers come from if it has one that `needs`."""
+        return replace(self, answers=needs)
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
         """Loaded once for each device."""
         files, room = self._files(), self.spec.max_memory
         from attnviz.models.device import pick
         from attnviz.models.huggingface import weights
-        from attnviz.models.huggingface.answering import HuggingFaceAnswering
+        from attnviz.models.huggingface.answering import HuggingFaceClassifier, NextTokenModel
         from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.model import HuggingFaceModel
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
-        head: HeadKind = _find_head(self, files) if self.answers else "tokens" if writes else "none"
+        answers = "none" if self.answers is None else _choose_head(files, self.answers)
+        head: HeadKind = "tokens" if writes else answers
         key = ("huggingface", files.folder, str(device), room, head)
         loaded = remember(key, lambda: weights.load_weights(files, self.name, device, room, head))
-        kind = HuggingFaceAnswering if self.answers else HuggingFaceWriter if writes else HuggingFaceModel
+        kinds = {"none": HuggingFaceModel, "tokens": NextTokenModel, "labels": HuggingFaceClassifier}
+        kind = HuggingFaceWriter if writes else kinds[answers]
         return kind(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:
@@ -119,17 +123,14 @@ def _name_classes(files: ModelFiles) -> str:
     return (", ".join(_list_classes(files)) or "a model without a head")[:80]
 
 
-def _find_head(reference: HuggingFaceReference, files: ModelFiles) -> HeadKind:
-    """The head that a model was saved with. Raises InvalidModel for none that answers with labels or a next token."""
+def _choose_head(files: ModelFiles, needs: type[object]) -> HeadKind:
+    """The head that a model was saved with, "none" without one that has the capability."""
     for each in _list_classes(files):
         if each.endswith("ForSequenceClassification"):
             return "labels"
-        if each.endswith(("ForCausalLM", "LMHeadModel")):
+        if each.endswith(("ForCausalLM", "LMHeadModel")) and needs is Attributable:
             return "tokens"
-    raise InvalidModel(
-        f"{reference} is {_name_classes(files)}, which has no answer to explain",
-        hint="attribute takes classifiers of texts and causal language models.",
-    )
+    return "none"
 
 
 def check_generation(extras: PretrainedOptions) -> None:

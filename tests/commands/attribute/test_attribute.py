@@ -23,6 +23,7 @@ from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from attnviz.views.attribution import attribution_report
 from tests import events as of
+from tests.pretrained import NEEDS, saved
 from tests.starting import attribute, predict
 
 TEXT = "not a good film, but the acting saves it"
@@ -217,3 +218,41 @@ def test_integrated_gradients_say_by_how_much_they_miss_their_sum(tmp_path: Path
 def last(spec: AttributeSpec) -> Report:
     found = [event.report for event in attribute(spec) if isinstance(event, Result) and event.report is not None]
     return found[-1]
+
+
+@pytest.fixture
+def regressor(tmp_path: Path) -> Path:
+    pytest.importorskip("transformers", reason=NEEDS)
+    return saved(tmp_path / "model" / "regressor", "bert", auto="AutoModelForSequenceClassification", num_labels=1)
+
+
+def test_a_regressor_is_explained_by_its_number(regressor: Path, tmp_path: Path) -> None:
+    text = "the acting saved the film"
+    settings = {"inline_text": text, "model": str(regressor), "device": "cpu", "out": str(tmp_path / "out")}
+    found = report(**settings, method="relevance,leave-one-out", target="score")
+    data: Any = found.data
+    assert (data["target"], data["against"], data["probability"]) == ("score", None, None)
+    assert found.title == f"regressor reads “{text}” as score {data['score']:+.3f}"
+    relevance = data["methods"]["relevance"]
+    assert "logit" not in relevance
+    assert relevance["score"] == pytest.approx(data["score"], abs=1e-6)
+    assert sum(relevance["scores"]) + sum(relevance["others"].values()) == pytest.approx(data["score"], abs=1e-4)
+    assert "relevance adds up to score, " in said(found)
+    assert "Above 0 raises score, below 0 lowers it (relevance, leave-one-out)." in said(found)
+    assert "logit" not in said(found)
+    assert "probability" not in said(found)
+    with pytest.raises(InvalidOption, match="is for labels, and regressor answers with a number"):
+        events(**settings, against="0")
+
+
+def test_the_card_of_a_regressor_is_in_units_of_its_number(regressor: Path) -> None:
+    texts = ("the acting saved the film", "a cat sat on the mat and it was good")
+    found = report(text=texts, inline_text=None, model=str(regressor), device="cpu", card=True, method="relevance")
+    data: Any = found.data
+    assert data["answers"] == "score"
+    lost = {name: of["comprehensiveness"]["mean"] for name, of in data["methods"].items()}
+    assert lost["leave-one-out"] > lost["random"]
+    assert data["attention"]["uniform"]["variation"]["mean"] > 0
+    assert data["attention"]["uniform"]["changed"]["mean"] is None
+    assert "the score changes by" in said(found)
+    assert "Comprehensiveness is by how much the score falls" in said(found)

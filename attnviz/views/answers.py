@@ -1,0 +1,58 @@
+"""What models answer, in words: labels with probabilities, numbers, and how they go with given labels."""
+
+from __future__ import annotations
+
+from attnviz.display import escape_for_display, list_first
+from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
+from attnviz.records.training_metrics import Prediction
+
+MAX_NAMED = 5  # labels in a sentence
+MAX_NAME = 24
+NO_LABEL = "no label"
+
+
+def describe_value(name: str, probability: float | None, score: float | None = None, max_width: int = MAX_NAME) -> str:
+    """Return an answer with how probable it is, or a number with its name: "positive (0.93)", "score +0.123"."""
+    shown = escape_for_display(name, max_width)
+    return f"{shown} ({probability:.2f})" if score is None else f"{shown} {score:+.3f}"
+
+
+def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:
+    """Return the whole answer to one text: its labels with their probabilities, or its numbers."""
+    if answers.kind == "score":
+        pairs = zip(answers.labels, prediction.scores, strict=True)
+        return ", ".join(describe_value(name, None, score) for name, score in pairs)
+    chosen = answers.choose_labels(prediction)
+    named = (describe_value(answers.labels[place], prediction.probabilities[place]) for place in chosen)
+    return ", ".join(named) or NO_LABEL
+
+
+def name_answer(answers: AnswerInfo, prediction: Prediction) -> str:
+    """Return the same without probabilities: "positive", "score +0.123"."""
+    if answers.kind == "score":
+        return describe_answer(answers, prediction)
+    chosen = answers.choose_labels(prediction)
+    return ", ".join(escape_for_display(answers.labels[place]) for place in chosen) or NO_LABEL
+
+
+def describe_given_labels(answers: AnswerInfo) -> str | None:
+    """Say how the labels that come with texts are read, or why they are not; None of a model trained on them."""
+    if not answers.third_party:
+        return None
+    names = list_first(answers.labels, MAX_NAMED, escape_for_display)
+    if answers.numbers is not None:
+        read = list_first(answers.list_numbers(), MAX_NAMED, lambda pair: f"{pair[0]} as {escape_for_display(pair[1])}")
+        return f"Given labels are read by the names of the model's own: {read}."
+    reasons = {
+        "score": f"the model answers with {'a number' if len(answers.labels) == 1 else 'numbers'}, not with a label",
+        "labels": "the model gives a text any number of labels",
+        "label": f"the names of the model's own ({names}) do not say which number each has",
+    }
+    return f"Given labels are not compared: {reasons[answers.kind]}."
+
+
+def describe_kind(answers: AnswerInfo) -> str | None:
+    """Say what the labels of a text are where it may have several."""
+    if answers.kind != "labels":
+        return None
+    return f"Each label has a probability of its own; a text has those of {MIN_PROBABILITY:g} or more."
