@@ -97,7 +97,7 @@ class TracedPass(WordInputs):
     def __init__(self, words: Tensor) -> None:
         super().__init__(words)
         self.attentions: list[TracedAttention] = []
-        self._softmaxes = SoftmaxTracker()
+        self._softmaxes = SoftmaxTracker(pools=False)
 
     def compute(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The function's own result; of attention its parts are kept."""
@@ -113,7 +113,7 @@ class TracedPass(WordInputs):
             self.attentions.append(TracedAttention(found.weights, found.value, mixed, heads))
             return found.project(mixed), found.answered
         if function in WATCHED:
-            result, multiplied = self._softmaxes.look(TorchCall(function, args, kwargs), (), lambda: "an attention")
+            result, multiplied = self._softmaxes.look(TorchCall(function, args, kwargs), (), (), lambda: "an attention")
             if multiplied is not None:
                 _, value = factors(function, args, kwargs)
                 self.attentions.append(TracedAttention(multiplied.weights, value, result))

@@ -37,7 +37,11 @@ def split_heads(shape: Sequence[int], n_positions: Collection[int]) -> tuple[int
     both have to be of one batch.
     """
     merged, n_queries, n_keys = shape
-    batches = _batches(shape, n_positions)
+    if merged == 1:
+        return 1, 1, n_queries, n_keys
+    batches = _batches(shape, n_positions) or {
+        n // n_keys for n in n_positions if n_queries == 1 and n % n_keys == 0 and merged % (n // n_keys) == 0
+    }
     if len(batches) == 1 and (n_batch := batches.pop()) in (1, merged):
         return n_batch, merged // n_batch, n_queries, n_keys
     return None  # heads of one text may stand together, or one head of all texts

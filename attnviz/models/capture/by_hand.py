@@ -7,7 +7,7 @@ scores let through.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from torch.nn import functional
 from attnviz.models.capture.axes import batch_and_heads, split_heads
 from attnviz.models.capture.captured import CapturedAttention, Kernel, find_allowed, refuse_dropout
 from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
+from attnviz.models.capture.pooled import MULTIPLYING, SUMS, TRANSPOSES, PoolTracker
 from attnviz.models.capture.softmax import (
     Softmax,
     head_first,
@@ -41,7 +42,7 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
     *SLICES,
 }
 UNCLEAR_AXES = "its heads share their values, and which axis is theirs and which that of the queries cannot be told"
-WATCHED = SOFTMAXES | COPIES | PRODUCTS
+WATCHED = SOFTMAXES | COPIES | PRODUCTS | TRANSPOSES | MULTIPLYING | SUMS
 
 
 class TorchCall(NamedTuple):
@@ -59,32 +60,51 @@ class TorchCall(NamedTuple):
 class SoftmaxTracker:
     """The softmaxes of one capture that are alive and not multiplied yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, pools: bool = True) -> None:
         self._known: ByIdentity[Softmax] = ByIdentity()
+        self._pools, self._follows_pools = PoolTracker(), pools
         self._families = 0
         self.unclear = 0  # products whose heads could not be told from their batch
 
     def look(
-        self, call: TorchCall, n_positions: Sequence[int], what: Callable[[], str]
+        self, call: TorchCall, n_positions: Sequence[int], n_read: Collection[int], what: Callable[[], str]
     ) -> tuple[Any, CapturedAttention | None]:
         """The call's own result, and the weights where it multiplies some.
 
-        `n_positions`: how many positions, of all rows of a batch, each input of the module has; `what` names the
-        attention in an error. Raises InvalidRecord where dropout is at work.
+        `n_positions`: how many positions, of all rows of a batch, each input of the module has; `n_read`: those of each
+        input of any module at work; `what` names the attention in an error.
+
+        Raises InvalidRecord where dropout is at work.
         """
         if call.function in SOFTMAXES:
             return self._softmax(call), None
-        if not self._known:
+        if not (self._known or self._pools):
             return call.result(), None
-        if call.function in COPIES:
+        if call.function in COPIES or call.function in TRANSPOSES:
             return self._copy(call), None
-        seen = self._read_product(call, n_positions, what)
-        return call.result(), seen
+        if call.function in MULTIPLYING:
+            result = call.result()
+            self._pools.note_weighted(call.args, result)
+            return result, None
+        if call.function in SUMS:
+            pooled = self._pools.read_sum(call.args, call.kwargs, n_read)
+        else:
+            if (seen := self._read_product(call, n_positions, what)) is not None:
+                return call.result(), seen
+            pooled = self._pools.read_product(call.function, call.args, n_read)
+        if pooled is None:
+            return call.result(), None
+        if pooled[1]:
+            refuse_dropout(pooled[1], what())
+        return call.result(), pooled[0]
 
     def _softmax(self, call: TorchCall) -> Any:
         scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
         if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
-            return call.result()
+            result = call.result()
+            if self._follows_pools and isinstance(result, Tensor) and result.numel():
+                self._pools.note_softmax(result, dim)
+            return result
         with torch.no_grad(), torch._C.DisableTorchFunction():  # before the softmax, which may overwrite its scores
             passing = find_allowed(scores)
             attendable = None if bool(passing.all()) else passing
@@ -97,6 +117,11 @@ class SoftmaxTracker:
         (source,) = _list_arguments(call.args, call.kwargs, "input")
         softmax = self._known.get(source)
         result = call.result()
+        if self._pools and (call.function not in SLICES or source.numel() == result.numel()):
+            dropped = _find_dropout(*call.args, **call.kwargs) if call.function in DROPOUTS else 0.0
+            self._pools.note_copy(source, result, dropped)
+        if call.function in TRANSPOSES:
+            return result
         if softmax is None or not isinstance(result, Tensor):
             return result
         if call.function in DROPOUTS:

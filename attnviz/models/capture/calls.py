@@ -28,7 +28,7 @@ from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, T
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpack_groups
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
-from attnviz.models.capture.flow import ByIdentity, Flow, Origin
+from attnviz.models.capture.flow import ByIdentity, Flow, Origin, is_weight
 from attnviz.models.capture.kernels import axes_of, dot_product
 from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import COMPILED, NUMBER, Paths, may_be_in
@@ -72,6 +72,7 @@ class Call:
     heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
     n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
     root: str = ""  # the class of the outermost module; "" where there is none
+    is_pooled: bool = False  # its queries need not be tokens: they are learned, or there is one weight a word
 
     @property
     def weights(self) -> Float32[np.ndarray, "batch head query key"]:
@@ -106,6 +107,7 @@ class ModuleCall:
     reads: tuple[int, ...] = ()  # the tensors given to it, by number
     # Of the states given to it, else to its parts, all rows together.
     n_positions: set[int] = field(default_factory=set)
+    n_read: set[int] = field(default_factory=set)  # of everything that it or its parts were given
     knows: bool = False  # whether those were given to itself
 
 
@@ -119,6 +121,7 @@ class Kept(NamedTuple):
     error: float
     n_heads: int  # of the call, also those that are not kept
     guess: str = ""
+    is_pooled: bool = False
 
 
 @contextmanager
@@ -193,6 +196,10 @@ class Capture(TorchFunctionMode):
                 "nn.MultiheadAttention takes nested tensors only in a kernel that keeps its weights",
                 hint="Give it a padded tensor and key_padding_mask.",
             )
+        floats = [one for one in given if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested]
+        n_read = {one.shape[:-1].numel() for one in floats if one.ndim >= 2}
+        for frame in self._frames:
+            frame.n_read |= n_read
         if states.is_floating_point() and states.ndim >= 2 and not states.is_nested:
             alike = (one for one in given if isinstance(one, Tensor) and one.is_floating_point())
             n_positions = {one.shape[:-1].numel() for one in alike if one.ndim == states.ndim and not one.is_nested}
@@ -237,7 +244,7 @@ class Capture(TorchFunctionMode):
         if kernel is not None:
             query, key, value = (args[i] if i < len(args) else kwargs[name] for i, name in enumerate(SIDES))
             sides = self._flow.after(query), self._flow.after(key)
-            origin = Origin(self._flow.after(query, key, value), sides)
+            origin = Origin(self._flow.after(query, key, value), sides, isinstance(query, Tensor) and is_weight(query))
             result, after = self._note_kernel(function, args, kwargs, origin, value, query is key)
             self._flow.mark(result, after)
             return result
@@ -246,7 +253,8 @@ class Capture(TorchFunctionMode):
             self._flow.follow(function, args, kwargs, result)
             return result
         n_positions = tuple(self._frames[-1].n_positions) if self._frames else ()
-        result, found = self._following.look(TorchCall(function, args, kwargs), n_positions, self._what)
+        n_read = self._frames[0].n_read if self._frames else ()
+        result, found = self._following.look(TorchCall(function, args, kwargs), n_positions, n_read, self._what)
         if found is None:
             self._flow.follow(function, args, kwargs, result)
         else:
@@ -309,7 +317,8 @@ class Capture(TorchFunctionMode):
         n_heads, seen = seen.weights.shape[1], self._choose_heads(seen)
         attendable = seen.attendable.detach().cpu().numpy()
         sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
-        return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error, n_heads, seen.guess)
+        kept = self._room.as_array(seen.weights)
+        return Kept(kept, attendable, sink, seen.how, seen.error, n_heads, seen.guess, seen.is_pooled)
 
     def _may_be_head(self, n_heads: int) -> bool:
         """Whether a call may be one head of a layer whose heads are modules: it is chosen later, among the others."""
@@ -334,6 +343,7 @@ class Capture(TorchFunctionMode):
         path, n_alike = self._path()
         kept = seen._asdict()
         n_heads = kept.pop("n_heads")
+        kept["is_pooled"] |= origin.is_learned or (seen.how == "multiplied" and origin.product is None)
         kept["guess"] = seen.guess or self._guess(seen, origin)
         self._take(
             Call(
@@ -378,10 +388,15 @@ class Capture(TorchFunctionMode):
 
     def _guess(self, seen: Kept, origin: Origin) -> str:
         """Why these weights may be of something else than tokens."""
-        if origin.product is None:
-            return "no product of queries with keys was seen under this softmax"
-        n_positions = self._frames[-1].n_positions if self._frames else set()
         n_batch, _, n_queries, _ = seen.kept.shape
+        if n_queries == 1 or seen.is_pooled or origin.is_learned:  # queries of no token, perhaps without a product
+            return ""
+        if origin.product is None:
+            n_keys = seen.kept.shape[3]
+            if n_queries != n_keys and self._frames and n_batch * n_keys in self._frames[0].n_read:
+                return ""
+            return "no product of queries with keys was seen under this softmax"
+        n_positions = set[int]().union(*(frame.n_positions for frame in self._frames))
         if n_positions and n_batch * n_queries not in n_positions:
             queries = f"{n_queries} queries" if n_batch == 1 else f"{n_queries} queries in each of {n_batch} texts"
             return f"{queries} are not the number of tokens that the module read"

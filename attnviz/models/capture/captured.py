@@ -35,6 +35,7 @@ class CapturedAttention:
     how: How
     error: float  # of the output, relative to the largest value
     guess: str = ""  # what of the axes is not certain
+    is_pooled: bool = False  # queries need not be tokens
 
 
 def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:

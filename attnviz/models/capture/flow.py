@@ -56,6 +56,7 @@ class Origin(NamedTuple):
 
     after: int = 0  # the attentions whose output went into the tensor
     product: tuple[int, int] | None = None  # what both sides of a product come after; forgotten in a projection
+    is_learned: bool = False  # whether the left side of that product is a parameter: queries of no token
 
     @property
     def own_keys(self) -> bool | None:
@@ -106,12 +107,15 @@ class Flow:
         after = 0
         for origin in origins:
             after |= origin.after
-        product = None
-        if is_product and not any(map(_is_weight, given)):
+        product, is_learned = None, False
+        if is_product and not is_weight(given[-1]):  # states times a parameter are a projection
             product = origins[-2].after if len(origins) > 1 else 0, origins[-1].after if origins else 0
+            is_learned = len(given) > 1 and is_weight(given[-2])
         elif function not in PROJECTIONS:
-            product = next((origin.product for origin in origins if origin.product is not None), None)
-        self.mark(result, Origin(after, product))
+            product, is_learned = next(
+                ((origin.product, origin.is_learned) for origin in origins if origin.product is not None), (None, False)
+            )
+        self.mark(result, Origin(after, product, is_learned))
 
 
 def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
@@ -122,5 +126,6 @@ def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
             yield from (one for one in each if isinstance(one, Tensor))
 
 
-def _is_weight(tensor: Tensor) -> bool:
+def is_weight(tensor: Tensor) -> bool:
+    """Return whether a tensor is a parameter, or a view of one."""
     return isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)

@@ -56,6 +56,11 @@ class Group:
         return self.name or "this block"
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether its queries need not be tokens."""
+        return self.n_queries != self.n_keys and all(call.is_pooled for call in self.calls)
+
+    @property
     def own_keys(self) -> bool | None:
         """Whether tokens attend to each other, as far as known. Some layers may read the keys of an earlier one."""
         known = {call.own_keys for call in self.calls} - {None}

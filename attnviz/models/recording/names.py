@@ -15,7 +15,8 @@ from attnviz.models.recording.groups import Group
 from attnviz.records.grid import Grid
 
 Pieces = tuple[str, ...]
-Role = Literal["self", "source", "cross", "cached"]  # among tokens; among keys; tokens to keys; last tokens to all
+# Among tokens; among keys; tokens to keys; last tokens to all; queries that are no tokens to some.
+Role = Literal["self", "source", "cross", "cached", "pooled"]
 T = TypeVar("T")
 Text = Literal["tokens", "keys"]
 MASK = "It is [batch, token], 1 for a token, 0 for padding."
@@ -101,6 +102,8 @@ def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, 
     """
     n_queries, n_keys = group.n_queries, group.n_keys
     tokens, keys = names.matches_length("tokens", n_queries), names.matches_length("keys", n_keys)
+    if group.is_pooled and not known:
+        return "pooled"
     if group.n_steps > 1:
         return "cached" if group.own_keys else "cross"
     if later or (later is None and group.own_keys is False and not known):

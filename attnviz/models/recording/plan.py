@@ -56,6 +56,8 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
                 sides = own = [
                     plan_cached_step(names, group, row, ends[group.name], real) for row in range(group.n_rows)
                 ]
+            elif its == "pooled":
+                sides = _pooled(group, names, masked_text)
             elif its == "cross":
                 sides = _across(group, names, masked_text, own)
             else:
@@ -95,6 +97,25 @@ def _across(group: Group, names: Names, masked_text: Text, own: Sequence[AxisLab
             queries = labels_for(names, "tokens", row, kept, group)
         sides.append(AxisLabels(queries, labels_for(names, "keys", row, kept_keys, group), kept, kept_keys, False))
     return sides
+
+
+def _pooled(group: Group, names: Names, masked_text: Text) -> list[AxisLabels]:
+    """Of queries that are no tokens and attend to some: called by `tokens` where `keys` has names for what is read."""
+    text: Text = "tokens" if names.keys is None else "keys"
+    real = _real(group, names, text, masked_text)
+    kept = np.ones(group.n_queries, dtype=bool)
+    own = ("⟨query⟩",) if group.n_queries == 1 else tuple(f"⟨query {n}⟩" for n in range(group.n_queries))
+    given = text == "keys" and names.matches_length("tokens", group.n_queries)
+    return [
+        AxisLabels(
+            labels_for(names, "tokens", row, kept, group) if given else own,
+            labels_for(names, text, row, kept_keys, group),
+            kept,
+            kept_keys,
+            False,
+        )
+        for row, kept_keys in enumerate(real)
+    ]
 
 
 def _real(group: Group, names: Names, text: Text, masked_text: Text) -> Bool[np.ndarray, "row key"]:

@@ -1,0 +1,242 @@
+"""The formula on two axes, and one weight a word: as courses and recurrent models write attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import attnviz
+from attnviz.errors import InvalidRecord
+
+WORDS = ["this", "movie", "is", "not", "great", ",", "but", "the", "acting", "saved", "it", "."]
+N = len(WORDS)
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+Q, K, V = drawn(1, 5, 8), drawn(2, 5, 8), drawn(3, 5, 8)
+FORMULA = torch.softmax(Q @ K.T / math.sqrt(8), dim=-1)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: torch.softmax(Q @ K.T / math.sqrt(8), dim=-1) @ V,
+        lambda: functional.softmax(torch.mm(Q, K.t()) / math.sqrt(8), dim=1).matmul(V),
+        lambda: torch.einsum("qk,kd->qd", (Q @ K.T / math.sqrt(8)).softmax(1), V),
+        lambda: torch.softmax(Q[None] @ K[None].mT / math.sqrt(8), -1) @ V[None],
+        lambda: V.T @ torch.softmax(K @ Q.T / math.sqrt(8), dim=0),
+    ],
+)
+def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
+    with attnviz.record(tokens=list("abcde")) as maps:
+        run()
+    (found,) = maps
+    assert found.weights.shape == (1, 1, 5, 5)
+    np.testing.assert_allclose(found.weights[0, 0], FORMULA.numpy(), atol=1e-6)
+    assert found.queries.pieces == found.keys.pieces == tuple("abcde")
+
+
+class Reader(nn.Module):
+    """An LSTM whose states are pooled by one weight a word."""
+
+    def __init__(self, pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
+        super().__init__()
+        self.pool = pool
+        self.embed, self.read = nn.Embedding(50, 16), nn.LSTM(16, 8, bidirectional=True, batch_first=True)
+        self.score, self.label = nn.Linear(16, 1, bias=False), nn.Linear(16, 2)
+        self.weights = torch.empty(0)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        states, _ = self.read(self.embed(ids))
+        self.weights, text = self.pool(self.score(torch.tanh(states)), states)
+        label: Tensor = self.label(text)
+        return label
+
+
+def by_column(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    return weights, (weights.transpose(1, 2) @ states).squeeze(1)
+
+
+def by_row(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.squeeze(-1).softmax(-1)
+    return weights, torch.bmm(weights.unsqueeze(1), states).squeeze(1)
+
+
+def by_row_of_three(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.transpose(1, 2).softmax(-1)
+    return weights, (weights @ states).squeeze(1)
+
+
+def by_sum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    return weights, (states * weights).sum(dim=1)
+
+
+def by_expanded_sum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.squeeze(-1).softmax(1)
+    return weights, torch.sum(weights.unsqueeze(-1).expand_as(states) * states, 1)
+
+
+def by_einsum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.squeeze(-1).softmax(-1)
+    return weights, torch.einsum("tn,tnd->td", weights, states)
+
+
+def by_states_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    return weights, torch.bmm(states.transpose(1, 2), weights).squeeze(-1)
+
+
+def by_words_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.squeeze(-1).t().softmax(0)  # word, text
+    return weights.t(), (weights.unsqueeze(-1) * states.transpose(0, 1)).sum(0)
+
+
+WAYS = [by_column, by_row, by_row_of_three, by_sum, by_expanded_sum, by_einsum, by_states_first, by_words_first]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("n_texts", [1, 3])
+def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], n_texts: int) -> None:
+    model = Reader(way).eval()
+    with attnviz.record(tokens=[WORDS] * n_texts) as maps:
+        model(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
+    assert len(maps) == n_texts
+    right = model.weights.detach().reshape(n_texts, N).numpy()
+    for found, row in zip(maps, right, strict=True):
+        assert found.weights.shape == (1, 1, 1, N)
+        np.testing.assert_allclose(found.weights[0, 0, 0], row, atol=1e-7)
+        assert found.keys.pieces == tuple(WORDS)
+        assert found.queries.pieces == ("⟨query⟩",)
+        assert found.provenance.facts.guess == ""
+
+
+def test_hops_are_rows_by_their_names() -> None:
+    class Hops(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.hop = nn.Embedding(40, 16), nn.Linear(16, 4)
+
+        def forward(self, ids: Tensor) -> Tensor:
+            states = self.embed(ids)
+            weights = torch.tanh(self.hop(torch.tanh(states))).transpose(1, 2).softmax(-1)
+            read: Tensor = weights @ states
+            return read
+
+    hops = [f"hop {n}" for n in range(4)]
+    for tokens, names in ((hops, hops), (WORDS, [f"⟨query {n}⟩" for n in range(4)])):
+        with attnviz.record(tokens=tokens, keys=WORDS if tokens is hops else None) as maps:
+            Hops().eval()(torch.arange(N)[None])
+        (found,) = maps
+        assert found.weights.shape == (1, 1, 4, N)
+        assert found.keys.pieces == tuple(WORDS)
+        assert list(found.queries.pieces) == names
+
+
+def test_a_dense_graph_is_read_by_its_nodes() -> None:
+    """A layer of Veličković et al., 2018: scores of pairs, and -9e15 where there is no edge."""
+    edges = torch.eye(5) + torch.eye(5).roll(1, 0) > 0
+
+    class Graph(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.states, self.left, self.right = nn.Linear(8, 6), nn.Linear(6, 1), nn.Linear(6, 1)
+
+        def forward(self, nodes: Tensor) -> Tensor:
+            states = self.states(nodes)
+            scores = functional.leaky_relu(self.left(states) + self.right(states).T, 0.2)
+            weights = functional.softmax(torch.where(edges, scores, torch.tensor(-9e15)), dim=1)
+            read: Tensor = weights @ states
+            return read
+
+    with attnviz.record(tokens=list("abcde")) as maps:
+        Graph().eval()(drawn(4, 5, 8))
+    (found,) = maps
+    assert found.weights.shape == (1, 1, 5, 5)
+    assert np.array_equal(found.weights[0, 0] > 0, edges.numpy())
+
+
+def test_additive_and_luong_attention_of_a_decoder() -> None:
+    class Additive(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix, self.score = nn.Linear(32, 16), nn.Linear(16, 1, bias=False)
+
+        def forward(self, state: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
+            both = torch.cat([state[:, None].expand(-1, read.shape[1], -1), read], -1)
+            weights = functional.softmax(self.score(torch.tanh(self.mix(both))).squeeze(-1), dim=1)
+            return weights, torch.bmm(weights.unsqueeze(1), read).squeeze(1)
+
+    class Luong(nn.Module):
+        def forward(self, state: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
+            weights = (state[:, None] * read).sum(2).softmax(1)
+            return weights, (weights[:, None] @ read).squeeze(1)
+
+    for model in (Additive().eval(), Luong()):
+        with attnviz.record(keys=[WORDS, WORDS]) as maps, torch.no_grad():
+            weights, _ = model(drawn(5, 2, 16), drawn(6, 2, N, 16))
+        assert [found.weights.shape for found in maps] == [(1, 1, 1, N)] * 2
+        for found, row in zip(maps, weights, strict=True):
+            np.testing.assert_allclose(found.weights[0, 0, 0], row.numpy(), atol=1e-7)
+
+
+def test_gates_and_soft_words_are_none_of_ours() -> None:
+    class Experts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate, self.experts = nn.Linear(16, 3), nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+        def forward(self, states: Tensor) -> Tensor:
+            gates = self.gate(states).softmax(-1)  # token, expert
+            mixed: Tensor = (gates.unsqueeze(-1) * torch.stack([expert(states) for expert in self.experts], 1)).sum(1)
+            return mixed
+
+    class SoftWords(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.choose = nn.Embedding(N, 16), nn.Linear(16, N)
+
+        def forward(self, states: Tensor) -> Tensor:
+            words: Tensor = self.choose(states).softmax(-1) @ self.words.weight
+            return words
+
+    for model in (Experts(), SoftWords()):
+        with pytest.raises(InvalidRecord, match="no attention was seen"), attnviz.record():
+            model.eval()(drawn(7, N, 16))
+
+
+def test_dropped_weights_of_words_are_refused() -> None:
+    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        weights = functional.dropout(scores.softmax(1), 0.5)
+        return weights, (weights * states).sum(1)
+
+    with pytest.raises(InvalidRecord, match="drops 50% of the weights"), attnviz.record():
+        Reader(pool).train()(torch.arange(N)[None])
+
+
+def test_a_learned_query_is_called_one() -> None:
+    class Pool(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query, self.both = nn.Parameter(drawn(8, 1, 1, 16)), nn.Linear(16, 32)
+
+        def forward(self, states: Tensor) -> Tensor:
+            key, value = (part.view(1, 5, 4, 4).transpose(1, 2) for part in self.both(states).chunk(2, -1))
+            query = self.query.expand(len(states), -1, -1).view(1, 1, 4, 4).transpose(1, 2)
+            return functional.scaled_dot_product_attention(query, key, value)
+
+    with attnviz.record(tokens=list("abcde")) as maps:
+        Pool().eval()(drawn(9, 1, 5, 16))
+    (found,) = maps
+    assert (found.queries.pieces, found.keys.pieces) == (("⟨query⟩",), tuple("abcde"))
+    assert found.provenance.facts.guess == ""
