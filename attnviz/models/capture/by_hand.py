@@ -64,7 +64,10 @@ class SoftmaxTracker:
         self._known: ByIdentity[Softmax] = ByIdentity()
         self._pools, self._follows_pools = PoolTracker(), pools
         self._families = 0
-        self.unclear = 0  # products whose heads could not be told from their batch
+        self.unclear: list[str] = []  # where products were whose heads could not be told from their batch
+        self._traces: ByIdentity[int] = ByIdentity()  # the families of softmaxes over tokens, also in other axes
+        self._places: dict[int, str] = {}
+        self.changed: dict[int, str] = {}  # of families that went through another function: what was in which
 
     def look(
         self, call: TorchCall, n_positions: Sequence[int], n_read: Collection[int], what: Callable[[], str]
@@ -77,13 +80,14 @@ class SoftmaxTracker:
         Raises InvalidRecord where dropout is at work.
         """
         if call.function in SOFTMAXES:
-            return self._softmax(call), None
+            return self._softmax(call, n_read, what), None
         if not (self._known or self._pools):
             return call.result(), None
         if call.function in COPIES or call.function in TRANSPOSES:
             return self._copy(call), None
         if call.function in MULTIPLYING:
             result = call.result()
+            self.note_use(call.function, call.args, result)
             self._pools.note_weighted(call.args, result)
             return result, None
         if call.function in SUMS:
@@ -98,7 +102,7 @@ class SoftmaxTracker:
             refuse_dropout(pooled[1], what())
         return call.result(), pooled[0]
 
-    def _softmax(self, call: TorchCall) -> Any:
+    def _softmax(self, call: TorchCall, n_read: Collection[int], what: Callable[[], str]) -> Any:
         scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
         if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
             result = call.result()
@@ -111,12 +115,26 @@ class SoftmaxTracker:
         result = call.result()
         self._families += 1
         self._known[result] = Softmax(self._families, tuple(result.shape), attendable)
+        n_keys = result.shape[-1]  # tokens; other softmaxes are over words of a vocabulary, classes or experts
+        if len(result) * n_keys in n_read or (result.ndim == 3 and result.shape[-2] == n_keys):
+            self._traces[result], self._places[self._families] = self._families, what()
         return result
+
+    def note_use(self, function: Kernel, args: Sequence[Any], result: Any) -> None:
+        """Remember of a softmax over tokens what it went through; a product with values takes that back."""
+        if not self._traces or not isinstance(result, Tensor) or not result.is_floating_point():
+            return
+        for given in args[:2]:
+            family = self._traces.get(given)
+            if family is not None and family not in self.changed:
+                self.changed[family] = f"{self._places[family]} ({getattr(function, '__name__', 'another function')})"
 
     def _copy(self, call: TorchCall) -> Any:
         (source,) = _list_arguments(call.args, call.kwargs, "input")
         softmax = self._known.get(source)
         result = call.result()
+        if (family := self._traces.get(source)) is not None and isinstance(result, Tensor):
+            self._traces[result] = family
         if self._pools and (call.function not in SLICES or source.numel() == result.numel()):
             dropped = _find_dropout(*call.args, **call.kwargs) if call.function in DROPOUTS else 0.0
             self._pools.note_copy(source, result, dropped)
@@ -143,13 +161,15 @@ class SoftmaxTracker:
         if weights.shape[-2:] != softmax.shape[-2:] or weights.numel() != math.prod(softmax.shape):
             return None
         family = softmax.family
+        self.changed.pop(family, None)
+        self._traces.drop(lambda other: other == family)
         self._known.drop(lambda other: other.family == family)
         if softmax.dropped:
             refuse_dropout(softmax.dropped, what())
         if len(softmax.shape) == 3:
             shape = split_heads(softmax.shape, n_positions)
             if shape is None:
-                self.unclear += 1
+                self.unclear.append(what())
                 return None
             softmax = reshape_softmax(softmax, shape)
         with torch.no_grad(), torch._C.DisableTorchFunction():

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from attnviz.display import list_first
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpack_groups
@@ -43,6 +45,22 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.multi_head_attention_forward: multi_head,
 }
 DENSE = "Leave out factored."
+WHAT = "the attention in "
+MAX_NAMED = 4  # places in a sentence
+
+
+def _list_places(places: Sequence[str]) -> str:
+    """Write several places once each: "a.0 (linear), a.1 (linear) and 3 more"."""
+    return list_first([place.removeprefix(WHAT) for place in dict.fromkeys(places)], MAX_NAMED)
+
+
+@cache
+def find_python_function(operator: Any) -> Kernel:
+    """Find what a program of torch.export calls by its operator: aten::softmax is torch.softmax; else the operator."""
+    space, _, name = operator._schema.name.partition("::")
+    known = (getattr(place, name, None) for place in (torch, Tensor, functional) if space == "aten")
+    found: Kernel = next((each for each in known if each in KERNELS or each in WATCHED), operator)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +91,7 @@ class Call:
     n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
     root: str = ""  # the class of the outermost module; "" where there is none
     is_pooled: bool = False  # its queries need not be tokens: they are learned, or there is one weight a word
+    keys_are_read: bool = True  # whether any module was given as many positions as there are keys
 
     @property
     def weights(self) -> Float32[np.ndarray, "batch head query key"]:
@@ -172,12 +191,26 @@ class Capture(TorchFunctionMode):
         self._following, self._flow = SoftmaxTracker(), Flow()
         self._paths: Paths | None = None
         self._repeating = False
+        self.scripted: list[str] = []  # modules that ran in which nothing is seen
         self.unreadable: list[str] = []  # where attentions, or softmaxes, ran of which nothing could be read
 
     @property
-    def unclear(self) -> int:
-        """How many products of weights were left out, because their heads could not be told from their batch."""
+    def unclear(self) -> Sequence[str]:
+        """Where products of weights were left out, because their heads could not be told from their batch."""
         return self._following.unclear
+
+    def describe_unseen(self) -> tuple[str, ...]:
+        """Say in a sentence each what attended, or may have, and was not handed over."""
+        changed, unclear = list(self._following.changed.values()), self._following.unclear
+        found = (
+            (changed, "attention whose weights were changed before the values"),
+            (unclear, "attention with heads and batch on one axis, which cannot be told apart"),
+            (self.scripted, "what attends in traced or scripted modules, in which nothing is seen"),
+        )
+        sentences = [f"Not in here: {what}: {_list_places(places)}." for places, what in found if places]
+        if self.unreadable:
+            sentences.append(f"Not in here: attention {self.unreadable[0]}, whose tensors hold no numbers.")
+        return tuple(sentences)
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """A module begins."""
@@ -188,6 +221,8 @@ class Capture(TorchFunctionMode):
         self._n_runs += 1
         reads = tuple(self._number_of(one) for one in given if isinstance(one, Tensor))
         self._frames.append(ModuleCall(module, self._n_runs, reads))
+        if isinstance(module, torch.jit.ScriptModule):
+            self.scripted.append(f"{self._path()[0] or 'this block'} ({type(module).__name__})")
         states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
@@ -237,6 +272,8 @@ class Capture(TorchFunctionMode):
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if isinstance(function, torch._ops.OpOverload):
+            function = find_python_function(function)
         kernel = KERNELS.get(function)
         if (kernel is not None or function in SOFTMAXES) and (why := why_unreadable((*args, *kwargs.values()))):
             self.unreadable.append(why)
@@ -251,6 +288,7 @@ class Capture(TorchFunctionMode):
         if function not in WATCHED:
             result = function(*args, **kwargs)
             self._flow.follow(function, args, kwargs, result)
+            self._following.note_use(function, args, result)
             return result
         n_positions = tuple(self._frames[-1].n_positions) if self._frames else ()
         n_read = self._frames[0].n_read if self._frames else ()
@@ -275,7 +313,7 @@ class Capture(TorchFunctionMode):
         """What a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
         axes = axes_of(function, args, kwargs, self._n_positions_besides(args[0] if args else kwargs["query"]))
         if axes is None:
-            self._following.unclear += 1
+            self._following.unclear.append(self._what())
             return function(*args, **kwargs), Origin(origin.after)
         if not (self._may_be_head(axes[1]) or may_be_in(self._path()[0], self._choice.layers)):
             return function(*args, **kwargs), self._note_skipped(origin)
@@ -343,6 +381,7 @@ class Capture(TorchFunctionMode):
         path, n_alike = self._path()
         kept = seen._asdict()
         n_heads = kept.pop("n_heads")
+        n_read = self._frames[0].n_read if self._frames else set()
         kept["is_pooled"] |= origin.is_learned or (seen.how == "multiplied" and origin.product is None)
         kept["guess"] = seen.guess or self._guess(seen, origin)
         self._take(
@@ -360,6 +399,7 @@ class Capture(TorchFunctionMode):
                 heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
                 root=self._root(),
+                keys_are_read=not n_read or seen.kept.shape[0] * seen.kept.shape[3] in n_read,
             )
         )
         return self._note_skipped(origin)
@@ -407,7 +447,7 @@ class Capture(TorchFunctionMode):
         return type(getattr(self._frames[0].module, COMPILED, self._frames[0].module)).__name__ if self._frames else ""
 
     def _what(self) -> str:
-        return f"the attention in {self._path()[0] or 'this block'}"
+        return f"{WHAT}{self._path()[0] or 'this block'}"
 
     def _path(self) -> tuple[str, tuple[int, ...]]:
         """Of the innermost module that has a name within the outermost one, and how many its numbers count."""

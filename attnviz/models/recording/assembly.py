@@ -36,7 +36,7 @@ class About:
     revision: str
     trained: bool | None
     text_name: str | None  # None: its first words
-    n_left_out: int = 0  # attentions that were seen and cannot be told apart
+    not_seen: str = ""  # what attended in the block and is in no record, in sentences
 
 
 def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
@@ -44,14 +44,13 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
 
     Raises InvalidRecord where names or mask do not fit, or a row is no distribution.
     """
-    left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
     for group, sides in plan_axes(groups, names):
         of_group = about if about.model is not None else replace(about, model=group.calls[0].root or NO_MODULE)
         settings, facts = _settings(group), facts_of(group)
         numbers = group.layers[0], group.calls[0].heads
         if group.calls[0].factors is not None:
             for row, side in enumerate(sides):
-                provenance = provenance_of(of_group, side, (*settings, ("row", row), *left_out), facts)
+                provenance = provenance_of(of_group, side, (*settings, ("row", row)), facts)
                 yield assemble_factored(group, row, side, provenance)
             continue
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
@@ -64,7 +63,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                provenance_of(of_group, side, (*settings, ("row", row), *left_out), facts),
+                provenance_of(of_group, side, (*settings, ("row", row)), facts),
                 numbers,
             )
 
@@ -222,8 +221,8 @@ def _name_text(side: AxisLabels) -> str:
 def provenance_of(
     about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
 ) -> Provenance:
-    """Where a record comes from; what is uncertain stands among the settings, too."""
-    facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
+    """Where a record comes from; what is uncertain, and what is in no record, stands among the settings, too."""
+    facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess, about.not_seen))))
     text = " ".join(side.queries) if side.same else " ".join(side.queries) + "\n" + " ".join(side.keys)
     return Provenance(
         model=about.model or "",

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attnviz.errors import InvalidRecord, InvalidSelection
+from attnviz.errors import InvalidSelection
 from attnviz.models.capture.calls import Call
 from attnviz.models.capture.paths import NUMBER
 from attnviz.models.protocols import LayersAndHeads
@@ -29,6 +29,8 @@ class Group:
     name: str  # "decoder.layers.*.self_attn"
     number: int  # of the pass
     calls: list[Call]
+    family: str = ""  # the name of all calls of this kind, also of those with other shapes
+    layer_place: int | None = None  # which number of the path is the layer's, where other groups of the kind say so
 
     @property
     def n_rows(self) -> int:
@@ -59,6 +61,11 @@ class Group:
     def is_pooled(self) -> bool:
         """Whether its queries need not be tokens."""
         return self.n_queries != self.n_keys and all(call.is_pooled for call in self.calls)
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether there are keys beside the tokens that were read: learned ones, a prefix, or an earlier cache."""
+        return self.n_keys > self.n_queries and not any(call.keys_are_read for call in self.calls)
 
     @property
     def own_keys(self) -> bool | None:
@@ -92,7 +99,11 @@ class Group:
         """The numbers in the first place where they rise, and how many modules are numbered so."""
         found = [[int(number) for number in NUMBER.findall(call.path)] for call in self.calls]
         n_numbers = min(map(len, found))
-        for place in range(n_numbers - self.name.count("*"), n_numbers):
+        if self.layer_place is not None:
+            places: Iterable[int] = (self.layer_place,)
+        else:
+            places = range(n_numbers - self.name.count("*"), n_numbers)
+        for place in places:
             numbers = tuple(each[place] for each in found)
             if list(numbers) == sorted(set(numbers)):
                 return numbers, max(call.n_alike[place] for call in self.calls) or None
@@ -100,7 +111,7 @@ class Group:
 
 
 def group_calls(calls: Iterable[Call]) -> list[Group]:
-    """The groups of each pass, in the order of their first calls. Raises InvalidRecord where calls cannot be layers."""
+    """The groups of each pass, in the order of their first calls."""
     families: dict[tuple[int, str, int], list[Call]] = defaultdict(list)
     several: set[tuple[int, str]] = set()
     for call, nth in join_passes(_passes(list(calls))):
@@ -110,7 +121,7 @@ def group_calls(calls: Iterable[Call]) -> list[Group]:
     groups: list[Group] = []
     for (number, path, nth), family in families.items():
         mark = f" #{nth + 1}" if (number, path) in several else ""
-        groups += [replace(group, name=group.name + mark) for group in _join_alike(number, family)]
+        groups += [replace(group, name=group.name + mark, family=path + mark) for group in _join_alike(number, family)]
     return sorted(groups, key=lambda group: group.number)
 
 
@@ -176,19 +187,40 @@ def star_numbers(path: str, n_kept: int = 0) -> str:
 
 
 def _join_alike(number: int, family: Sequence[Call]) -> list[Group]:
-    """One group; where shapes differ, as between stages of Swin, groups that share the first numbers of the path."""
-    for n_kept in range(max(len(NUMBER.findall(call.path)) for call in family) + 1):
+    """One group; where shapes differ, as between stages of Swin, groups that share the first numbers of the path.
+
+    Where that leaves each call alone, as in a stack whose first layer has other heads, the layers of one shape are a
+    group, and the outermost number that differs in the stack is the layer's.
+    """
+    paths = [NUMBER.findall(call.path) for call in family]
+    for n_kept in range(max(map(len, paths)) + 1):
         groups: dict[str, list[Call]] = defaultdict(list)
         for call in family:
             groups[star_numbers(call.path, n_kept)].append(call)
+        if len(groups) == len(family) > 1:
+            break
         if all(len({call.shape for call in group}) == 1 for group in groups.values()):
             return [Group(name, number, group) for name, group in groups.items()]
-    one, other = list(dict.fromkeys(call.shape[1:] for call in family))[:2]
-    raise InvalidRecord(
-        f"the calls in {family[0].path or 'this block'} are not layers of one model: one has "
-        "{} heads, {} queries and {} keys, another {}, {} and {}".format(*one, *other),
-        hint="Record them in a block each.",
-    )
+    shapes: dict[tuple[int, ...], list[Call]] = defaultdict(list)
+    for call in family:
+        shapes[call.shape].append(call)
+    place = next((place for place, found in enumerate(zip(*paths, strict=False)) if len(set(found)) > 1), None)
+    return [
+        Group(_name_layers(calls, place, nth), number, calls, layer_place=place)
+        for nth, calls in enumerate(shapes.values(), 1)
+    ]
+
+
+def _name_layers(calls: Sequence[Call], place: int | None, nth: int) -> str:
+    """Name some layers of a stack by their numbers, layers.1-3; calls of one path by their order."""
+    if place is None:
+        return f"{star_numbers(calls[0].path)} #{nth}".strip()
+    numbers = [int(NUMBER.findall(call.path)[place]) for call in calls]
+    first, last = min(numbers), max(numbers)
+    together = first < last and sorted(set(numbers)) == list(range(first, last + 1))
+    written = f"{first}-{last}" if together else ",".join(map(str, sorted(set(numbers))))
+    places = iter(range(len(calls[0].path)))
+    return NUMBER.sub(lambda _: written if next(places) == place else "*", calls[0].path)
 
 
 def crossing(groups: Sequence[Group]) -> dict[str, bool]:
@@ -224,5 +256,5 @@ def find_guessed(groups: Sequence[Group]) -> set[str]:
 def _find_same_layers(groups: Sequence[Group]) -> list[list[Group]]:
     pairs: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        pairs[group.name[: group.name.rfind("*") + 1] or group.name.rpartition(".")[0]].append(group)
-    return [alike for alike in pairs.values() if len(alike) > 1]
+        pairs[group.family[: group.family.rfind("*") + 1] or group.family.rpartition(".")[0]].append(group)
+    return [alike for alike in pairs.values() if len({group.family for group in alike}) > 1]

@@ -51,10 +51,12 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
         own: list[AxisLabels] = []  # of the tokens among themselves, in this pass
         for group, its in of_pass:
             if group.name in cached and its in ("self", "cached"):
+                is_first = group.name not in ends
                 ends[group.name] = _end(group, ends.get(group.name, 0))
                 real = names.real if masked_text == "tokens" else None
                 sides = own = [
-                    plan_cached_step(names, group, row, ends[group.name], real) for row in range(group.n_rows)
+                    plan_cached_step(names, group, row, ends[group.name], real, is_first=is_first)
+                    for row in range(group.n_rows)
                 ]
             elif its == "pooled":
                 sides = _pooled(group, names, masked_text)
@@ -134,10 +136,14 @@ def _n_keys(group: Group) -> int:
     return max(group.n_queries, int(np.flatnonzero(find_attended(group).any(axis=0)).max(initial=-1)) + 1)
 
 
-def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real | None) -> AxisLabels:
+def plan_cached_step(
+    names: Names, group: Group, row: int, end: int, masks: Real | None, *, is_first: bool
+) -> AxisLabels:
     """Of a text that grows from pass to pass: its keys stand before position `end`, its queries are the last of them.
 
-    What has no name is called by its position in angle brackets.
+    What has no name is called by its position in angle brackets. In the first pass, keys beyond the queries stand for
+    no token that the block read: learned memory, a prefix, or a cache from before. Names for the queries alone are
+    theirs, then, and those keys are called ⟨before 1⟩.
     """
     n_keys = _n_keys(group)
     square = group.n_queries == group.n_keys == end
@@ -148,6 +154,8 @@ def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real
     given = () if names.tokens is None else row_of(names.tokens, "tokens", row, group)
     if real is not None and len(given) == len(real):
         given = tuple(piece for piece, is_real in zip(given, real, strict=True) if is_real)
+    if is_first and 0 < len(given) == group.n_queries < n_keys:
+        given = (*(f"⟨before {n + 1}⟩" for n in range(n_keys - group.n_queries)), *given)
     unnamed = "{}" if names.tokens is None else "⟨{}⟩"
     places = np.cumsum(kept) - 1
     called = [given[place] if 0 <= place < len(given) else unnamed.format(place) for place in places]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.calls import Call, Capture, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
@@ -28,7 +28,7 @@ class Recording(Displayable, Sequence[AttentionMaps]):
     """Records in the order of passes, groups and rows of the batch; empty until the block that makes them ends."""
 
     def __init__(self, records: Sequence[AttentionMaps] = ()) -> None:
-        self._records = list(records)
+        self._records, self._not_seen = list(records), ""
 
     @overload
     def __getitem__(self, place: int) -> AttentionMaps: ...
@@ -43,7 +43,13 @@ class Recording(Displayable, Sequence[AttentionMaps]):
     def __repr__(self) -> str:
         first = f", the first of them {self[0]!r}" if self._records else ""
         apart = f"; steps are not joined: {self.not_joined}" if self.not_joined else ""
-        return f"Recording({len(self)} records{first}{apart})"
+        missing = f"; {self.not_seen}" if self.not_seen else ""
+        return f"Recording({len(self)} records{first}{apart}{missing})"
+
+    @property
+    def not_seen(self) -> str:
+        """What attended in the block and is in no record, in sentences; "" where nothing is known of any."""
+        return self._not_seen
 
     @property
     def not_joined(self) -> str:
@@ -124,7 +130,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     by distance, in one pass over the text.
 
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
-    head: it is left out, and the setting `attentions_left_out` of the records says how often. So is attention under
+    head: it is left out, and the facts of the records say where. So is attention under
     torch.vmap, torch.func, torch.jit.trace and torch.export and on the meta device, where there is nothing to read.
 
     Raises InvalidRecord where nothing attended, where names or mask do not fit, for a `model`, `revision` or
@@ -143,14 +149,14 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
-        raise _nothing(watching.unclear, watching.unreadable)
+        raise _nothing(watching)
     names = _names(tokens, keys, attention_mask)
     groups = choose_layers(group_calls(calls), choice)
     if names.grid is not None:
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    about = About(model, revision, trained, text_name, watching.unclear + len(watching.unreadable))
-    recording._records = list(records(groups, names, about))
+    about = About(model, revision, trained, text_name, " ".join(watching.describe_unseen()))
+    recording._records, recording._not_seen = list(records(groups, names, about)), about.not_seen
 
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
@@ -161,15 +167,16 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     return Names(read_names("tokens", tokens), read_names("keys", keys), real_tokens(attention_mask))
 
 
-def _nothing(n_unclear: int, unreadable: Sequence[str]) -> InvalidRecord:
-    if unreadable:
+def _nothing(watching: Capture) -> InvalidRecord:
+    if watching.unreadable:
         return InvalidRecord(
-            f"attention {unreadable[0]} cannot be recorded: its tensors stand for numbers and hold none",
+            f"attention {watching.unreadable[0]} cannot be recorded: its tensors stand for numbers and hold none",
             hint="Call the model in this block without it, on the CPU or a GPU.",
         )
-    if n_unclear:
+    if n_unclear := len(watching.unclear):
         found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
         return InvalidRecord(
             f"{found} heads and batch on one axis and cannot be told apart", hint="Give the model one text at a time."
         )
-    return InvalidRecord("no attention was seen in this block", hint=NOTHING)
+    seen = " ".join(watching.describe_unseen())
+    return InvalidRecord("no attention was seen in this block", hint=seen or NOTHING)
