@@ -59,7 +59,7 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
                     for row in range(group.n_rows)
                 ]
             elif its == "pooled":
-                sides = _pooled(group, names, masked_text)
+                sides = _label_pooled(group, names, masked_text)
             elif its == "cross":
                 sides = _across(group, names, masked_text, own)
             else:
@@ -101,7 +101,7 @@ def _across(group: Group, names: Names, masked_text: Text, own: Sequence[AxisLab
     return sides
 
 
-def _pooled(group: Group, names: Names, masked_text: Text) -> list[AxisLabels]:
+def _label_pooled(group: Group, names: Names, masked_text: Text) -> list[AxisLabels]:
     """Of queries that are no tokens and attend to some: called by `tokens` where `keys` has names for what is read."""
     text: Text = "tokens" if names.keys is None else "keys"
     real = _real(group, names, text, masked_text)
