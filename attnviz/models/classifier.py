@@ -173,7 +173,7 @@ def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " t
 
     It changes no label, as it divides all logits alike.
     """
-    logits = logits.detach().double()
+    logits = logits.detach().cpu().double()
     log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS([log_temperature], max_iter=STEPS, line_search_fn="strong_wolfe")
 

@@ -36,6 +36,9 @@ def available() -> list[str]:
     accelerators = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     if torch.backends.mps.is_available():
         accelerators.append("mps")
+    other = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None  # xpu, hpu, npu
+    if other is not None and other.type not in ("cuda", "mps"):
+        accelerators += [f"{other.type}:{i}" for i in range(torch.accelerator.device_count())]
     return ["cpu", *accelerators]
 
 

@@ -12,9 +12,9 @@ from attnviz.records.answers import AnswerKind
 
 def read_logits(logits: Float[Tensor, "text answer"], kind: AnswerKind) -> Float64[np.ndarray, "text answer"]:
     """Probabilities that sum to 1, or one for each label by itself, or the numbers as they are."""
-    logits = logits.double()
+    logits = logits.detach().cpu().double()  # mps has no float64
     found = logits.softmax(dim=-1) if kind == "label" else logits.sigmoid() if kind == "labels" else logits
-    return np.asarray(found.detach().cpu().numpy())
+    return np.asarray(found.numpy())
 
 
 def check_finite(found: Float[np.ndarray, "text answer"]) -> None:

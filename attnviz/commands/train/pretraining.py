@@ -58,7 +58,7 @@ class WordObjectives(nn.Module):
         """Return the loss of masked words, that of which others are replaced, and the share of masked words found."""
         states = encoder(given.ids)
         logits, words = self.compute_word_logits(encoder, states[given.masked]), given.original[given.masked]
-        found = (logits.argmax(dim=-1) == words).double().mean().item()
+        found = (logits.argmax(dim=-1) == words).cpu().double().mean().item()
         replaced = self.compute_replaced_word_loss(states[~given.masked], given.replaced[~given.masked])
         return functional.cross_entropy(logits, words), replaced, found
 

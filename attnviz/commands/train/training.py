@@ -189,7 +189,7 @@ class Training:
         labels = torch.from_numpy(self.held_out.labels)
         candidate.temperature.fill_(fit_temperature(encoder + ngrams, labels))
         found = encoder + NGRAM_SHARE * ngrams
-        accuracy = (found.argmax(dim=-1) == labels).double().mean().item()
+        accuracy = (found.argmax(dim=-1) == labels).cpu().double().mean().item()
         measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
         self.history = replace(self.history, epochs=(*self.history.epochs, measured))
         return measured

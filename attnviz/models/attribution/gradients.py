@@ -97,18 +97,18 @@ def attention_gradient(subject: Subject) -> MethodScores:
     traced, logit = _trace_pass(subject)
     mixed = [each.mixed for each in traced.attentions]
     of_mixed: Sequence[Tensor | None] = torch.autograd.grad(logit[0], mixed, allow_unused=True)
-    identity = torch.eye(len(subject.ids), dtype=torch.float64, device=logit.device)
+    identity = torch.eye(len(subject.ids), dtype=torch.float64)
     total = identity
     for attention, of_output in zip(traced.attentions, of_mixed, strict=True):
         if of_output is not None:
             of_weights = attention.weights * attention.weight_gradient(of_output)
-            total = total + of_weights.clamp(min=0).mean(dim=(0, 1)).double() @ total
+            total = total + of_weights.clamp(min=0).mean(dim=(0, 1)).cpu().double() @ total
     last = next(of_output for of_output in reversed(of_mixed) if of_output is not None)
-    read_off = (last.abs().amax(dim=-1) > 0).flatten(0, -2).any(dim=0)
+    read_off = (last.abs().amax(dim=-1) > 0).flatten(0, -2).any(dim=0).cpu()
     if not read_off.any():  # the answer does not hang on attention at all
         read_off = torch.ones_like(read_off)
     scores = (total - identity)[read_off].mean(dim=0)
-    return MethodScores(np.asarray(scores.cpu().numpy()), 1 + BACKWARD, signed=False)
+    return MethodScores(np.asarray(scores.numpy()), 1 + BACKWARD, signed=False)
 
 
 def value_norm(subject: Subject) -> MethodScores:
@@ -118,7 +118,7 @@ def value_norm(subject: Subject) -> MethodScores:
     layers. Raises InvalidModel where no output projection is seen.
     """
     traced, _ = _trace_pass(subject)
-    total = torch.zeros(len(subject.ids), dtype=torch.float64, device=subject.answering.device)
+    total = torch.zeros(len(subject.ids), dtype=torch.float64)
     for attention in traced.attentions:
         norms = attention.value_norms()
         if norms is None:
@@ -126,7 +126,7 @@ def value_norm(subject: Subject) -> MethodScores:
                 f"no linear layer reads the attention of {subject.provenance.model} head by head",
                 hint="Choose --method attention.",
             )
-        total += (attention.weights.sum(dim=2) * norms).double().sum(dim=(0, 1))
+        total += (attention.weights.sum(dim=2) * norms).cpu().double().sum(dim=(0, 1))
     return MethodScores((total / total.sum().clamp(min=torch.finfo(total.dtype).tiny)).cpu().numpy(), 1, signed=False)
 
 
@@ -136,13 +136,13 @@ def attention(subject: Subject) -> MethodScores:
     Shares that sum to 1 where no layer has a sink.
     """
     traced, _ = _trace_pass(subject)
-    received = torch.stack([each.weights.double().mean(dim=(0, 1, 2)) for each in traced.attentions])
+    received = torch.stack([each.weights.cpu().double().mean(dim=(0, 1, 2)) for each in traced.attentions])
     return MethodScores(received.mean(dim=0).cpu().numpy(), 1, signed=False)
 
 
 def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
     (found,) = torch.autograd.grad(logit[0], watched.vectors)
-    return np.asarray((found * watched.vectors.detach()).double().sum(dim=-1)[0].cpu().numpy())
+    return np.asarray((found * watched.vectors.detach()).cpu().double().sum(dim=-1)[0].cpu().numpy())
 
 
 def _trace_pass(subject: Subject) -> tuple[TracedPass, Tensor]:

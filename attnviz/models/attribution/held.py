@@ -91,7 +91,7 @@ class HeldPass(WordInputs):
         return result
 
     def _count(self, numbers: Tensor, gradient: Tensor) -> None:
-        self.constants += float((gradient.double() * numbers.double()).sum())
+        self.constants += float((gradient.cpu().double() * numbers.cpu().double()).sum())
 
     def gate(self, state: Tensor, result: Tensor) -> Tensor:
         """An activation as its argument times a gate, result / argument, that is held."""

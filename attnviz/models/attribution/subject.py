@@ -106,7 +106,7 @@ class Subject:
         if part.beside is None or part.shares is None:
             return np.zeros(len(self.ids)), 0.0
         with torch.no_grad():
-            shares = self.choose_logit(part.shares(self.batch[0])).double().cpu().numpy()
+            shares = self.choose_logit(part.shares(self.batch[0])).cpu().double().numpy()
             return shares, float(self.choose_logit(part.beside(self.batch))[0]) - float(shares.sum())
 
     def answers(self) -> Float64[np.ndarray, " answer"]:
@@ -171,7 +171,7 @@ def make_subject(
     Raises InvalidOption for one that the model does not have, and where several numbers leave it open which is meant.
     """
     answering, labels = replace(answering, answers=answers), answers.labels
-    logits = answering.whole_logits(torch.tensor([ids])).double().cpu()
+    logits = answering.whole_logits(torch.tensor([ids])).cpu().double()
     values = read_logits(logits / answering.temperature, answers.kind)[0]
     answer = int(logits.argmax()) if question.target is None else _find_answer(question.target, answers, "target")
     if answers.kind == "score":

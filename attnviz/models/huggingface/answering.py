@@ -69,7 +69,7 @@ class NextTokenModel(HeadedModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """One answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
-        logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].double().cpu()
+        logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].cpu().double()
         answer = int(logits.argmax()) if question.target is None else self._token(question.target, "target")
         against = None if question.against is None else self._token(question.against, "against")
         if against == answer:
