@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -51,7 +51,9 @@ def running(dask: tuple[str, ...], home: Path, n_workers: int, *security: str) -
             assert scheduler.poll() is None, (home / "scheduler.log").read_text(encoding="utf-8")
             time.sleep(0.1)
         worker = ("worker", *both, "--nthreads", "1", "--no-nanny")
-        yield Cluster(file, scheduler, tuple(start(stack, dask, home, *worker) for _ in range(n_workers)))
+        workers = tuple(start(stack, dask, home, *worker) for _ in range(n_workers))
+        wait_for_line(home / "scheduler.log", "Register worker", n_workers)
+        yield Cluster(file, scheduler, workers)
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +68,9 @@ def arguments(out: Path) -> tuple[str, ...]:
     return ("survey", "--dataset", "sample", "--split", "train+test", *once, "-q", "--out", str(out))
 
 
-def kill_at_work(worker: subprocess.Popen[bytes]) -> None:
-    """Kill a worker as soon as it has begun to import a model."""
-    while "libtorch" not in Path(f"/proc/{worker.pid}/maps").read_text(encoding="utf-8"):
+def kill_at_work(worker: subprocess.Popen[bytes], ended: Event) -> None:
+    """Kill a worker as soon as it has begun to import a model, or when the run has ended without it."""
+    while "libtorch" not in Path(f"/proc/{worker.pid}/maps").read_text(encoding="utf-8") and not ended.is_set():
         time.sleep(0.05)
     worker.kill()
     worker.wait(20)
@@ -78,9 +80,11 @@ def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forke
     serial = run_forked(*arguments(tmp_path / "serial"))
     assert serial.exit_code == 0, serial.stderr
     with running(DASK, tmp_path, 2) as cluster:
-        killing = Thread(target=kill_at_work, args=(cluster.workers[0],))
+        ended = Event()
+        killing = Thread(target=kill_at_work, args=(cluster.workers[0], ended))
         killing.start()
         found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+        ended.set()
         killing.join()
         assert found.exit_code == 0, found.stderr
         assert cluster.workers[0].returncode == -signal.SIGKILL
@@ -94,7 +98,7 @@ def test_a_cluster_without_workers_is_refused(forked_dask: tuple[str, ...], run_
     with running(forked_dask, tmp_path, 0) as cluster:
         found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
     assert found.exit_code == 1
-    assert "has no workers after 10 s. Start some with: dask worker ADDRESS." in found.stderr
+    assert "has no workers after 20 s. Start some with: dask worker ADDRESS." in found.stderr
     assert found.stderr.count("\n") == 1
 
 
@@ -132,7 +136,6 @@ def test_ctrl_c_is_heeded_where_no_worker_is_left(tmp_path: Path) -> None:
 def kill_at_wait(cluster: Cluster, lost: str) -> None:
     """Kill the scheduler or all workers when a survey waits for these, which are stopped until then."""
     log = cluster.file.with_name("scheduler.log")
-    wait_for_line(log, "Register worker", len(cluster.workers))
     for worker in cluster.workers:
         worker.send_signal(signal.SIGSTOP)
     wait_for_line(log, "Receive client connection", 1)
