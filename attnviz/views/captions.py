@@ -13,6 +13,7 @@ from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, 
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
+MAX_GUESS_LENGTH = 600  # some sentences
 MAX_NAMED = 8
 WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
 SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
@@ -108,7 +109,7 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
     n_read = maps.provenance.facts.queries_before_joining
     yield from describe_misuse(maps.provenance, n_read or len(maps.queries))
     if maps.provenance.facts.guess:
-        yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
+        yield Note(escape_for_display(maps.provenance.facts.guess, MAX_GUESS_LENGTH))
     yield from _describe_missing(maps)
     yield from _describe_written(maps)
     yield from _describe_joined(maps)

@@ -221,7 +221,7 @@ def saved(run_here: RunHere, tmp_path: Path) -> Path:
 
 
 def no_record(file: Path) -> None:
-    save_file({"weights": torch.ones(1, 1, 1, 1)}, file)
+    save_file({"weights": torch.ones(1, 1, 1, 1), "bias": torch.ones(1)}, file)
 
 
 def rows_that_do_not_sum_to_1(file: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests import pretrained
 from tests.attacks.endings import run_here
 from tests.process import bare_environment, said_by
-from tests.test_readme import DECODER, ENCODER, IMAGES, assert_alike, commands, commands_of_others
+from tests.test_readme import DECODER, DOCS, ENCODER, IMAGES, assert_alike, commands, commands_of_others, run_examples
 
 
 def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -36,6 +36,7 @@ def test_every_command_runs(
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.chdir(tmp_path)
+    run_examples(DOCS / "everyday.md")  # it writes weights for the commands below it
     theirs = commands_of_others()
     for command in (command for command in commands() if command not in theirs):
         if set(command) & set("|>&;"):

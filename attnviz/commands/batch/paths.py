@@ -1,8 +1,8 @@
 """Paths in settings. A relative one means a place in the config's folder.
 
-`text_file`, `vocab` and `record` are always paths. `dataset`, `model` and `models` may be names too: there ./ or ../ in
-front makes a path; anything else with a slash is one, except a data set org/name that is not there; and a word with a
-dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
+`text_file`, `vocab`, `record`, `tokens_file` and `keys_file` are always paths. `dataset`, `model` and `models` may be
+names too: there ./ or ../ in front makes a path; anything else with a slash is one, except a data set org/name that is
+not there; and a word with a dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attnviz.bounded import exists, resolve_links
 from attnviz.commands.batch.jobs import Job
 from attnviz.options import list_values
 
-PATHS = frozenset({"text_file", "vocab", "record"})
+PATHS = frozenset({"text_file", "vocab", "record", "tokens_file", "keys_file"})
 NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
 
 

@@ -3,20 +3,58 @@
 from __future__ import annotations
 
 import filecmp
+from collections.abc import Sequence
+from math import ceil, prod
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import is_file
+from attnviz.bounded import exists, expand_path, is_file
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
-from attnviz.models.sizes import Work, check_memory
+from attnviz.models.sizes import FLOAT32, Work, check_memory
 from attnviz.running.drawing import Drawing, check_factored_room
+from attnviz.store.weights import FileArray, choose_arrays, find_kind, list_arrays
+
+NAME_OPTIONS = ("tokens_file", "keys_file", "words", "row", "array")
 
 
 def render_inputs(spec: RenderSpec) -> Inputs:
-    """Check one record, and that the folder holds no other. Raises InvalidRecord, TooLarge or InvalidOption."""
-    drawing = Drawing.from_options(spec.figure)
+    """Check one record, and that the folder holds no other, or a file of weights.
+
+    Raises InvalidRecord, InvalidSource, TooLarge or InvalidOption.
+    """
+    drawing, path = Drawing.from_options(spec.figure), Path(spec.record)
+    kind = find_kind(path)
+    if kind == "record":
+        return _record_inputs(spec, drawing)
+    if spec.words is not None and spec.tokens_file is not None:
+        raise InvalidOption("--words and --tokens-file exclude each other", hint="Leave one of them out.")
+    if kind != "torch":  # torch alone reads what a .pt holds
+        check_weights_memory(choose_arrays(list_arrays(path, kind), spec.array, path), spec.max_memory)
+    files = {"weights": path}
+    for what, name in (("tokens", spec.tokens_file), ("keys", spec.keys_file)):
+        if name is not None:
+            files[what] = expand_path(name, InvalidSource)
+            if not exists(files[what]):
+                raise InvalidSource(f"no file {name}")
+    return Inputs(files=files, folder=store.check_output_folder(spec.figure.out))
+
+
+def check_weights_memory(chosen: Sequence[FileArray], max_memory: float) -> None:
+    """Raises TooLarge where arrays, the record made of them and its pictures need more than `max_memory` GiB."""
+    shapes = [(1, 1, 1, *each.shape) for each in chosen]
+    n_queries, n_keys, n_heads = (max(shape[axis] for shape in shapes) for axis in (-2, -1, -3))
+    n_layers = ceil(sum(prod(shape[:-2]) for shape in shapes) / n_heads) if n_heads else 0
+    n_copies = 3 + ceil(max(each.item_size for each in chosen) / FLOAT32)
+    check_memory(Work(n_queries, n_keys, n_heads, n_layers, n_copies=n_copies), max_memory)
+
+
+def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
+    for name in NAME_OPTIONS:
+        if getattr(spec, name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise InvalidOption(f"{flag} is of weights, and this is a record", hint=f"Leave out {flag}.")
     n_layers, n_heads, n_queries, n_keys = store.read_record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if store.is_factored(spec.record):

@@ -1,18 +1,27 @@
-"""`attnviz render`: from a saved record to pictures, without the model."""
+"""`attnviz render`: from a saved record, or saved weights, to pictures, without the model."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from attnviz import store
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.inputs import Inputs
+from attnviz.registry import load
 from attnviz.running import Events
 from attnviz.running.drawing import Drawing
 
 
 def render(spec: RenderSpec, inputs: Inputs) -> Events:
-    """Draw a record."""
-    maps = store.load(spec.record, inf)
+    """Draw a record, or weights, of which the record is written, too."""
+    is_record, notices = "record" in inputs.files, ()
+    if is_record:
+        maps = store.load(spec.record, inf)
+    else:
+        maps, notices = load("attnviz.commands.render.weights:read_maps")(spec)  # torch comes with it
     with store.locked(inputs.out):
-        yield (yield from Drawing.from_options(spec.figure, spec.printing).draw(maps, inputs.out, with_record=False))
+        drawn = yield from Drawing.from_options(spec.figure, spec.printing).draw(
+            maps, inputs.out, with_record=not is_record
+        )
+        yield replace(drawn, notices=(*notices, *drawn.notices))

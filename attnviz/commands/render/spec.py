@@ -3,18 +3,34 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, Option
+from attnviz.options import ARGUMENT, MODEL, TEXT, Option
 from attnviz.specs import MAX_MEMORY, FigureOptions, PrintOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderSpec:
-    """Draw a saved record again, without the model.
+    """Draw a saved record again, without the model, or weights that any other program has saved.
 
-    Example: attnviz render attention/attention.safetensors --format svg,pdf --scale shared
+    Example: attnviz render weights.npy --words "the cat sat on the mat"
     """
 
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()
-    record: Annotated[str, Option("An attention.safetensors.", ARGUMENT, "FILE")]
+    record: Annotated[
+        str,
+        Option("An attention.safetensors, or weights as .npy, .npz, .pt, .safetensors or .csv.", ARGUMENT, "FILE"),
+    ]
+    # None: named in the file, else by their positions; so are keys, where they are not the tokens
+    tokens_file: Annotated[
+        str | None, Option("Names of the tokens of weights: one a line, or words in a single line.", TEXT, "FILE")
+    ] = None
+    keys_file: Annotated[
+        str | None, Option("Names of the keys, where they are of another text than the queries.", TEXT, "FILE")
+    ] = None
+    words: Annotated[str | None, Option("Names of the tokens, separated by blanks.", TEXT, "TEXT")] = None
+    row: Annotated[int | None, Option("Of weights of several texts, this one, from 0.", TEXT, "N")] = None
+    array: Annotated[
+        str | None,
+        Option("Of a file of several arrays, this one; several names with commas are layers.", MODEL, "NAME"),
+    ] = None
     max_memory: Annotated[float, MAX_MEMORY] = 4.0

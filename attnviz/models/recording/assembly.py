@@ -92,7 +92,7 @@ def factors_of(group: Group, row: int, side: AxisLabels) -> tuple[Factors, ...]:
 def _without_padding(factors: Factors, side: AxisLabels, place: str) -> Factors:
     if side.kept_queries.all() and side.kept_keys.all():
         return factors
-    queries, keys = _span(side.kept_queries), _span(side.kept_keys)
+    queries, keys = span(side.kept_queries), span(side.kept_keys)
     apart = not isinstance(keys, slice)
     if apart and factors.window not in (EVERYWHERE, CAUSAL):
         raise InvalidRecord(f"padding in the middle of a text is in the windows of {place}", hint="Leave out factored.")
@@ -120,7 +120,7 @@ def assemble_rows(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.nd
     weights = [np.empty(shape, dtype=np.float32) for shape in shapes]
     has_sink = any(call.sink is not None for call in group.calls)
     sinks = [np.zeros(shape[:3], dtype=np.float32) for shape in shapes] if has_sink else None
-    spans = [(_span(side.kept_queries), _span(side.kept_keys)) for side in sides]
+    spans = [(span(side.kept_queries), span(side.kept_keys)) for side in sides]
     for layer in range(n_layers):
         call = group.calls.pop(0)
         for row, (queries, keys) in enumerate(spans):
@@ -130,8 +130,8 @@ def assemble_rows(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.nd
     return weights, sinks
 
 
-def _span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:
-    """A slice, which copies nothing, unless there is padding in the middle."""
+def span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:
+    """Return a slice, which copies nothing, unless there is padding in the middle."""
     places = np.flatnonzero(kept)
     in_a_row = len(places) > 0 and places[-1] - places[0] + 1 == len(places)
     return slice(int(places[0]), int(places[-1]) + 1) if in_a_row else places
@@ -139,7 +139,7 @@ def _span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:
 
 def attendable_of(group: Group, row: int, side: AxisLabels) -> Bool[np.ndarray, "*layers query key"]:
     """Of all layers at once, where they are alike."""
-    queries, keys = _span(side.kept_queries), _span(side.kept_keys)
+    queries, keys = span(side.kept_queries), span(side.kept_keys)
     layers = [call.attendable[row][queries][:, keys] for call in group.calls]
     alike = all(np.array_equal(layer, layers[0]) for layer in layers[1:])
     return np.array(layers[0]) if alike else np.stack(layers)

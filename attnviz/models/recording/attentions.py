@@ -1,27 +1,37 @@
-"""Weights that somebody else's code has put out, as a record: what `output_attentions=True` gives, or any array."""
+"""Weights of any other program as a record: what `output_attentions=True` gives, an array, or a file of either."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.models.recording.assembly import About, provenance_of, record_of
+from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
+from attnviz.models.recording.assembly import About, provenance_of, record_of, span
 from attnviz.models.recording.names import PADDING, Pieces, check_no_mask, read_names, real_tokens
 from attnviz.models.recording.plan import AxisLabels
+from attnviz.models.recording.reasons import find_reason
+from attnviz.models.recording.weights_file import read_weights_file
 from attnviz.records import AttentionMaps, Facts
 from attnviz.records.grid import Grid
+from attnviz.store.weights import ROUNDED, FileWeights
 
 EXACT = 1e-4  # by which a sum of float32 may miss 1
-ROUNDED = 1e-2  # by which a row of half precision may miss 1
 AXES = "a tuple with a [batch, head, query, key] for each layer, or one array [layer, head, query, key]"
 NO_WEIGHTS = (
     'Load the model with attn_implementation="eager": other kernels give no weights. attnviz.record needs none of that.'
 )
-EVALUATE = "model.eval() turns dropout off; scores need a softmax over the keys first."
+TEXTS = "Its first axis, of {}, is taken for texts, one of which was chosen by row."
+GUESSES = {  # by the number of axes
+    3: "Its first axis, of {}, is taken for heads; of several texts, row would choose one.",
+    4: "Its first axis, of {}, is taken for layers; of several texts, row would choose one.",
+}
+UNNAMED = "Tokens are called by their positions: no names were given."
+OF_KEYS = "The names are those of the keys: there are as many, and queries are called by their positions."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
 
 
@@ -32,7 +42,8 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     keys: Sequence[str] | Sequence[Sequence[str]] | Grid | None = None,
     row: int | None = None,
     attention_mask: Any = None,
-    model: str = "module",
+    array: str | None = None,
+    model: str | None = None,
     trained: bool | None = None,
     text_name: str | None = None,
 ) -> AttentionMaps:
@@ -41,15 +52,19 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     Args:
         attentions: weights after softmax, as tensors, arrays or nested lists: a tuple with a [batch, head, query, key]
             for each layer, in which the batch may be left out; or one array [layer, head, query, key], in which layers
-            and heads may be left out.
+            and heads may be left out, and of one query the queries. Or the path of a .npy, .npz, .pt, .safetensors or
+            .csv that holds them, of which no pickle is ever run.
         tokens: the pieces of the text, or of each text of the batch; without them tokens are called by position. Of
-            several texts the first axis of an array is the texts, and there is one layer.
+            several texts the first axis of an array is the texts, and there is one layer. Names that fit the keys alone
+            are theirs.
         keys: the pieces that cross-attention attends to. Without them it is self-attention, where there are as many
             queries as keys. An `attnviz.Grid` names patches of an image: of queries, too, where there are as many and
             no tokens are given.
-        row: which text of the batch, from 0; may be left out where there is one.
+        row: which text of the batch, from 0; may be left out where there is one. Of one array it says that its first
+            axis is the texts.
         attention_mask: [batch, token], 1 for a token and 0 for padding, which is left out; of `keys` where given.
-        model: as titles call it.
+        array: which array of a file that holds several; several names with commas are layers.
+        model: as titles call it; without it "module", or the name of the file.
         trained: whether the weights of the model are; None where nothing is to be said of it.
         text_name: as titles call the text; without it they quote its first words.
 
@@ -58,7 +73,10 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         sum to 1 again. What the model masked is not known: where no query looks ahead, the record counts as causal.
 
     Raises:
-        InvalidRecord: where there are no weights, shapes or names do not fit, or a row does not sum to 1.
+        InvalidRecord: where there are no weights, shapes or names do not fit, or a row does not sum to 1; for a file
+            that is none of these.
+        InvalidOption: for an `array` that the file does not have.
+        TooLarge: for a file of more than 4 GiB of weights.
         InvalidSelection: for a row that the batch does not have, or none of several.
 
     Examples:
@@ -67,47 +85,70 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         >>> attnviz.from_attentions(attentions, ["the", "cat", "sat"], model="mine")
         AttentionMaps(model='mine', text='“the cat sat”', layers=1, heads=2, queries=3, keys=3)
     """
-    rows = read_names("tokens", tokens), None if isinstance(keys, Grid) else read_names("keys", keys)
-    layers = _layers(attentions, max(len(of or ()) for of in rows) or 1)
+    file = _open_file(attentions, array)
+    if tokens is None and keys is None:
+        tokens, keys = file.queries, file.keys
+    of_tokens, of_keys = read_names("tokens", tokens), None if isinstance(keys, Grid) else read_names("keys", keys)
+    n_texts = max(len(of_tokens or ()), len(of_keys or ()), 1)
+    layers, guess = _layers(file, n_texts, row)
     row = _row(row, len(layers[0]))
     weights = np.stack([layer[row] for layer in layers])
-    grid = keys if isinstance(keys, Grid) else None
+    n_queries, n_keys = weights.shape[2:]
     if isinstance(keys, Grid):
         check_no_mask(attention_mask)
-        of_patches = keys.names(weights.shape[3])
-        same = tokens is None and weights.shape[2] == weights.shape[3]
-        tokens, keys = (of_patches, None) if same else (tokens, of_patches)
-    side = _side(
-        weights.shape, read_names("tokens", tokens), read_names("keys", keys), row, real_tokens(attention_mask)
-    )
-    side = side._replace(grid=grid)
-    weights = np.ascontiguousarray(weights[:, :, side.kept_queries][..., side.kept_keys])
+        of_patches = (keys.names(n_keys),)
+        same = of_tokens is None and n_queries == n_keys
+        of_tokens, of_keys = (of_patches, None) if same else (of_tokens, of_patches)
+    elif of_keys is None and of_tokens is not None and {*map(len, of_tokens)} == {n_keys} != {n_queries}:
+        of_tokens, of_keys = None, of_tokens
+        guess.append(OF_KEYS)
+    elif of_tokens is None and of_keys is None and file.name:
+        guess.append(UNNAMED)
+    side = _side(weights.shape, of_tokens, of_keys, row, real_tokens(attention_mask))
+    side = side._replace(grid=keys if isinstance(keys, Grid) else None)
+    weights = np.ascontiguousarray(weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)])
     causal = side.same and _looks_back_only(weights)
     attendable = np.tri(len(side.queries), dtype=bool) if causal else np.ones(weights.shape[2:], dtype=bool)
-    facts = Facts(causal=causal, guess=" ".join(filter(None, (CAUSAL if causal else "", _describe_sums(weights)))))
-    about = About(model, "as given", trained, text_name)
-    provenance = provenance_of(about, side, (("weights", "as given"), ("row", row)), facts)
+    guess += [CAUSAL] if causal else []
+    guess += filter(None, (_describe_sums(weights), file.guess))
+    about = About(file.name or "module" if model is None else model, file.revision, trained, text_name)
+    settings = (("weights", "as given"), ("row", row), *((("array", file.array),) if file.array else ()))
+    provenance = provenance_of(about, side, settings, Facts(causal=causal, guess=" ".join(guess)))
     try:
-        return record_of(weights, None, attendable, side, provenance, ((), ()))
+        with np.errstate(invalid="ignore"):  # of infinite weights, which are refused
+            return record_of(weights, None, attendable, side, provenance, ((), ()))
     except InvalidRecord as error:
-        raise InvalidRecord(error.problem, hint=error.hint or EVALUATE) from error
+        raise InvalidRecord(error.problem, hint=error.hint or find_reason(weights)) from error
 
 
-def _layers(attentions: Any, n_texts: int) -> list[Float[np.ndarray, "batch head query key"]]:
-    """Return one array for each layer, all of the same shape.
+def _open_file(attentions: Any, array: str | None) -> FileWeights:
+    """Read a path; wrap anything else. Raises InvalidOption for an `array` of what is no file."""
+    if isinstance(attentions, FileWeights):
+        return attentions
+    if isinstance(attentions, str | os.PathLike):
+        return read_weights_file(Path(attentions), array)
+    if array is not None:
+        raise InvalidOption("array chooses in a file, and these are weights", hint="Leave out array.")
+    return FileWeights(attentions)
 
-    Names are evidence: where several texts are named, the first axis of one array is the texts, and not the heads.
+
+def _layers(
+    file: FileWeights, n_texts: int, row: int | None
+) -> tuple[list[Float[np.ndarray, "batch head query key"]], list[str]]:
+    """Return one array for each layer, all of the same shape, and what of the axes is a guess.
+
+    Names and `row` are evidence: of several texts, the first axis of one array is these, and not the heads.
     """
-    given = attentions if isinstance(attentions, list | tuple) else _array(attentions)
-    if n_texts > 1 and isinstance(given, np.ndarray) and given.ndim in (3, 4):
-        given = (given[:, None] if given.ndim == 3 else given)[None]
-    while isinstance(given, np.ndarray) and given.ndim < 4:  # of one head, or one layer
-        given = given[None]
+    weights = file.weights
+    given = weights if isinstance(weights, list | tuple) else _array(weights, file.rounding)
+    guess: list[str] = []
+    if isinstance(given, np.ndarray):
+        given, guess = _split_axes(given, n_texts, isinstance(row, int | np.integer), unsure=bool(file.name))
     if len(given) and all(layer is None for layer in given):
         raise InvalidRecord("there are no weights in these attentions", hint=NO_WEIGHTS)
     if not len(given):
         raise InvalidRecord("these attentions are empty", hint=NO_WEIGHTS)
-    layers = [_array(layer) for layer in given]
+    layers = [_array(layer, file.rounding) for layer in given]
     shapes = {layer.shape for layer in layers}
     if len(shapes) != 1 or not all(layer.ndim in (3, 4) and layer.size for layer in layers):
         found = " and ".join(map(str, sorted(shapes)[:2]))
@@ -116,7 +157,24 @@ def _layers(attentions: Any, n_texts: int) -> list[Float[np.ndarray, "batch head
     if n_texts not in (1, len(layers[0])):
         found = f"{n_texts} texts are named, and this is attention of {len(layers[0])}"
         raise InvalidRecord(found, hint="Give [text, head, query, key] of as many texts, or the names of one.")
-    return layers
+    return layers, guess
+
+
+def _split_axes(
+    weights: np.ndarray, n_texts: int, row_chosen: bool, unsure: bool
+) -> tuple[Float[np.ndarray, "layer ..."], list[str]]:
+    """Return [layer, batch, head, query, key], in which the batch may be left out, and what of it is a guess."""
+    n_axes = weights.ndim
+    if not n_axes or n_axes > 5 or 0 in weights.shape:
+        why = "is empty" if 0 in weights.shape else "is not attention"
+        raise InvalidRecord(f"an array of shape {weights.shape} {why}", hint=f"Expected {AXES}.")
+    guess = [GUESSES[n_axes].format(len(weights))] if unsure and n_axes in GUESSES and len(weights) > 1 else []
+    if (n_texts > 1 or row_chosen) and n_axes in (3, 4):
+        guess = [TEXTS.format(len(weights))] if n_texts == 1 else []
+        weights = (weights[:, None] if n_axes == 3 else weights)[None]
+    while weights.ndim < 4:  # of one head, or one layer
+        weights = weights[None]
+    return weights, guess
 
 
 def _describe_sums(weights: Float[np.ndarray, "layer head query key"]) -> str:
@@ -127,23 +185,27 @@ def _describe_sums(weights: Float[np.ndarray, "layer head query key"]) -> str:
     return f"Rows sum to {sums.min():.4f} to {sums.max():.4f}; numbers count them as if they summed to 1."
 
 
-def _array(layer: Any) -> np.ndarray:
-    """Float32 of a tensor on any device, an array or lists. Raises InvalidRecord."""
+def _array(layer: Any, rounding: float) -> np.ndarray:
+    """Float32 of a tensor on any device, an array or lists. Rows that rounding made miss 1 sum to 1 again.
+
+    Those of half precision may miss it by ROUNDED, others by `rounding`. Raises InvalidRecord.
+    """
     dtype = getattr(layer, "dtype", None)
-    rounded = getattr(dtype, "itemsize", 4) == 2
+    rounding = max(rounding, ROUNDED if getattr(dtype, "itemsize", 4) == 2 else 0)
     if "complex" in str(dtype):  # torch and numpy would drop what is imaginary
         raise InvalidRecord("complex numbers are not attentions", hint=f"Expected {AXES}.")
     try:
         on_host = layer.detach().float().cpu() if hasattr(layer, "detach") else layer
-        weights = np.asarray(on_host, dtype=np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large for float32 is refused as infinite
+            weights = np.asarray(on_host, dtype=np.float32)
     except (TypeError, ValueError, NotImplementedError) as error:  # the last: a tensor on the device "meta"
         raise InvalidRecord(
             "these attentions are not arrays of numbers of one shape", hint=f"Expected {AXES}."
         ) from error
-    if rounded and weights.ndim:
+    if rounding and weights.ndim:
         sums = weights.sum(axis=-1, keepdims=True)
         weights = weights.copy()
-        np.divide(weights, sums, where=np.abs(sums - 1) <= ROUNDED, out=weights)
+        np.divide(weights, sums, where=np.abs(sums - 1) <= rounding, out=weights)
     return weights
 
 
@@ -171,12 +233,12 @@ def _side(
             raise InvalidRecord(f"attention_mask of shape {real.shape} does not fit {n_keys} keys in row {row}")
         kept = real[row]
     kept_queries = kept if same else np.ones(n_queries, dtype=bool)
-    queries = _names(tokens, "tokens", row, kept_queries, n_keys)
-    return AxisLabels(queries, queries if same else _names(keys, "keys", row, kept, n_keys), kept_queries, kept, same)
+    queries = _names(tokens, "tokens", row, kept_queries, shape)
+    return AxisLabels(queries, queries if same else _names(keys, "keys", row, kept, shape), kept_queries, kept, same)
 
 
 def _names(
-    rows: tuple[Pieces, ...] | None, what: str, row: int, kept: Bool[np.ndarray, " token"], n_keys: int
+    rows: tuple[Pieces, ...] | None, what: str, row: int, kept: Bool[np.ndarray, " token"], shape: tuple[int, ...]
 ) -> Pieces:
     if rows is None:
         return tuple(map(str, range(int(kept.sum()))))
@@ -184,16 +246,14 @@ def _names(
     if len(names) == len(kept):
         return tuple(name for name, real in zip(names, kept, strict=True) if real)
     if len(names) != kept.sum():
-        problem = f"{len(names)} {what} do not fit attention of {int(kept.sum())}"
-        raise InvalidRecord(problem, hint=_find_hint(len(names), len(kept), n_keys))
+        fitting = f"{int(kept.sum())}, in weights of {shape[2]} queries and {shape[3]} keys"
+        raise InvalidRecord(f"{len(names)} {what} do not fit attention of {fitting}", hint=_find_hint(names, len(kept)))
     return names
 
 
-def _find_hint(n_names: int, n_there: int, n_keys: int) -> str:
+def _find_hint(names: Pieces, n_there: int) -> str:
     """Say what would make names fit."""
-    if n_names == n_keys != n_there:
-        return "They are as many as the keys: give keys= their names, and tokens= those of the queries."
-    if n_names > n_there:
+    if len(names) > n_there:
         return f"Name each of the {n_there} positions once."
     return f"Name markers too, such as [CLS]. {PADDING}"
 

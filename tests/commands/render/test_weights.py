@@ -1,0 +1,99 @@
+"""`attnviz render` of weights that other programs have written: names, notes, the record, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz import store
+from tests.attacks.endings import RunHere, refused, worked
+
+CROSS = np.full((2, 4, 5, 7), 1 / 7, dtype=np.float32)
+SQUARE = np.eye(5, dtype=np.float32)
+DRAWN = ("--dpi", "40", "--table", "none")
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("cross.npy", CROSS)
+    np.save("square.npy", SQUARE)
+    torch.save(torch.tensor(SQUARE), "square.pt")
+    np.savez("several.npz", encoder=SQUARE, cross=CROSS)
+    Path("tokens.txt").write_text("the\ncat\n sat\r\non\nmat\n", encoding="utf-8")
+    Path("keys.txt").write_text("t u v  w x y z\n", encoding="utf-8")
+    Path("names.json").write_text('["the", "cat", "sat", "on", "mat"]', encoding="utf-8")
+
+
+def test_names_come_from_files_and_how_they_are_read_is_said(run_here: RunHere) -> None:
+    run = worked(run_here("render", "cross.npy", "--tokens-file", "tokens.txt", "--keys-file", "keys.txt", *DRAWN))
+    assert "note: tokens.txt: 5 tokens, one a line" in run.stderr
+    assert "note: keys.txt: 7 tokens, separated by blanks in its only line" in run.stderr
+    maps = store.load("attention/attention.safetensors")  # written, too
+    assert maps.queries.pieces == ("the", "cat", " sat", "on", "mat")
+    assert maps.keys.pieces == tuple("tuvwxyz")
+    np.testing.assert_array_equal(maps.weights, CROSS)
+    assert (maps.provenance.model, maps.provenance.text_name) == ("cross.npy", "“t u v w x y z”")
+
+
+@pytest.mark.parametrize("names", [("--words", "the cat  sat on mat"), ("--tokens-file", "names.json"), ()])
+def test_one_matrix_is_drawn_with_its_words(names: tuple[str, ...], run_here: RunHere) -> None:
+    shown = json.loads(worked(run_here("render", "square.pt", *names, "--dpi", "40", "--json")).stdout)
+    expected = ["the", "cat", "sat", "on", "mat"] if names else ["0", "1", "2", "3", "4"]
+    assert shown["texts"][0]["queries"]["pieces"] == expected
+    unnamed = "Tokens are called by their positions: no names were given." in json.dumps(shown)
+    assert unnamed == (not names)
+
+
+def test_axes_that_are_a_guess_are_said_and_row_decides(run_here: RunHere) -> None:
+    guess = "taken for layers; of several texts, row would choose one."
+    assert guess in " ".join(worked(run_here("render", "cross.npy", "--dpi", "40")).stdout.split())
+    worked(run_here("render", "cross.npy", "--row", "1", *DRAWN, "--out", "second"))
+    assert store.load("second/attention.safetensors").weights.shape == (1, 4, 5, 7)
+
+
+def test_one_of_several_arrays_is_chosen(run_here: RunHere) -> None:
+    refused(run_here("render", "several.npz"), "encoder [5, 5], cross [2, 4, 5, 7]. Choose one, as by --array encoder")
+    worked(run_here("render", "several.npz", "--array", "cross", *DRAWN))
+    assert store.load("attention/attention.safetensors").weights.shape == CROSS.shape
+
+
+def test_what_is_drawn_again_is_the_record(run_here: RunHere) -> None:
+    worked(run_here("render", "square.npy", *DRAWN))
+    worked(run_here("render", "attention/attention.safetensors", *DRAWN, "--out", "again"))
+    one, other = (Path(folder, "layer-0-head-0.png").read_bytes() for folder in ("attention", "again"))
+    assert one == other
+
+
+WRONG = {
+    "names that fit nothing": (
+        ("square.npy", "--tokens-file", "keys.txt"),
+        "7 tokens do not fit attention of 5, in weights of 5 queries and 5 keys",
+    ),
+    "no names": (("square.npy", "--tokens-file", "no.txt"), "no file no.txt"),
+    "no list": (("square.npy", "--tokens-file", "no.json"), "no.json is not a list of texts"),
+    "twice": (("square.npy", "--tokens-file", "tokens.txt", "--words", "a b"), "--words and --tokens-file exclude"),
+    "no row": (("cross.npy", "--row", "2"), "no row 2 in a batch of 2"),
+    "memory": (("cross.npy", "--max-memory", "0.01"), "5 tokens × 4 heads × 2 layers need"),
+    "memory of a .pt": (("square.pt", "--max-memory", "0.01"), "5 tokens × 1 head × 1 layer need"),
+    "scores": (("scores.npy",), "look like scores before softmax"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_uses_end_in_one_line_and_write_nothing(name: str, run_here: RunHere) -> None:
+    np.save("scores.npy", -SQUARE)
+    Path("no.json").write_text("{}", encoding="utf-8")
+    words, said = WRONG[name]
+    refused(run_here("render", *words), said)
+    assert not Path("attention").exists()
+
+
+def test_a_record_has_its_names(run_here: RunHere) -> None:
+    worked(run_here("render", "square.npy", *DRAWN))
+    record = "attention/attention.safetensors"
+    refused(run_here("render", record, "--words", "a b c d e"), "--words is of weights, and this is a record")
