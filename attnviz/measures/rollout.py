@@ -16,11 +16,16 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
     Shares: row q says what the last layer's query q draws from each token of the input, as if each layer added what
     it attends to, half and half, to what is there (the residual connection); arXiv:2005.00928. Values, norms and
     feed-forward layers are left out. Rows sum to 1. Self-attention only. Raises InvalidOption otherwise, and for a
-    record of some heads only.
+    record of some heads or of a window only.
     """
     check_self_attention(maps, "rollout")
     if maps.unseen_heads:
         raise InvalidOption("rollout needs all heads, and the record has only some", hint="Record all heads.")
+    if (window := maps.provenance.facts.window) is not None:
+        raise InvalidOption(
+            f"rollout needs attention over a whole text, and this is window {window + 1}",
+            hint="In another layer a window may hold other tokens.",
+        )
     stay = np.eye(len(maps.queries))
     rolled = stay
     for layer in maps.weights:
@@ -31,6 +36,11 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
 
 def find_reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
     """Return from which tokens of the input anything can come to a query through all layers: where rollout may lie."""
+    if (window := maps.provenance.facts.window) is not None:
+        raise InvalidOption(
+            f"rollout needs attention over a whole text, and this is window {window + 1}",
+            hint="In another layer a window may hold other tokens.",
+        )
     stay = np.eye(len(maps.queries), dtype=bool)
     found = stay
     for of_layer in maps.attendable:

@@ -114,6 +114,8 @@ class Facts:
     known_heads: tuple[str, ...] = ()  # by the model's card, layer after layer: "next token 0.60", "" for none
     chosen: tuple[str, ...] = ()  # what the last queries chose, a token each: what the model wrote
     guess: str = ""  # what is not certain of this record, as a sentence
+    window: int | None = None  # which window of a text or an image, from 0; None: all of it
+    n_windows: int | None = None  # how many that has
 
     def __post_init__(self) -> None:
         for what, most in MAX_NUMBERS.items():

@@ -39,7 +39,8 @@ SCHEMA = 2
 FACTORED_SCHEMAS = (3, 4, 5)  # of records that hold factors, see `factored`
 SIDES = ("query", "key")  # tensors that no others have
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
-ALL_HEADS = ("n_heads_in_model", None)  # a fact that is left out: a record of all heads is what it has always been
+# Facts that are left out: a record of all heads, and of a whole text, is what it has always been.
+LEFT_OUT = {("n_heads_in_model", None), ("window", None), ("n_windows", None)}
 READABLE_SCHEMAS = (1, SCHEMA, *FACTORED_SCHEMAS)  # 1 had facts and layer numbers among the settings
 RECORD = "attention.safetensors"
 KINDS = {"F32": "<f4", "F16": "<f2", "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4"}
@@ -105,7 +106,7 @@ def _encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),
             "versions": dict(maps.provenance.versions),
-            "facts": {name: each for name, each in asdict(maps.provenance.facts).items() if (name, each) != ALL_HEADS},
+            "facts": dict(_list_facts(maps.provenance.facts)),
         },
         "layer_numbers": maps.layer_numbers,
         **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
@@ -286,6 +287,10 @@ def _parse_grid(meta: Mapping[str, Any]) -> Grid | None:
         return Grid(n_rows, n_columns)
     except InvalidOption as error:
         raise InvalidRecord(error.problem) from error
+
+
+def _list_facts(facts: Facts) -> list[tuple[str, Any]]:
+    return [(name, each) for name, each in asdict(facts).items() if each is not None or (name, each) not in LEFT_OUT]
 
 
 def _parse_facts(found: Mapping[str, Any]) -> Facts:

@@ -240,3 +240,35 @@ def test_a_learned_query_is_called_one() -> None:
     (found,) = maps
     assert (found.queries.pieces, found.keys.pieces) == (("⟨query⟩",), tuple("abcde"))
     assert found.provenance.facts.guess == ""
+
+
+@pytest.mark.parametrize("n_written", [4, N])
+def test_steps_of_a_recurrent_decoder_are_rows(n_written: int) -> None:
+    """A translator was as many layers of one row as it wrote words."""
+
+    class Translator(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.read, self.write, self.score = nn.GRU(16, 16, batch_first=True), nn.GRUCell(16, 16), nn.Linear(16, 16)
+
+        def attend(self, state: Tensor, read: Tensor) -> Tensor:
+            scores = torch.bmm(read, self.score(state).unsqueeze(2)).squeeze(2)
+            weights = functional.softmax(scores, dim=1)
+            self.weights.append(weights.detach())
+            return torch.bmm(weights.unsqueeze(1), read).squeeze(1)
+
+        def forward(self, states: Tensor) -> Tensor:
+            self.weights: list[Tensor] = []
+            read, _ = self.read(states)
+            state: Tensor = read[:, -1]
+            for _ in range(n_written):
+                state = self.write(self.attend(state, read), state)
+            return state
+
+    model, written = Translator().eval(), [f"word {n}" for n in range(n_written)]
+    with attnviz.record(tokens=[written] * 2, keys=[WORDS] * 2) as maps:
+        model(drawn(10, 2, N, 16))
+    assert [one.weights.shape for one in maps] == [(1, 1, n_written, N)] * 2
+    for row, one in enumerate(maps):
+        np.testing.assert_allclose(one.weights[0, 0], torch.stack(model.weights, 1)[row].numpy(), atol=1e-7)
+        assert (list(one.queries.pieces), list(one.keys.pieces)) == (written, WORDS)

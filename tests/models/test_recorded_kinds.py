@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import attnviz
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.measures.rollout import rollout
 
 STATES = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
 
@@ -146,3 +148,54 @@ def test_memory_before_the_tokens_is_called_so() -> None:
     (one,) = maps
     assert one.keys.pieces == ("⟨before 1⟩", "⟨before 2⟩", "⟨before 3⟩", *"abcde")
     assert one.queries.pieces == tuple("abcde")
+
+
+@pytest.mark.parametrize("is_shifted", [False, True])
+def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -> None:
+    """Swin puts windows on the axis of the batch; they are neither texts, nor the same tokens in the next layer."""
+
+    class Swinlet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.ModuleList([Attention(2), Attention(2)])
+
+        def forward(self, states: Tensor) -> Tensor:
+            for number, block in enumerate(self.blocks):
+                shift = 2 * number * is_shifted
+                windows: Tensor = block(states.roll(-shift, 1).view(-1, 4, 16))
+                states = states + windows.view(len(states), 16, 16).roll(shift, 1)
+            return states
+
+    with attnviz.record(tokens=list("abcd")) as maps:
+        Swinlet().eval()(torch.randn(2, 16, 16))
+    assert [one.provenance.text_name for one in maps] == [f"window {n} of 4" for n in (1, 2, 3, 4)] * 2
+    assert {one.weights.shape for one in maps} == {(2, 2, 4, 4)}
+    assert all("may hold others in another layer" in one.provenance.facts.guess for one in maps)
+    with pytest.raises(InvalidOption, match="rollout needs attention over a whole text, and this is window 3"):
+        rollout(maps[2])
+    attnviz.save(maps[2], tmp_path / "attention.safetensors")
+    again = attnviz.load(tmp_path / "attention.safetensors").provenance.facts
+    assert (again.window, again.n_windows) == (2, 4)
+
+
+def test_windows_behind_heads_are_not_heads() -> None:
+    """Hiera: [text, head, window, token, …], two heads over four windows of four tokens."""
+
+    class Windows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.both = nn.Linear(16, 48)
+
+        def forward(self, states: Tensor) -> Tensor:
+            query, key, value = self.both(states).reshape(1, 4, 4, 3, 2, 8).permute(3, 0, 4, 1, 2, 5)
+            self.weights = torch.softmax(query @ key.mT / 8**0.5, -1)[0]
+            mixed = functional.scaled_dot_product_attention(query, key, value)
+            return mixed.permute(0, 2, 3, 1, 4).reshape(1, 16, 16)
+
+    model = Windows().eval()
+    with attnviz.record() as maps:
+        model(torch.randn(1, 16, 16))
+    assert [one.weights.shape for one in maps] == [(1, 2, 4, 4)] * 4
+    for number, one in enumerate(maps):
+        np.testing.assert_allclose(one.weights[0], model.weights[:, number].detach().numpy(), atol=1e-6)
+        assert one.provenance.text_name == f"window {number + 1} of 4"

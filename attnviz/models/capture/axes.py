@@ -30,6 +30,18 @@ def batch_and_heads(shape: Sequence[int], n_positions: Collection[int]) -> tuple
     return n_batch, math.prod(leading) // n_batch
 
 
+def find_head_axis(shape: Sequence[int], n_positions: Collection[int]) -> int:
+    """Return which of the axes before queries is that of heads in weights [… query key]: of windows, the last is none.
+
+    The others, times the queries, are the positions that the module read. Where that leaves it open, it is the last.
+    """
+    leading, n_queries = shape[:-2], shape[-2]
+    last = len(leading) - 1
+    others = [math.prod(leading) // size * n_queries in n_positions for size in leading] if all(shape) else []
+    fitting = [axis for axis, fits in enumerate(others) if fits and leading[axis] > 1]
+    return fitting[0] if len(leading) > 2 and len(fitting) == 1 and not others[last] else last
+
+
 def split_heads(shape: Sequence[int], n_positions: Collection[int]) -> tuple[int, int, int, int] | None:
     """[batch head query key] of [batch·head query key]; None where it could be either.
 

@@ -92,6 +92,7 @@ class Call:
     root: str = ""  # the class of the outermost module; "" where there is none
     is_pooled: bool = False  # its queries need not be tokens: they are learned, or there is one weight a word
     keys_are_read: bool = True  # whether any module was given as many positions as there are keys
+    n_rows_read: int = 0  # how many texts the outermost module was given; 0: not known
 
     @property
     def weights(self) -> Float32[np.ndarray, "batch head query key"]:
@@ -127,6 +128,7 @@ class ModuleCall:
     # Of the states given to it, else to its parts, all rows together.
     n_positions: set[int] = field(default_factory=set)
     n_read: set[int] = field(default_factory=set)  # of everything that it or its parts were given
+    n_rows: int = 0  # of the first tensor that it was given, where that has texts on its first axis
     knows: bool = False  # whether those were given to itself
 
 
@@ -231,6 +233,8 @@ class Capture(TorchFunctionMode):
                 "nn.MultiheadAttention takes nested tensors only in a kernel that keeps its weights",
                 hint="Give it a padded tensor and key_padding_mask.",
             )
+        if states.ndim == 2 or (states.ndim > 2 and states.is_floating_point()):
+            self._frames[-1].n_rows = len(states) if not states.is_nested else states.size(0)
         floats = [one for one in given if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested]
         n_read = {one.shape[:-1].numel() for one in floats if one.ndim >= 2}
         for frame in self._frames:
@@ -330,7 +334,7 @@ class Capture(TorchFunctionMode):
         if function is functional.multi_head_attention_forward:
             raise InvalidRecord(f"{self._what()} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
         result, rows, error = self._factoring(function, args, kwargs, self._what())
-        if (len(rows), rows.n_heads) != axes:
+        if (len(rows), rows.n_heads) != axes[:2]:
             raise InvalidRecord(f"{self._what()} has no axis each for texts and heads", hint=DENSE)
         attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
         kept = Kept(rows, attendable, None, "factored", error, rows.n_heads)
@@ -399,6 +403,7 @@ class Capture(TorchFunctionMode):
                 heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
                 root=self._root(),
+                n_rows_read=self._frames[0].n_rows if self._frames else 0,
                 keys_are_read=not n_read or seen.kept.shape[0] * seen.kept.shape[3] in n_read,
             )
         )

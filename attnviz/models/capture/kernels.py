@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.capture.axes import batch_and_heads
+from attnviz.models.capture.axes import batch_and_heads, find_head_axis
 from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
@@ -61,18 +61,32 @@ class Operands(NamedTuple):
     mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
 
 
+class Axes(NamedTuple):
+    """How many texts and heads a call has, and on which axis of its queries the heads are, from the last."""
+
+    n_texts: int
+    n_heads: int
+    head_axis: int = -3
+
+
 def axes_of(
     function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], n_positions: Collection[int]
-) -> tuple[int, int] | None:
+) -> Axes | None:
     """How many texts and heads a call of a kernel has; None where one axis may hold some of both."""
     query = args[0] if args else kwargs["query"]
     if function is functional.multi_head_attention_forward:
         n_heads = args[N_HEADS] if len(args) > N_HEADS else kwargs["num_heads"]
-        return query.shape[1] if query.ndim == 3 else 1, int(n_heads)
+        return Axes(query.shape[1] if query.ndim == 3 else 1, int(n_heads))
     if query.is_nested:
-        return query.size(0), query.size(1)
+        return Axes(query.size(0), query.size(1))
     key = args[1] if len(args) > 1 else kwargs["key"]
-    return batch_and_heads((*query.shape[:-1], key.shape[-2]), n_positions)
+    shape = [*query.shape[:-1], key.shape[-2]]
+    place = find_head_axis(shape, n_positions)
+    head_axis = place - (len(shape) - 2) - 2 if len(shape) > 2 else -3
+    if head_axis != -3:
+        shape.insert(len(shape) - 3, shape.pop(place))
+    found = batch_and_heads(shape, n_positions)
+    return None if found is None else Axes(*found, head_axis)
 
 
 def dot_product(
@@ -81,7 +95,7 @@ def dot_product(
     kwargs: Mapping[str, Any],
     what: str,
     room: Callable[[Sequence[int]], Float32[Tensor, "batch head query key"]] = torch.empty,
-    axes: tuple[int, int] | None = None,
+    axes: Axes | None = None,
 ) -> tuple[Tensor, CapturedAttention]:
     """The kernel's own output, and its weights, in `room` where they are worked out on the CPU.
 
@@ -95,7 +109,22 @@ def dot_product(
     with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
         if asked.query.is_nested:
             return output, _recompute_sequences(asked, output, what)
-        return output, _recompute(asked, output, what, room, axes)
+        if axes is not None and axes.head_axis != -3:
+            moved, given = _move_heads(asked, axes.head_axis), output.movedim(axes.head_axis, -3)
+            return output, _recompute(moved, given, what, room, axes[:2])
+        return output, _recompute(asked, output, what, room, axes[:2] if axes else None)
+
+
+def _move_heads(asked: Asked, head_axis: int) -> Asked:
+    """Put the axis of heads before that of queries."""
+    mask = asked.attn_mask
+    return replace(
+        asked,
+        query=asked.query.movedim(head_axis, -3),
+        key=asked.key.movedim(head_axis, -3),
+        value=asked.value.movedim(head_axis, -3),
+        attn_mask=mask if mask is None or mask.ndim < asked.query.ndim else mask.movedim(head_axis, -3),
+    )
 
 
 def _recompute(

@@ -15,7 +15,7 @@ from attnviz.models.capture.room import side_by_side
 from attnviz.models.device import versions
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.names import PADDING, Names, Pieces
-from attnviz.models.recording.plan import AxisLabels, plan_axes
+from attnviz.models.recording.plan import WINDOWS, AxisLabels, plan_axes
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
@@ -47,7 +47,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
     for group, sides in plan_axes(groups, names):
         of_group = about if about.model is not None else replace(about, model=group.calls[0].root or NO_MODULE)
         settings, facts = _settings(group), facts_of(group)
-        numbers = group.layers[0], group.calls[0].heads
+        numbers, n_windows = (group.layers[0], group.calls[0].heads), group.n_windows
         if group.calls[0].factors is not None:
             for row, side in enumerate(sides):
                 provenance = provenance_of(of_group, side, (*settings, ("row", row)), facts)
@@ -56,14 +56,16 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
         weights, sinks = assemble_rows(group, sides)
         for row, side in enumerate(sides):
-            if names.keys is not None and side.keys == names.keys[row]:
+            if names.keys is not None and len(names.keys) == len(sides) and side.keys == names.keys[row]:
                 side = side._replace(grid=names.grid)
+            is_window = n_windows > 1 and side.guess == WINDOWS
+            of_row = replace(facts, window=row % n_windows, n_windows=n_windows) if is_window else facts
             yield record_of(
                 weights[row],
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                provenance_of(of_group, side, (*settings, ("row", row)), facts),
+                provenance_of(of_group, side, (*settings, ("row", row)), of_row),
                 numbers,
             )
 
@@ -209,8 +211,10 @@ def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
 
 
-def _name_text(side: AxisLabels) -> str:
+def _name_text(side: AxisLabels, facts: Facts) -> str:
     """Name what is attended to by its first words, or by its size where nothing in it has a name."""
+    if facts.window is not None:
+        return f"window {facts.window + 1} of {facts.n_windows}"
     if side.grid is not None:
         return f"{side.grid.n_rows} × {side.grid.n_columns} patches"
     if side.keys == tuple(map(str, range(len(side.keys)))):
@@ -229,7 +233,7 @@ def provenance_of(
         revision=about.revision,
         trained=about.trained,
         text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        text_name=_name_text(side) if about.text_name is None else about.text_name,
+        text_name=_name_text(side, facts) if about.text_name is None else about.text_name,
         settings=(*settings, *([("guess", facts.guess)] if facts.guess else [])),
         versions=versions(),
         facts=facts,

@@ -60,7 +60,13 @@ class Group:
     @property
     def is_pooled(self) -> bool:
         """Whether its queries need not be tokens."""
-        return self.n_queries != self.n_keys and all(call.is_pooled for call in self.calls)
+        return all(call.is_pooled for call in self.calls) and (self.n_queries != self.n_keys or self.n_steps > 1)
+
+    @property
+    def n_windows(self) -> int:
+        """Into how many windows each text was cut: the rows of the call for one that the outermost module read."""
+        n_read = self.calls[0].n_rows_read
+        return self.n_rows // n_read if n_read and self.n_rows % n_read == 0 else 1
 
     @property
     def has_memory(self) -> bool:

@@ -32,6 +32,10 @@ class Names:
     real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
     grid: Grid | None = None  # where keys are its patches
 
+    def has_rows(self, n_rows: int) -> bool:
+        """Whether names were given for as many texts."""
+        return any(len(given) == n_rows for given in (self.tokens, self.keys) if given is not None)
+
     def find_names(self, text: Text) -> tuple[Pieces, ...] | None:
         """The names of one side's tokens, where they were given."""
         return self.tokens if text == "tokens" else self.keys

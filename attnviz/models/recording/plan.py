@@ -24,6 +24,7 @@ from attnviz.models.recording.names import (
 from attnviz.records.grid import Grid
 
 ORDER = "Of two attentions in the same layers the later is taken for the one to another text: a guess by their order."
+WINDOWS = "Tokens are called by their places in the window, which may hold others in another layer."
 Real = Bool[np.ndarray, "row token"]
 
 
@@ -50,7 +51,9 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
         unsure = find_guessed([group for group, _ in of_pass])
         own: list[AxisLabels] = []  # of the tokens among themselves, in this pass
         for group, its in of_pass:
-            if group.name in cached and its in ("self", "cached"):
+            if group.n_windows > 1 and not names.has_rows(group.n_rows):
+                sides = _label_windows(group)
+            elif group.name in cached and its in ("self", "cached"):
                 is_first = group.name not in ends
                 ends[group.name] = _end(group, ends.get(group.name, 0))
                 real = names.real if masked_text == "tokens" else None
@@ -99,6 +102,15 @@ def _across(group: Group, names: Names, masked_text: Text, own: Sequence[AxisLab
             queries = labels_for(names, "tokens", row, kept, group)
         sides.append(AxisLabels(queries, labels_for(names, "keys", row, kept_keys, group), kept, kept_keys, False))
     return sides
+
+
+def _label_windows(group: Group) -> list[AxisLabels]:
+    """Of windows of a text or an image: which of its tokens a window holds differs from layer to layer."""
+    kept = np.ones(group.n_queries, dtype=bool)
+    called = tuple(map(str, range(group.n_queries)))
+    keys = tuple(map(str, range(group.n_keys)))
+    same = group.n_queries == group.n_keys
+    return [AxisLabels(called, keys, kept, np.ones(group.n_keys, dtype=bool), same, WINDOWS)] * group.n_rows
 
 
 def _label_pooled(group: Group, names: Names, masked_text: Text) -> list[AxisLabels]:

@@ -14,6 +14,7 @@ from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
 from attnviz.models.recording.heads import join_heads
 from attnviz.models.recording.names import Names, check_no_mask, name_patches, read_names, real_tokens
+from attnviz.models.recording.steps import join_steps
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
 from attnviz.records.notebook import Displayable
@@ -118,6 +119,10 @@ def record(  # noqa: PLR0913 - each is an option of its own
     caches that drop keys from the middle) stay records of their own, and `Recording.not_joined` says why. There the
     queries are the last of the keys, and measures that compare their positions do not apply.
 
+    One weight a word, as where a recurrent network's states are pooled, is one query, called ⟨query⟩; calls of one
+    module in a loop that have one each are rows of one record, which `tokens` may name. Where rows of a batch are
+    windows of what the outermost module read, each is a record of its own, its tokens called by their places.
+
     Modules of one head each that are numbered from 0 and read the same states are the heads of one layer. Of calls that
     are taken for layers, though one reads nothing that those before it gave, the record's facts say that it is a guess.
 
@@ -145,7 +150,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording = Recording()
     with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
-    calls[:] = join_heads(calls, choice)
+    calls[:] = join_steps(join_heads(calls, choice))
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:

@@ -1,0 +1,45 @@
+"""Steps of a loop as the rows of one attention: a recurrent decoder writes a word and looks at all it read, again.
+
+Knows calls; no tokens, no records.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attnviz.models.capture.calls import Call
+
+
+def join_steps(calls: Sequence[Call]) -> list[Call]:
+    """Join calls of one module in one pass that have one query each, no token that it reads, and as many keys.
+
+    Layers are modules of their own, and a key/value cache grows: neither has such calls.
+    """
+    steps: dict[tuple[object, ...], list[Call]] = defaultdict(list)
+    for call in calls:
+        is_step = call.is_pooled and call.shape[2] == 1 and call.factors is None
+        steps[(call.number, call.path, call.shape, call.heads) if is_step else (call.place,)].append(call)
+    return [_join(each) if len(each) > 1 else each[0] for each in steps.values()]
+
+
+def _join(calls: Sequence[Call]) -> Call:
+    after, sinks = 0, [call.sink for call in calls]
+    for call in calls:
+        after |= call.after
+    nothing = np.zeros(calls[0].shape[:3], dtype=np.float32)
+    has_sink = any(sink is not None for sink in sinks)
+    return replace(
+        calls[0],
+        kept=np.concatenate([call.weights for call in calls], axis=2),
+        attendable=np.concatenate([call.attendable for call in calls], axis=1),
+        sink=np.concatenate([nothing if sink is None else sink for sink in sinks], axis=2) if has_sink else None,
+        error=max(call.error for call in calls),
+        place=calls[-1].place,
+        after=after,
+        values=None,
+        n_steps=len(calls),
+    )
