@@ -101,6 +101,7 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
         if found != UTF_8:
             yield from _decode_lines(path, first, file, found)
             return
+        check_size(first, f"{path}:1")
         if len(first) > 1 and 4 * first.count(0) > len(first):  # as in UTF-16 without a mark; any text may hold a few
             raise InvalidSource(f"{path}:1: many bytes are NUL, as in UTF-16", hint="Try --encoding utf-16-le.")
         number, line = 1, first.removeprefix(codecs.BOM_UTF8)

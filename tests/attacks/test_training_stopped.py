@@ -98,8 +98,14 @@ def test_standard_error_that_nobody_reads(forked: tuple[str, ...], tmp_path: Pat
     assert process.returncode == 0
 
 
+HIDDEN_CURSOR = b"\x1b[?25l"  # while a bar is drawn, which begins after a second
+
+
 def on_terminal(folder: Path, *args: str, keys: bytes = b"") -> tuple[int, str]:
-    """Python with these arguments and a terminal as standard error; `keys` are typed when the first epoch was told."""
+    """Python with these arguments and a terminal as standard error.
+
+    `keys` are typed when the first epoch was told and a bar is drawn.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, *args],
@@ -121,7 +127,7 @@ def on_terminal(folder: Path, *args: str, keys: bytes = b"") -> tuple[int, str]:
         if not read:
             break
         shown += read
-        if keys and b"held out: loss" in shown:
+        if keys and b"held out: loss" in shown and HIDDEN_CURSOR in shown:
             os.write(ours, keys)
             keys = b""
     os.close(ours)
