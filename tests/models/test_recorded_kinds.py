@@ -142,12 +142,14 @@ def test_an_exported_program_is_read_as_the_model_is(between: nn.Module | None) 
     np.testing.assert_allclose(one.weights, right[0].weights, atol=1e-6)
 
 
-def test_memory_before_the_tokens_is_called_so() -> None:
-    with attnviz.record(tokens=list("abcde")) as maps:
+@pytest.mark.parametrize("tokens", [list("abcde"), None])
+def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None:
+    with attnviz.record(tokens=tokens) as maps:
         Attention(n_memory=3).eval()(STATES)
     (one,) = maps
-    assert one.keys.pieces == ("⟨before 1⟩", "⟨before 2⟩", "⟨before 3⟩", *"abcde")
-    assert one.queries.pieces == tuple("abcde")
+    called = tuple(tokens or "01234")
+    assert one.keys.pieces == ("⟨before 1⟩", "⟨before 2⟩", "⟨before 3⟩", *called)
+    assert one.queries.pieces == called
 
 
 @pytest.mark.parametrize("is_shifted", [False, True])

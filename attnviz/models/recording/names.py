@@ -118,7 +118,7 @@ def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, 
         return "cross" if later is None and keys and not group.own_keys else "self"
     if n_queries > n_keys or (later is None and keys):
         return "cross"
-    if known or _has_room(group) or (tokens and group.has_memory):
+    if known or _has_room(group) or ((tokens or names.tokens is None) and group.has_memory):
         return "cached"
     unnamed = names.tokens is None or tokens  # that keys are tokens, too
     return "cross" if later is None and unnamed else "cached"

@@ -166,6 +166,8 @@ def plan_cached_step(
     given = () if names.tokens is None else row_of(names.tokens, "tokens", row, group)
     if real is not None and len(given) == len(real):
         given = tuple(piece for piece, is_real in zip(given, real, strict=True) if is_real)
+    if is_first and names.tokens is None and group.has_memory:
+        given = tuple(map(str, range(group.n_queries)))
     if is_first and 0 < len(given) == group.n_queries < n_keys:
         given = (*(f"⟨before {n + 1}⟩" for n in range(n_keys - group.n_queries)), *given)
     unnamed = "{}" if names.tokens is None else "⟨{}⟩"
