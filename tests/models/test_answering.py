@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.commands.attribute.card import without_attention
+from attnviz.commands.attribute import card
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText, TooLarge
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.subject import attribute
@@ -108,7 +108,7 @@ def test_each_of_several_labels_has_a_probability_of_its_own(tmp_path: Path) -> 
     subject = model.subject(TEXT, "text", Question())
     assert subject.target.value == pytest.approx(float(expected.max()), abs=1e-6)
     assert subject.target.against == ""
-    (own, *_) = without_attention(subject, 0)
+    (own, *_) = card.without_attention(subject, 0)
     assert own == ("", (0, 0, pytest.approx(np.nan, nan_ok=True)))
 
 
@@ -133,7 +133,11 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
     without = [float(own_logits(kind, " ".join(words[:i] + words[i + 1 :]), num_labels=1)[0]) for i in range(4)]
     lost = attribute(subject, "leave-one-out").scores[1:5]
     assert lost.tolist() == pytest.approx([expected - each for each in without], abs=1e-5)
-    (_, *replaced) = without_attention(subject, None)
+    two = model.subject("good film", "text", Question())  # half of two tokens is one: what is lost is what it did
+    lost = attribute(two, "leave-one-out").scores[~np.array(two.tokens.special)]
+    ((_, (comprehensiveness, sufficiency, *_)),) = card.test_methods(two, ["leave-one-out"])
+    assert (comprehensiveness, sufficiency) == pytest.approx((max(lost), min(lost)), abs=1e-6)
+    (_, *replaced) = card.without_attention(subject, None)
     assert all(variation > 0 and np.isnan(changed) and np.isnan(right) for _, (variation, changed, right) in replaced)
 
 

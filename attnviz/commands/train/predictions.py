@@ -99,11 +99,13 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
 
     A name that begins like a formula is written behind an apostrophe (CWE-1236), and control characters are written
     out. A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
-    labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead.
+    labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead, and one alone is `score`.
     """
     verdict = {"label": ("label", "probability"), "labels": ("labels",), "score": ()}[answers.kind]
     before = "score_" if answers.kind == "score" else "p_"
     columns = [f"{before}{escape_for_display(label, sys.maxsize)}" for label in answers.labels]
+    if answers.kind == "score" and len(columns) == 1:
+        columns = ["score"]
     yield ("text", *verdict, "given", "tokens", "tokens_read", *columns)
     names = [escape_for_spreadsheet(label) for label in answers.labels]
     for p in predictions:

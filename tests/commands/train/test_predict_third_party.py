@@ -73,7 +73,7 @@ def test_a_regressor_gives_its_number_and_no_accuracy(tmp_path: Path) -> None:
     assert report.title.startswith("third scores ")
     assert [row[1] for row in table(report, "predictions").rows] == [*numbers[:3], "-"]
     header, *rows = found.rows
-    assert header == ("text", "given", "tokens", "tokens_read", "score_score")
+    assert header == ("text", "given", "tokens", "tokens_read", "score")
     assert [row[-1] for row in rows] == [*map(repr, numbers[:3]), ""]
     assert "the model answers with a number, not with a label" in notes(report)
     assert "probability" not in notes(report)
