@@ -212,6 +212,7 @@ WRONG: dict[str, tuple[Write, type[AttnvizError], str]] = {
     "words.csv": (text("the cat\nsat on\n"), InvalidRecord, "words.csv:2: 'sat on' is not a number"),
     "gap.csv": (text("0.5,0.5\n1,\n"), InvalidRecord, "gap.csv:2: '' is not a number"),
     "ragged.csv": (text("0.5,0.5\n1,0\n1\n"), InvalidRecord, "ragged.csv:3: 1 columns, where line 2 has 2"),
+    "long.csv": (text("0.5," * 2**20 + "0.5\n"), InvalidRecord, "a line is longer than 4,194,304 bytes"),
     "latin.csv": (text("é,b\n1,0\n", "latin-1"), InvalidRecord, "is damaged: 'utf-8' codec"),
     "record.safetensors": (lambda path: attnviz.save(random_maps(), path), InvalidRecord, "attnviz.load reads records"),
     "a cat": (lambda _: None, InvalidRecord, "there is no file .*a cat. attnviz.attention"),
