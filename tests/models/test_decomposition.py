@@ -1,0 +1,185 @@
+"""A decoder taken apart: parts sum to its own numbers, are what the formula says, or the model is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attnviz.errors import InvalidModel
+from attnviz.models.attribution import Attributable
+from attnviz.models.decomposition.blocks import find_layers
+from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
+from attnviz.models.loading import find_model
+from attnviz.records.attribution import Question
+from attnviz.records.explanation import HeadName
+from attnviz.specs import ModelOptions
+from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, saved, stories
+
+CAUSAL = "AutoModelForCausalLM"
+TEXT = "the acting saved the film but it was not good"
+FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", GROUPED),
+    "qwen2, biases": ("qwen2", GROUPED),
+    "qwen3, norms of q and k": ("qwen3", GROUPED),
+    "mistral, a window": ("mistral", {**GROUPED, "sliding_window": 4}),
+    "mixtral, experts": ("mixtral", {**GROUPED, "num_local_experts": 2, "num_experts_per_tok": 1}),
+    "gpt2, biases": ("gpt2", {}),
+    "gpt_neox, parallel": ("gpt_neox", SIZES),
+    "gpt_neox, one behind the other": ("gpt_neox", {**SIZES, "use_parallel_residual": False}),
+    "phi, parallel": ("phi", SIZES),
+}
+REFUSED = {
+    "gemma2": "scaled_dot_product_attention",  # soft-caps
+    "gemma3_text": "norms in the middle",
+    "olmo2": "norms in the middle",
+    "granite": "something else than its heads and its MLP",  # a multiplier
+    "bloom": "scaled_dot_product_attention",
+}
+
+
+@pytest.fixture(autouse=True)
+def _needs_transformers() -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+
+
+def opened(folder: Path | str) -> Attributable:
+    model = find_model(ModelOptions(model=str(folder), device="cpu")).answering().open(())
+    assert isinstance(model, Attributable)
+    return model
+
+
+def take_apart(folder: Path | str, text: str = TEXT) -> Stream:
+    return Stream(opened(folder).subject(text, "text", Question()))
+
+
+def made(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Path:
+    monkeypatch.setitem(FAMILIES, kind, {**FAMILIES.get(kind, {}), **settings})
+    return saved(folder, kind, auto=CAUSAL)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_parts_sum_to_what_transformers_computes(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, settings = FORMS[form]
+    stream = take_apart(made(tmp_path, kind, monkeypatch, **settings))
+    ids = torch.tensor([stream.subject.ids])
+    with torch.no_grad():
+        own = built(kind, "eager", CAUSAL)(input_ids=ids, output_attentions=True)
+    logits = own.logits[0, -1].double().numpy()
+    assert np.abs(stream.logits - logits).max() < 1e-5 * np.abs(logits).max()
+    parts = stream.split_logit(7, 9)
+    assert parts.totals.sum() == pytest.approx(logits[7] - logits[9], abs=1e-5 * max(abs(logits[7]), abs(logits[9])))
+    assert not parts.totals[:-1].any()  # only what stands at the last token is read
+    for layer, weights in enumerate(own.attentions):
+        for head in range(weights.shape[1]):
+            for query in range(ids.shape[1]):
+                found = stream.split_scores(HeadName(layer, head), query)
+                reproduced = soften(found.totals, np.arange(ids.shape[1]) <= query)
+                if "window" in form:
+                    reproduced = stream.weights_of(HeadName(layer, head), query)
+                assert np.abs(reproduced - weights[0, head, query].double().numpy()).max() <= WEIGHT_TOLERANCE
+
+
+@pytest.mark.parametrize("form", ["gpt2, biases", "llama"])
+def test_what_a_head_gave_is_the_sum_over_the_tokens_it_took_it_from(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, settings = FORMS[form]
+    stream = take_apart(made(tmp_path, kind, monkeypatch, **settings))
+    parts, last = stream.split_logit(7, None), len(stream.subject.ids) - 1
+    for head in range(4):
+        sources = stream.split_sources(HeadName(1, head), last, parts)
+        assert sources.sum() == pytest.approx(parts.heads[1, head, last], abs=1e-5)
+        assert len(set(sources.round(9))) > 5
+
+
+def test_a_part_of_a_score_is_the_formula_with_the_norm_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In GPT-2, without rotations: q · W_K (γ (w - mean w) / σ(x)), for what a head wrote and for the embedding."""
+    stream = take_apart(made(tmp_path, "gpt2", monkeypatch))
+    layer, head, query = 1, 2, 8
+    block: Any = stream.blocks[layer].module
+    parts = stream.split_scores(HeadName(layer, head), query)
+    state = stream.blocks[layer].state.detach()[0].double()
+    deviation = (state.var(dim=1, unbiased=False, keepdim=True) + block.ln_1.eps).sqrt()
+    width = 4
+    of_keys = block.attn.c_attn.weight.detach().double()[:, 16 + head * width : 16 + (head + 1) * width]
+    of_query = stream.blocks[layer].attention.query.detach()[0, head, query].double()
+    written = stream.blocks[0].write(3).detach().double()
+    embedding = stream.blocks[0].state.detach()[0].double()
+    for vectors, found in ((written, parts.heads[0, 3]), (embedding, parts.embedding)):
+        centred = vectors - vectors.mean(dim=1, keepdim=True)
+        keys = (centred / deviation * block.ln_1.weight.detach().double()) @ of_keys
+        expected = (keys @ of_query / width**0.5).numpy()
+        assert np.abs(found[: query + 1] - expected[: query + 1]).max() < 1e-5
+        assert np.abs(expected).max() > 0.01
+        assert not found[query + 1 :].any()  # keys that may not be attended to
+
+
+def test_knock_outs_are_those_of_a_model_hooked_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(tmp_path, "gpt2", monkeypatch)
+    stream = take_apart(folder)
+    model = built("gpt2", "sdpa", CAUSAL)
+    ids = torch.tensor([stream.subject.ids])
+
+    def remove(_: nn.Module, given: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        changed = given[0].clone()
+        changed[..., 4:8] = 0
+        return (changed,)
+
+    with torch.no_grad(), model.transformer.h[0].attn.c_proj.register_forward_pre_hook(remove):
+        own = model(input_ids=ids).logits[0, -1].double().numpy()
+    assert np.abs(stream.answer_without(HeadName(0, 1)) - own).max() < 1e-6
+    assert np.abs(stream.answer_without(HeadName(0, 1)) - stream.logits).max() > 0.01
+
+    head, query = HeadName(1, 2), 8
+    block, written = model.transformer.h[1], stream.blocks[0].write(1)
+    with torch.no_grad():
+        keys = block.attn.c_attn(block.ln_1(stream.blocks[1].state - written))[0, :, 16 + 8 : 16 + 12].double()
+        scores = keys @ stream.blocks[1].attention.query[0, 2, query].double() / 2
+    expected = soften(scores.numpy(), np.arange(len(keys)) <= query)
+    assert np.abs(stream.attend_without(head, query, written) - expected).max() < 1e-6
+    assert np.abs(stream.weights_of(head, query) - expected).max() > 1e-4
+    assert np.abs(stream.attend_without(head, query, 0 * written) - stream.weights_of(head, query)).max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_no_sum_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, Any] = {"granite": {**GROUPED, "residual_multiplier": 0.5}, "bloom": {"n_head": 4}}.get(
+        kind, GROUPED
+    )
+    if kind == "bloom":
+        settings |= {"vocab_size": 32, "hidden_size": 16, "n_layer": 2}
+    with pytest.raises(InvalidModel, match=REFUSED[kind]) as refused:
+        take_apart(made(tmp_path, kind, monkeypatch, **settings))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("part", ["heads", "mlps"])
+def test_parts_that_miss_their_sum_are_refused(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = take_apart(made(tmp_path, "llama", monkeypatch, **GROUPED))
+    block = stream.blocks[0]
+    wrong = block.attention.mixed if part == "heads" else block.mlp
+    wrong *= 1.001
+    with pytest.raises(InvalidModel, match="its parts miss the logit by"):
+        stream.split_logit(7, None)
+    wrong *= 1.5
+    with pytest.raises(InvalidModel, match=r"its parts miss the weights of head 1\.0 by"):
+        stream.split_scores(HeadName(1, 0), 8)
+
+
+def test_layers_are_the_outermost_numbered_modules(tmp_path: Path) -> None:
+    model = built("mixtral", "", CAUSAL)
+    assert find_layers(model) == list(model.model.layers)
+
+
+def test_a_real_decoder_is_taken_apart() -> None:
+    stream = take_apart(stories(), "Once upon a time, Tim and Lily went to the park. Lily gave a ball to")
+    answer, against = map(int, np.argsort(-stream.logits)[:2])
+    stream.split_logit(answer, against)
+    for layer in range(len(stream.blocks)):
+        for head in range(stream.blocks[0].n_heads):
+            stream.split_scores(HeadName(layer, head), len(stream.subject.ids) - 1)
