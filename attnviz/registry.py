@@ -40,5 +40,5 @@ def suggest_name(name: str, names: Sequence[str]) -> str:
     """Write a hint for a name that does not exist: the nearest one, else all."""
     if not names:
         return "There is none."
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(name.lower(), names, n=1)
     return f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(names)}."

@@ -38,8 +38,8 @@ PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 # Options that several specs have, with defaults or types of their own.
 MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
 BUILT_IN = Option(
-    "{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table=MODELS, short="-m"
-)  # none from the hub
+    "{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table="attnviz.models:BUILT_IN", short="-m"
+)
 KEEP = Option("The first N tokens, or N/2 of the beginning and of the end.", MODEL)
 WEIGH = Option(
     "values: shares of what each weight moves, weight × ‖value × output projection‖, in numbers, too.", FIGURE

@@ -45,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ASKS_FOR_COLOUR + ASKS_FOR_A_TERMINAL:
         os.environ.pop(name, None)
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": f"{home.name}/huggingface", "TOKENIZERS_PARALLELISM": "false"}
+    # What is converted once is converted once for all processes, which have this from the first; or once at all.
+    os.environ.setdefault("ATTNVIZ_CACHE", f"{home.name}/attnviz")
     # Models here are tiny: with more threads than free cores, torch spends fifty times as long on waiting for them.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 

@@ -8,10 +8,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from attnviz.errors import InvalidModel
+from attnviz.models.loading import find_model
+from attnviz.specs import ModelOptions
+
 NEEDS = "needs transformers: pip install 'attnviz[hf]'"
+NEEDS_GGUF = "needs gguf and accelerate: pip install 'attnviz[smollm2]'"
 WORDS = (
     *["the", "acting", "saved", "film", "but", "not", "good", "a", "cat", "sat", "on", "mat", "was", "it", "and", "un"],
 )
@@ -144,3 +150,52 @@ def configured(folder: Path, **changes: object) -> None:
     """Change a folder's config.json."""
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def tiny_gguf(file: Path) -> None:
+    """A decoder as a GGUF file: two layers of four heads on two of keys, quantized to four bits; words in bytes."""
+    gguf = pytest.importorskip("gguf", reason=NEEDS_GGUF)
+    pytest.importorskip("accelerate", reason=NEEDS_GGUF)
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    tokens = ["<unk>", "<|im_start|>", "<|im_end|>", *sorted(ByteLevel.alphabet()), "th", "the"]
+    d_model, d_key, d_hidden = 64, 32, 96
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_block_count(2)
+    writer.add_context_length(64)
+    writer.add_embedding_length(d_model)
+    writer.add_feed_forward_length(d_hidden)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3] * 3 + [1] * (len(tokens) - 3))
+    writer.add_token_merges(["t h", "th e"])
+    for number, mark in enumerate((writer.add_unk_token_id, writer.add_bos_token_id, writer.add_eos_token_id)):
+        mark(number)
+    shapes = {"attn_q": (d_model, d_model), "attn_k": (d_key, d_model), "attn_v": (d_key, d_model)}
+    shapes |= {"attn_output": (d_model, d_model), "ffn_gate": (d_hidden, d_model), "ffn_up": (d_hidden, d_model)}
+    shapes |= {"ffn_down": (d_model, d_hidden)}
+    named = {"token_embd.weight": (len(tokens), d_model)}
+    named |= {f"blk.{layer}.{name}.weight": shape for layer in range(2) for name, shape in shapes.items()}
+    random = np.random.default_rng(1)
+    kind = gguf.GGMLQuantizationType.Q4_1
+    for name, shape in named.items():
+        writer.add_tensor(name, gguf.quantize(random.normal(0, 0.4, shape).astype(np.float32), kind), raw_dtype=kind)
+    for name in ("output_norm.weight", *(f"blk.{n}.{norm}_norm.weight" for n in range(2) for norm in ("attn", "ffn"))):
+        writer.add_tensor(name, np.ones(d_model, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def packaged(name: str) -> Any:
+    """The reference of a real model, which the first to open it converts for all. Skips where it is not installed."""
+    try:
+        return find_model(ModelOptions(model=name, device="cpu"))
+    except InvalidModel as error:
+        pytest.skip(str(error))

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageChops
 
+from attnviz.models import PACKAGED
 from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
 from attnviz.running.metrics import load_metrics
@@ -34,6 +35,7 @@ FIRST = (README, DOCS / "everyday.md")
 DOCUMENTS = (*FIRST, *sorted({*DOCS.glob("*.md")} - {*FIRST, DOCS / "gallery.md"}))
 IMAGES = DOCS / "images"
 ENCODER, DECODER = "path/to/encoder", "path/to/decoder"
+OF_PACKAGES = re.compile(rf" ({'|'.join(plugin.name for plugin in PACKAGED)})(?= |$)")
 TABLE = re.compile(r"<!-- table: ([\w.]+) -->\n\n(?:\|.*\n)*\n?")
 MAPPED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
@@ -52,7 +54,12 @@ def commands() -> list[str]:
 
 def commands_of_others() -> list[str]:
     """Those that need a model which does not come with attnviz."""
-    return [command for command in commands() if ENCODER in command or DECODER in command]
+    return [each for each in commands() if ENCODER in each or DECODER in each]
+
+
+def commands_of_packages() -> list[str]:
+    """Those that need a model which another package carries."""
+    return [each for each in commands() if OF_PACKAGES.search(each)]
 
 
 def run_examples(document: Path) -> dict[str, Any]:

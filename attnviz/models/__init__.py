@@ -5,13 +5,21 @@ from __future__ import annotations
 from attnviz.registry import Plugin
 
 # Each takes (ModelOptions, PretrainedOptions) and gives a ModelReference, or None for a name that is not of its kind.
-MODELS = (
+BUILT_IN = (
     Plugin("single", "attnviz.models.built_in:single", "a trained transformer encoder with one head of full width"),
     Plugin("multi", "attnviz.models.built_in:multi", "the same with 8 heads; multi:2 and multi:4 are trained too"),
     Plugin("random", "attnviz.models.built_in:random", "an encoder with random weights; random:N has N heads"),
     Plugin("dot", "attnviz.models.built_in:dot", "no projections: query = key = value = word embedding"),
     Plugin("recall", "attnviz.models.built_in:recall", "recalls 8 values; recall:1, :2, :4, :8 by heads"),
 )
+
+# Of packages that `pip` installs.
+PACKAGED = (
+    Plugin("minilm", "attnviz.models.huggingface.packaged:minilm", "all-MiniLM-L6-v2, an encoder of 6 × 12 heads"),
+    Plugin("smollm2", "attnviz.models.huggingface.packaged:smollm2", "SmolLM2-135M-Instruct, a decoder, 30 × 9 heads"),
+)
+
+MODELS = (*BUILT_IN, *PACKAGED)
 
 # Likewise, of names that are none of these, in this order.
 FORMATS = (

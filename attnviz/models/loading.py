@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
@@ -27,6 +27,15 @@ NAME_IN_CARD = tuple(
 )
 WRITERS = "--generate takes a decoder such as Llama or GPT-2, or an encoder-decoder: a folder, or a name on the hub."
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
+
+
+class Preparation(NamedTuple):
+    """How far it is with what is made once, before a model is opened the first time."""
+
+    done: int
+    total: int
+    label: str
+    note: str = ""  # for who watches
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,10 @@ class ModelReference(ABC):
         One whose answers are others, or that has none, is opened without them.
         """
         return self
+
+    def prepare(self) -> Iterator[Preparation]:
+        """Make what is made once, and say how far that is. Opening it does so, too, in silence. Raises as `open`."""
+        return iter(())
 
     @abstractmethod
     def open(self, texts: Iterable[str], name: str = "") -> AttentionModel:

@@ -71,6 +71,16 @@ def make(path: Path, fill: Callable[[Path], object]) -> None:
         raise describe_failure(path, error) from error
 
 
+def fill(folder: Path, save: Callable[[Path], object]) -> None:
+    """Let a library `save` what it has into a folder, in files of its own. Raises OutputError where it cannot."""
+    try:
+        save(folder)
+    except OSError as error:
+        raise describe_failure(folder, error) from error
+    except Exception as error:  # of safetensors, say
+        raise OutputError(f"cannot write {shorten_path(folder)}: {error}") from error
+
+
 def sync(path: Path) -> None:
     """Wait until what was written is on the disk. Raises OSError."""
     with path.open("rb") as file:

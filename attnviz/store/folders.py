@@ -60,17 +60,17 @@ def remove_folder(path: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Make a folder and keep it from all other runs; one that was made for nothing goes away again.
 
-    Raises InvalidOption where another run writes to it, else what `make_folder` raises. The lock is one of the
-    operating system's on a hidden file: it ends with the process, however that ends, and network disks know it, which
-    do not know locks on folders.
+    Raises InvalidOption where another run writes to it, unless it is to `wait`; else what `make_folder` raises. The
+    lock is one of the operating system's on a hidden file: it ends with the process, however that ends, and network
+    disks know it, which do not know locks on folders.
     """
     made = _list_missing(folder)
     make_folder(folder)
     try:
-        descriptor = _lock(folder)
+        descriptor = _lock(folder, wait)
         try:
             yield
         finally:
@@ -99,7 +99,7 @@ def _list_missing(folder: Path) -> list[Path]:
     return []
 
 
-def _lock(folder: Path) -> int:
+def _lock(folder: Path, wait: bool) -> int:
     while True:
         try:
             descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -107,9 +107,9 @@ def _lock(folder: Path) -> int:
             raise OutputError(f"cannot write to {shorten_path(folder)}: {error.strerror}") from error
         try:
             if sys.platform == "win32":
-                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # or ten seconds
             else:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except (BlockingIOError, PermissionError) as error:
             os.close(descriptor)
             raise InvalidOption(

@@ -26,9 +26,9 @@ def describe_status(provenance: Provenance) -> str:
     if provenance.trained is False:
         return f"untrained (random weights{provenance.revision.removeprefix('random')})"
     known = "trained, " if provenance.trained else ""
-    digest = provenance.revision.removeprefix("sha256:")
+    package, _, digest = provenance.revision.rpartition("sha256:")
     if re.fullmatch("[0-9a-f]{64}", digest):
-        return f"{known}weights sha256 {digest[:8]}…"
+        return f"{known}weights {package}sha256 {digest[:8]}…"
     return f"{known}revision {digest}" if known else f"weights {digest}"
 
 

@@ -11,10 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.models import PACKAGED
 from tests import pretrained
 from tests.attacks.endings import run_here
 from tests.process import bare_environment, said_by
-from tests.test_readme import DECODER, DOCS, ENCODER, IMAGES, assert_alike, commands, commands_of_others, run_examples
+from tests.test_readme import (
+    DECODER,
+    DOCS,
+    ENCODER,
+    IMAGES,
+    assert_alike,
+    commands,
+    commands_of_others,
+    commands_of_packages,
+    run_examples,
+)
 
 
 def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -37,7 +48,7 @@ def test_every_command_runs(
     home.mkdir()
     monkeypatch.chdir(tmp_path)
     run_examples(DOCS / "everyday.md")  # it writes weights for the commands below it
-    theirs = commands_of_others()
+    theirs = commands_of_others() + commands_of_packages()
     for command in (command for command in commands() if command not in theirs):
         if set(command) & set("|>&;"):
             done = _run(command, tmp_path, home)
@@ -57,6 +68,20 @@ def test_every_command_runs(
     for expected in ("attention/overview.png", "chinese/overview.pdf", "numbers.json", "for-print/layer-0-head-3.png"):
         assert (tmp_path / expected).stat().st_size > 0
     assert sorted(path.name for path in (tmp_path / "three").iterdir()) == ["test-0", "test-1", "test-2"]
+
+
+@pytest.mark.slow
+def test_every_command_with_a_model_of_a_package_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("transformers", reason=pretrained.NEEDS)
+    for plugin in PACKAGED:
+        pretrained.packaged(plugin.name)
+    monkeypatch.chdir(tmp_path)
+    assert len(commands_of_packages()) > 2
+    for command in commands_of_packages():
+        run = run_here(capsys, *shlex.split(command)[1:])
+        assert run.exit_code == 0, f"{command}\n{run.stderr}"
 
 
 @pytest.mark.slow

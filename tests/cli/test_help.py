@@ -133,7 +133,7 @@ def test_imports_would_be_noticed(tmp_path: Path) -> None:
 
 
 def test_completion_offers_models_and_data_sets(run_cli: RunCli) -> None:
-    models = {"single", "multi", "random", "dot", "recall"}
+    models = {"single", "multi", "random", "dot", "recall", "minilm", "smollm2"}
     for option, expected in (("--model", models), ("--dataset", {"sample", "imdb"})):
         run = run_cli(
             env={

@@ -25,7 +25,7 @@ from attnviz.registry import load
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    size: Annotated[int, Option("Size{; once}. {names}; --left-out", TEXT, table="attnviz.models:MODELS")] = 1
+    size: Annotated[int, Option("Size{; once}. {names}; --left-out", TEXT, table="attnviz.models:BUILT_IN")] = 1
     left_out: Annotated[int, Option("Left out.", TEXT)] = 2
 
 

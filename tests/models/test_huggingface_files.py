@@ -106,7 +106,7 @@ def test_without_a_network_the_answer_comes_at_once(tmp_path: Path) -> None:
     )
     for each in (*cases[0], *cases[1]):
         assert "no model or folder" in each["said"][0]
-        assert "Give the folder of a model, or a built-in one" in each["said"][0]
+        assert "Give the folder of a model, or a name: single, multi" in each["said"][0]
         assert each["took"] < 5  # seconds; a library that tries for itself takes half a minute
         assert not each["torch"]
     assert "HF_HUB_OFFLINE is set" in cases[0][0]["said"][0]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.models import FORMATS, MODELS
+from attnviz.models import FORMATS, MODELS, PACKAGED
 from attnviz.models.built_in import SHIPPED, TrainedReference
 from attnviz.models.loading import find_model, folder_name
 from attnviz.models.protocols import AttentionModel, Classifies, Traceable
@@ -118,6 +118,8 @@ def test_a_folder_whose_name_says_nothing_is_called_as_its_card_says(card: str, 
         ("random", {Traceable}),
         ("dot", {Traceable}),
         ("recall", {Traceable, Classifies}),
+        ("minilm", set()),
+        ("smollm2", set()),
         ("checkpoint", {Traceable, Classifies}),
         ("huggingface", set()),
     ],
@@ -131,7 +133,8 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
     elif kind == "huggingface":
         pytest.importorskip("transformers", reason=pretrained.NEEDS)
         name = str(pretrained.saved(tmp_path / "bert", "bert"))
-    reference = find_model(ModelOptions(model=name))
+    packaged = [plugin.name for plugin in PACKAGED]
+    reference = pretrained.packaged(name) if kind in packaged else find_model(ModelOptions(model=name))
     reference.check()
     model = reference.open(["a text"])
     assert isinstance(model, AttentionModel)
@@ -144,7 +147,11 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
 
 def test_every_kind_is_tested_above() -> None:
     kinds = {plugin.name for plugin in (*MODELS, *FORMATS)}
-    assert kinds == {"single", "multi", "random", "dot", "recall", "checkpoint", "huggingface", "hub"}
+    assert kinds == {"single", "multi", "random", "dot", "recall", "minilm", "smollm2"} | {
+        "checkpoint",
+        "huggingface",
+        "hub",
+    }
 
 
 @pytest.mark.parametrize("model", ["single", "multi:16", "random", "dot"])

@@ -42,6 +42,7 @@ SAFE = "Save it as safetensors: model.save_pretrained(folder, safe_serialization
 OLDEST = 5  # transformers
 INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
+REMOVE = "Remove that folder, and install its package again if it is of one."
 MAX_LABELS = 100_000
 
 
@@ -52,10 +53,22 @@ class ModelFiles:
     folder: Path
     weights: tuple[Path, ...]
     n_parameters: int
+    sha256: str = ""  # that `compute_sha256` must give, where it is known
+    origin: str = ""  # what records name in its place: the package that it comes from
 
     def revision(self) -> str:
-        """sha256 of the weights: of the file, or of the digests of several files in their order."""
-        digests = [_sha256(file) for file in self.weights]
+        """What records say of which weights these are: sha256 of them, or where they come from.
+
+        Raises InvalidModel where the digest is not the one that is known.
+        """
+        found = self.compute_sha256()
+        if self.sha256 and found != self.sha256:
+            raise InvalidModel(f"the weights in {self.folder} have another sha256 than they had", hint=REMOVE)
+        return self.origin or f"sha256:{found}"
+
+    def compute_sha256(self) -> str:
+        """Return the sha256 of the weights: of the file, or of the digests of several files in their order."""
+        digests = [compute_sha256(file) for file in self.weights]
         return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
@@ -129,7 +142,7 @@ def _from_hub(written: str, max_memory: float) -> Path:
     except LocalEntryNotFoundError as error:
         raise InvalidModel(
             f"no model or folder {written!r} here, none in the cache of the hub, and {offline or 'the hub has none'}",
-            hint=f"Give the folder of a model, or a built-in one: {', '.join(model.name for model in MODELS)}.",
+            hint=f"Give the folder of a model, or a name: {', '.join(model.name for model in MODELS)}.",
         ) from error
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise InvalidModel(
@@ -180,6 +193,7 @@ def _weights(folder: Path) -> Iterator[Path]:
         yield folder / name
 
 
-def _sha256(file: Path) -> str:
+def compute_sha256(file: Path) -> str:
+    """Return the sha256 of a file."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -73,8 +73,8 @@ class HuggingFaceModel:
 
     @property
     def revision(self) -> str:
-        """The sha256 of the weights."""
-        return f"sha256:{self.loaded.revision}"
+        """The sha256 of the weights, or where they come from."""
+        return self.loaded.revision
 
     @property
     def n_layers(self) -> int:

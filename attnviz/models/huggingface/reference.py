@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -52,12 +52,12 @@ class HuggingFaceReference(ModelReference):
         if needs is Ablatable:
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
         check_generation(self.extras)
-        files = self._files()
-        if needs is Generates and not any(each.endswith(WRITING) for each in _list_classes(files)):
-            raise InvalidModel(f"{self} is {_name_classes(files)}, which writes no text", hint=WRITERS)
-        if needs in ANSWERS and _choose_head(files, needs) == "none":
+        classes = self.list_classes()
+        if needs is Generates and not any(each.endswith(WRITING) for each in classes):
+            raise InvalidModel(f"{self} is {_join_classes(classes)}, which writes no text", hint=WRITERS)
+        if needs in ANSWERS and _choose_head(classes, needs) == "none":
             lack, hint = ANSWERS[needs]
-            raise InvalidModel(f"{self} is {_name_classes(files)}, which {lack}", hint=hint)
+            raise InvalidModel(f"{self} is {_join_classes(classes)}, which {lack}", hint=hint)
 
     def answering(self, needs: type[object] = Attributable) -> HuggingFaceReference:
         """The same, opened with the head that its answers come from if it has one that `needs`."""
@@ -65,6 +65,8 @@ class HuggingFaceReference(ModelReference):
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
         """Loaded once for each device."""
+        for _ in self.prepare():
+            pass
         files, room = self._files(), self.spec.max_memory
         from attnviz.models.device import pick
         from attnviz.models.huggingface import weights
@@ -73,7 +75,7 @@ class HuggingFaceReference(ModelReference):
         from attnviz.models.huggingface.model import HuggingFaceModel
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
-        answers = "none" if self.answers is None else _choose_head(files, self.answers)
+        answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
         head: HeadKind = "tokens" if writes else answers
         key = ("huggingface", files.folder, str(device), room, head)
         loaded = remember(key, lambda: weights.load_weights(files, self.name, device, room, head))
@@ -88,8 +90,14 @@ class HuggingFaceReference(ModelReference):
 
     def _files(self) -> ModelFiles:
         """Where it lies, fetched if need be, and that its files are whole; once."""
-        room = self.spec.max_memory
-        return remember(("files", str(self), room), lambda: find_files(self.folder, self.hub, room))
+        return remember(("files", str(self), self.spec.max_memory), self._find_files)
+
+    def _find_files(self) -> ModelFiles:
+        return find_files(self.folder, self.hub, self.spec.max_memory)
+
+    def list_classes(self) -> list[str]:
+        """The classes that its weights were saved from. Raises InvalidModel where its files are not whole."""
+        return [str(each) for each in configuration(self._files().folder).get("architectures") or ()]
 
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
@@ -101,31 +109,26 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
         return None
     if not spec.model or not {"model_type", "architectures"} & found.keys():
         return None
-    _refuse_options(spec)
+    refuse_options(spec)
     return HuggingFaceReference(spec, extras, folder_name(folder), folder=folder)
 
 
 def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
     """Any name that could be one there. A name that is nearly one of ours is a slip."""
     ours = [plugin.name for plugin in MODELS]
-    if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model, ours)):
+    if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model.lower(), ours)):
         return None
-    _refuse_options(spec)
+    refuse_options(spec)
     return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
 
 
-def _list_classes(files: ModelFiles) -> list[str]:
-    """The classes that a model's weights were saved from."""
-    return [str(each) for each in configuration(files.folder).get("architectures") or ()]
+def _join_classes(classes: Sequence[str]) -> str:
+    return (", ".join(classes) or "a model without a head")[:80]
 
 
-def _name_classes(files: ModelFiles) -> str:
-    return (", ".join(_list_classes(files)) or "a model without a head")[:80]
-
-
-def _choose_head(files: ModelFiles, needs: type[object]) -> HeadKind:
+def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
     """The head that a model was saved with, "none" without one that has the capability."""
-    for each in _list_classes(files):
+    for each in classes:
         if each.endswith("ForSequenceClassification"):
             return "labels"
         if each.endswith(("ForCausalLM", "LMHeadModel")) and needs is Attributable:
@@ -149,7 +152,7 @@ def check_generation(extras: PretrainedOptions) -> None:
         raise InvalidOption("--generate and --target-text both say what the decoder writes", hint="Give one of them.")
 
 
-def _refuse_options(spec: ModelOptions) -> None:
+def refuse_options(spec: ModelOptions) -> None:
     """Raises InvalidOption for what can be chosen of models of ours only."""
     refuse_sizes("a pretrained model", spec)
     for option, chosen in (("causal", spec.causal), ("show-padding", spec.show_padding)):

@@ -87,7 +87,7 @@ def load_weights(
 
     Raises InvalidModel naming what is wrong, TooLarge before weights are allocated.
     """
-    with _quietly():
+    with quietly():
         import transformers
         from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -192,14 +192,14 @@ def _explain_refusal(files: ModelFiles, what: str, error: Exception) -> InvalidM
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly(*, bars: bool = True) -> Iterator[None]:
     """Its advice is for who calls it in Python, and its bars come even off a terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from transformers.utils import logging
 
         logging.set_verbosity_error()
-        if not sys.stderr.isatty():
+        if not (bars and sys.stderr.isatty()):
             logging.disable_progress_bar()
         with _without_stdout():
             yield

