@@ -83,6 +83,18 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "nystromformer": {**SIZES, "num_landmarks": 4, "segment_means_seq_len": 40},
     "perceiver": {"d_model": 16, "d_latents": 16, "num_latents": 6, "num_self_attention_heads": 4, "vocab_size": 32},
     "jamba": {**SIZES, "num_key_value_heads": 2, "num_experts": 2, "num_experts_per_tok": 1, "mamba_d_state": 4},
+    "longformer": {**SIZES, "attention_window": 4},
+    "led": {
+        "vocab_size": 32,
+        "d_model": 16,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "attention_window": [4],
+    },
     "mamba": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
 }
 

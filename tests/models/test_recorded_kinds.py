@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -118,16 +117,6 @@ def test_weights_that_are_only_looked_at_are_not_changed() -> None:
     with attnviz.record() as maps:
         Attention(between=Looks()).eval()(STATES)
     assert (len(maps), maps.not_seen) == (1, "")
-
-
-def test_a_traced_part_is_named() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        traced = torch.jit.trace(Attention().eval(), STATES)  # type: ignore[no-untyped-call]
-    with attnviz.record() as maps:
-        nn.Sequential(Attention().eval(), traced)(STATES)
-    assert len(maps) == 1
-    assert "what attends in traced or scripted modules, in which nothing is seen: 1 (" in maps.not_seen
 
 
 @pytest.mark.parametrize("between", [None, nn.Identity()])

@@ -497,8 +497,10 @@ def test_padded_keys_are_no_room_in_a_cache() -> None:
 
 
 def test_nothing_attended_and_training_mode() -> None:
-    with pytest.raises(InvalidRecord, match=r"no attention was seen.*Mamba"), record():
+    with pytest.raises(InvalidRecord, match=r"no attention was seen.*1 softmax ran here, and none"), record():
         nn.Linear(3, 3)(torch.ones(1, 3)).softmax(dim=-1)
+    with pytest.raises(InvalidRecord, match=r"no attention was seen.*No softmax ran here.*Mamba"), record():
+        nn.Linear(3, 3)(torch.ones(1, 3))
     with pytest.raises(InvalidRecord, match=r"the attention in h\.0 drops 10%.*model\.eval\(\)"), record():
         GPT().train()(IDS)
     states = drawn(19, 1, 1, 4, 8)  # as where padding on the left is masked with minus infinity

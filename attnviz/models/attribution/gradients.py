@@ -18,7 +18,7 @@ from attnviz.records.attribution import COMPLETE
 BACKWARD = 2  # forward passes that a backward pass takes as long as
 CONSTANTS = "biases and positions"
 N_STEPS = (32, 128)  # of integrated gradients, the second where the first leaves a gap
-NO_ATTENTION = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
+NO_ATTENTION = "attnviz.record says what of its attention can be seen."
 
 
 def relevance(subject: Subject) -> MethodScores:

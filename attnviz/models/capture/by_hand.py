@@ -64,9 +64,11 @@ class SoftmaxTracker:
         self._known: ByIdentity[Softmax] = ByIdentity()
         self._pools, self._follows_pools = PoolTracker(), pools
         self._families = 0
+        self.n_softmaxes = 0
         self.unclear: list[str] = []  # where products were whose heads could not be told from their batch
         self._traces: ByIdentity[int] = ByIdentity()  # the families of softmaxes over tokens, also in other axes
         self._places: dict[int, str] = {}
+        self._expected: dict[int, str] = {}  # the places of families over products of states, until they are multiplied
         self.changed: dict[int, str] = {}  # of families that went through another function: what was in which
 
     def look(
@@ -80,6 +82,7 @@ class SoftmaxTracker:
         Raises InvalidRecord where dropout is at work.
         """
         if call.function in SOFTMAXES:
+            self.n_softmaxes += 1
             return self._softmax(call, n_read, what), None
         if not (self._known or self._pools):
             return call.result(), None
@@ -113,12 +116,36 @@ class SoftmaxTracker:
             passing = find_allowed(scores)
             attendable = None if bool(passing.all()) else passing
         result = call.result()
+        self._follow(result, attendable, n_read, what)
+        return result
+
+    def expect(self, result: object, what: str) -> None:
+        """Remember where a softmax over a product of states with states ran, until values are multiplied with it."""
+        if (softmax := self._known.get(result)) is not None:
+            self._expected[softmax.family] = what
+
+    @property
+    def unused(self) -> list[str]:
+        """Where softmaxes over products of states ran that no values were multiplied with as they were."""
+        return [what for family, what in self._expected.items() if family not in self.changed]
+
+    def adopt(self, weights: Tensor, n_read: Collection[int], what: Callable[[], str]) -> None:
+        """Follow weights that no softmax of torch's gave, such as exp(scores) over their sum, as if one had."""
+        if weights.ndim < 3:
+            self._pools.note_softmax(weights, -1)
+            return
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            passing = weights > 0
+            self._follow(weights, None if bool(passing.all()) else passing, n_read, what)
+
+    def _follow(
+        self, result: Tensor, attendable: Tensor | None, n_read: Collection[int], what: Callable[[], str]
+    ) -> None:
         self._families += 1
         self._known[result] = Softmax(self._families, tuple(result.shape), attendable)
         n_keys = result.shape[-1]  # tokens; other softmaxes are over words of a vocabulary, classes or experts
         if len(result) * n_keys in n_read or (result.ndim == 3 and result.shape[-2] == n_keys):
             self._traces[result], self._places[self._families] = self._families, what()
-        return result
 
     def note_use(self, function: Kernel, args: Sequence[Any], result: Any) -> None:
         """Remember of a softmax over tokens what it went through; a product with values takes that back."""
@@ -138,9 +165,9 @@ class SoftmaxTracker:
         if self._pools and (call.function not in SLICES or source.numel() == result.numel()):
             dropped = _find_dropout(*call.args, **call.kwargs) if call.function in DROPOUTS else 0.0
             self._pools.note_copy(source, result, dropped)
-        if call.function in TRANSPOSES:
-            return result
         if softmax is None or not isinstance(result, Tensor):
+            return result
+        if call.function in TRANSPOSES and (result.shape, result.stride()) != (source.shape, source.stride()):
             return result
         if call.function in DROPOUTS:
             softmax = replace(softmax, dropped=max(softmax.dropped, _find_dropout(*call.args, **call.kwargs)))
@@ -162,6 +189,7 @@ class SoftmaxTracker:
             return None
         family = softmax.family
         self.changed.pop(family, None)
+        self._expected.pop(family, None)
         self._traces.drop(lambda other: other == family)
         self._known.drop(lambda other: other.family == family)
         if softmax.dropped:

@@ -10,9 +10,8 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -30,9 +29,18 @@ from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, T
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpack_groups
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
-from attnviz.models.capture.flow import ByIdentity, Flow, Origin, is_weight
+from attnviz.models.capture.flow import PRODUCTS, ByIdentity, Flow, Origin, is_weight
 from attnviz.models.capture.kernels import axes_of, dot_product
 from attnviz.models.capture.multihead import multi_head
+from attnviz.models.capture.no_softmax import ProductTracker
+from attnviz.models.capture.operators import (
+    gives_more,
+    is_operator,
+    is_unread_kernel,
+    look_below_functions,
+    look_into_programs,
+    read_operator,
+)
 from attnviz.models.capture.paths import COMPILED, NUMBER, Paths, may_be_in
 from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.room import LayersRoom
@@ -44,6 +52,14 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.scaled_dot_product_attention: dot_product,
     functional.multi_head_attention_forward: multi_head,
 }
+READ = "scaled_dot_product_attention, flex_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded"
+NO_SOFTMAX = (
+    f"{READ}. No softmax ran here: a model such as Mamba has none, and kernels of other libraries are not seen."
+)
+UNUSED = (
+    f"{READ}. {{ran}} ran here, and none was multiplied with values as it was: attention in pieces, such as "
+    "Longformer's, cannot be put together."
+)
 DENSE = "Leave out factored."
 WHAT = "the attention in "
 MAX_NAMED = 4  # places in a sentence
@@ -52,15 +68,6 @@ MAX_NAMED = 4  # places in a sentence
 def _list_places(places: Sequence[str]) -> str:
     """Write several places once each: "a.0 (linear), a.1 (linear) and 3 more"."""
     return list_first([place.removeprefix(WHAT) for place in dict.fromkeys(places)], MAX_NAMED)
-
-
-@cache
-def find_python_function(operator: Any) -> Kernel:
-    """Find what a program of torch.export calls by its operator: aten::softmax is torch.softmax; else the operator."""
-    space, _, name = operator._schema.name.partition("::")
-    known = (getattr(place, name, None) for place in (torch, Tensor, functional) if space == "aten")
-    found: Kernel = next((each for each in known if each in KERNELS or each in WATCHED), operator)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +137,9 @@ class ModuleCall:
     n_read: set[int] = field(default_factory=set)  # of everything that it or its parts were given
     n_rows: int = 0  # of the first tensor that it was given, where that has texts on its first axis
     knows: bool = False  # whether those were given to itself
+    below: AbstractContextManager[Any] | None = None  # at work while a scripted module is
+    n_before: int = 0  # attentions that were seen before it
+    path: str = ""  # of a scripted one
 
 
 class Kept(NamedTuple):
@@ -171,6 +181,7 @@ def capture(
             register_module_forward_hook(watching.leave, always_call=True),
         ):
             stack.callback(handle.remove)
+        stack.enter_context(look_into_programs())
         yield stack.enter_context(watching)
 
 
@@ -190,10 +201,12 @@ class Capture(TorchFunctionMode):
         self._room = LayersRoom()
         self._n_passes = self._n_runs = 0
         self.n_seen = 0  # attentions, also of layers that nobody asked for
-        self._following, self._flow = SoftmaxTracker(), Flow()
+        self._following, self._flow, self._products = SoftmaxTracker(), Flow(), ProductTracker()
         self._paths: Paths | None = None
         self._repeating = False
-        self.scripted: list[str] = []  # modules that ran in which nothing is seen
+        self.scripted: list[str] = []  # modules that ran in which no attention was seen
+        self.no_softmax: list[str] = []  # where states were weighed by what no softmax gave
+        self.unread: list[str] = []  # where kernels attended that keep their weights
         self.unreadable: list[str] = []  # where attentions, or softmaxes, ran of which nothing could be read
 
     @property
@@ -201,13 +214,25 @@ class Capture(TorchFunctionMode):
         """Where products of weights were left out, because their heads could not be told from their batch."""
         return self._following.unclear
 
+    def describe_none(self) -> str:
+        """Say why nothing was handed over."""
+        n_softmaxes = self._following.n_softmaxes
+        ran = "1 softmax" if n_softmaxes == 1 else f"{n_softmaxes} softmaxes"
+        return " ".join(self.describe_unseen()) or (UNUSED.format(ran=ran) if n_softmaxes else NO_SOFTMAX)
+
     def describe_unseen(self) -> tuple[str, ...]:
         """Say in a sentence each what attended, or may have, and was not handed over."""
         changed, unclear = list(self._following.changed.values()), self._following.unclear
         found = (
             (changed, "attention whose weights were changed before the values"),
+            (
+                self._following.unused,
+                "softmaxes over products of states that were not multiplied with values as they were",
+            ),
             (unclear, "attention with heads and batch on one axis, which cannot be told apart"),
-            (self.scripted, "what attends in traced or scripted modules, in which nothing is seen"),
+            (self.no_softmax, "what attends without a softmax, and so has no weights that sum to 1"),
+            (self.unread, "attention in kernels that keep their weights"),
+            (self.scripted, "traced or scripted modules in which no attention was seen"),
         )
         sentences = [f"Not in here: {what}: {_list_places(places)}." for places, what in found if places]
         if self.unreadable:
@@ -224,7 +249,9 @@ class Capture(TorchFunctionMode):
         reads = tuple(self._number_of(one) for one in given if isinstance(one, Tensor))
         self._frames.append(ModuleCall(module, self._n_runs, reads))
         if isinstance(module, torch.jit.ScriptModule):
-            self.scripted.append(f"{self._path()[0] or 'this block'} ({type(module).__name__})")
+            self._frames[-1].below = look_below_functions()
+            self._frames[-1].below.__enter__()
+            self._frames[-1].n_before, self._frames[-1].path = self.n_seen, self._path()[0]
         states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
@@ -252,8 +279,16 @@ class Capture(TorchFunctionMode):
         if threading.get_ident() != self._thread or self._repeating:
             return
         if any(frame.module is module for frame in self._frames):
-            while self._frames.pop().module is not module:  # one that had no chance to end
+            while not self._end(self._frames.pop(), module):  # one that had no chance to end
                 pass
+
+    def _end(self, frame: ModuleCall, module: nn.Module) -> bool:
+        """Whether it is the one that ends."""
+        if frame.below is not None:
+            frame.below.__exit__(None, None, None)
+            if self.n_seen == frame.n_before:
+                self.scripted.append(f"{frame.path or 'this block'} ({type(frame.module).__name__})")
+        return frame.module is module
 
     def repeat(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
         """What a module would have given if nobody had looked, of those of torch that then take a faster way."""
@@ -276,8 +311,8 @@ class Capture(TorchFunctionMode):
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if isinstance(function, torch._ops.OpOverload):
-            function = find_python_function(function)
+        if is_operator(function):
+            return self._run_operator(function, types, args, kwargs)
         kernel = KERNELS.get(function)
         if (kernel is not None or function in SOFTMAXES) and (why := why_unreadable((*args, *kwargs.values()))):
             self.unreadable.append(why)
@@ -293,16 +328,49 @@ class Capture(TorchFunctionMode):
             result = function(*args, **kwargs)
             self._flow.follow(function, args, kwargs, result)
             self._following.note_use(function, args, result)
+            self._look_for_products(function, args, kwargs, result)
             return result
         n_positions = tuple(self._frames[-1].n_positions) if self._frames else ()
-        n_read = self._frames[0].n_read if self._frames else ()
+        n_read = self._frames[0].n_read if self._frames else set()
+        if function in PRODUCTS and (weights := self._products.find_weights(args)) is not None:
+            self._following.adopt(weights, n_read, self._what)
         result, found = self._following.look(TorchCall(function, args, kwargs), n_positions, n_read, self._what)
         if found is None:
+            if function in SOFTMAXES and args and self._flow.find_origin(args[0]).product is not None:
+                self._following.expect(result, self._what())
             self._flow.follow(function, args, kwargs, result)
+            self._look_for_products(function, args, kwargs, result)
         else:
             weights, value = factors(function, args, kwargs)
             origin = self._flow.find_origin(weights)._replace(after=self._flow.after(weights, value))
             self._flow.mark(result, self._note_product(found, origin, value))
+        return result
+
+    def _look_for_products(
+        self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], result: object
+    ) -> None:
+        found = self._products.look(function, args, kwargs, result, self._frames[0].n_read if self._frames else ())
+        if found:
+            self.no_softmax.append(f"{self._what()} ({found})")
+
+    def _run_operator(
+        self, operator: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Look at what an operator does as at the function that does the same."""
+        call = None if why_unreadable((*args, *kwargs.values())) else read_operator(operator, args, kwargs)
+        if call is None:
+            if is_unread_kernel(operator):
+                self.unread.append(f"{self._what()} ({operator.__name__})")
+            result = operator(*args, **kwargs)
+            self._flow.follow(operator, args, kwargs, result)
+            self._following.note_use(operator, args, result)
+            self._look_for_products(operator, args, kwargs, result)
+            return result
+        found = self.__torch_function__(call.function, types, call.args, call.kwargs)
+        if not gives_more(operator):
+            return found
+        result = operator(*args, **kwargs)
+        self._flow.mark(result, self._flow.find_origin(found))
         return result
 
     def _note_kernel(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.calls import Call, Capture, capture
 from attnviz.models.capture.norms import NormsOfCalls
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
@@ -32,8 +32,6 @@ from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, c
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
-
-NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
 
 
 class DecoderAnswer(NamedTuple):
@@ -187,7 +185,7 @@ class HuggingFaceModel:
         calls: list[Call] = []
         with capture(calls.append, choice, factored=factored) as watching, NormsOfCalls() as norms:
             self._run(read)
-        group, value_norms = self._group(calls, read.kind, choice), None
+        group, value_norms = self._group(calls, watching, read.kind, choice), None
         if len(norms.calls) == watching.n_seen:  # else some attention has no projection of its own
             value_norms = np.stack([norms.calls[call.place][0][list(call.heads)] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied
@@ -280,7 +278,7 @@ class HuggingFaceModel:
     def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:
         return torch.tensor([numbers], device=self.device)
 
-    def _group(self, calls: Sequence[Call], kind: AttentionKind, choice: LayersAndHeads) -> Group:
+    def _group(self, calls: Sequence[Call], watching: Capture, kind: AttentionKind, choice: LayersAndHeads) -> Group:
         groups = choose_layers(group_calls(calls), choice)
         if kind in ("decoder", "cross"):
             model = self.loaded.model
@@ -289,13 +287,13 @@ class HuggingFaceModel:
             later = crossing(groups)
             groups = [group for group in groups if later.get(group.name) == (kind == "cross")]
         if not groups:
-            raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=NONE)
+            raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=watching.describe_none())
         if len(groups) > 1:
             names = ", ".join(group.name for group in groups[:4])
             raise InvalidModel(
                 f"{self.name} has attentions of several kinds ({names})", hint="attnviz.record shows each in Python."
             )
-        return groups[0]
+        return replace(groups[0], not_seen=" ".join(watching.describe_unseen()))
 
     def _settings(self, read: Read, group: Group) -> tuple[tuple[str, Setting], ...]:
         return (

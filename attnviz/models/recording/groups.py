@@ -30,6 +30,7 @@ class Group:
     number: int  # of the pass
     calls: list[Call]
     family: str = ""  # the name of all calls of this kind, also of those with other shapes
+    not_seen: str = ""  # what attended in the same pass and is in no group, in sentences
     layer_place: int | None = None  # which number of the path is the layer's, where other groups of the kind say so
 
     @property
@@ -84,7 +85,7 @@ class Group:
         """Why its weights may be of something else than tokens, or its calls no layers, in sentences."""
         why = next((call.guess for call in self.calls if call.guess), "")
         beside = self._beside()
-        sentences = GUESS.format(why) if why else "", BESIDE.format(beside.path) if beside else ""
+        sentences = GUESS.format(why) if why else "", BESIDE.format(beside.path) if beside else "", self.not_seen
         return " ".join(filter(None, sentences))
 
     def _beside(self) -> Call | None:

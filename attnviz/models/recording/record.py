@@ -19,11 +19,6 @@ from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
 from attnviz.records.notebook import Displayable
 
-NOTHING = (
-    "scaled_dot_product_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded; state-space models "
-    "such as Mamba have no attention, and scripted models and kernels of other libraries are not seen."
-)
-
 
 class Recording(Displayable, Sequence[AttentionMaps]):
     """Records in the order of passes, groups and rows of the batch; empty until the block that makes them ends."""
@@ -135,8 +130,10 @@ def record(  # noqa: PLR0913 - each is an option of its own
     by distance, in one pass over the text.
 
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
-    head: it is left out, and the facts of the records say where. So is attention under
-    torch.vmap, torch.func, torch.jit.trace and torch.export and on the meta device, where there is nothing to read.
+    head: it is left out, and the facts of the records say where. So is attention while
+    torch.vmap, torch.func, torch.jit.trace or torch.export look at a model, and on the meta device, where there is
+    nothing to read; in a program that was traced, scripted, frozen or exported it is seen. What attends without a
+    softmax, by sigmoid or in linear attention, is named.
 
     Raises InvalidRecord where nothing attended, where names or mask do not fit, for a `model`, `revision` or
     `text_name` that is no text, where the model is in training mode and drops weights, where a kernel computes
@@ -183,5 +180,4 @@ def _nothing(watching: Capture) -> InvalidRecord:
         return InvalidRecord(
             f"{found} heads and batch on one axis and cannot be told apart", hint="Give the model one text at a time."
         )
-    seen = " ".join(watching.describe_unseen())
-    return InvalidRecord("no attention was seen in this block", hint=seen or NOTHING)
+    return InvalidRecord("no attention was seen in this block", hint=watching.describe_none())

@@ -1,0 +1,221 @@
+"""Attention below torch's functions, and without torch's softmax: as right as any, or named."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+import attnviz
+from attnviz.errors import InvalidRecord
+from attnviz.models.capture.operators import read_operator
+
+STATES = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
+Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
+MADE = "what attends without a softmax, and so has no weights that sum to 1: "
+
+
+def by_softmax(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return (query @ key.mT / 2).softmax(-1) @ value
+
+
+class Layer(nn.Module):
+    """Four heads of four numbers, which attend as they are told."""
+
+    def __init__(self, mix: Mix = by_softmax) -> None:
+        super().__init__()
+        self.both, self.mix = nn.Linear(16, 48), mix
+
+    def forward(self, states: Tensor) -> Tensor:
+        parts = (part.reshape(len(states), -1, 4, 4).transpose(1, 2) for part in self.both(states).chunk(3, -1))
+        return states + self.mix(*parts).transpose(1, 2).flatten(-2)
+
+
+@pytest.fixture(autouse=True)
+def _same_weights() -> None:
+    torch.manual_seed(0)
+
+
+def trace(model: nn.Module) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a scripted model is out of date
+        return torch.jit.trace(model, STATES)  # type: ignore[no-untyped-call]
+
+
+def freeze(model: nn.Module) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.freeze(trace(model))
+
+
+def export(model: nn.Module) -> Any:
+    return torch.export.export(model, (STATES,)).module()
+
+
+@pytest.mark.parametrize("compile_", [trace, freeze, export])
+@pytest.mark.parametrize("mix", [by_softmax, functional.scaled_dot_product_attention])
+def test_a_program_has_the_weights_of_the_model_it_was_made_of(compile_: Callable[..., Any], mix: Mix) -> None:
+    model = nn.Sequential(Layer(mix), Layer(mix)).eval()
+    with torch.no_grad():
+        program = compile_(model)
+        with attnviz.record() as right:
+            expected = model(STATES)
+        with attnviz.record() as maps:
+            output = program(STATES)
+    assert torch.equal(output, program(STATES))
+    assert torch.allclose(output, expected, atol=1e-6)
+    assert (len(maps), maps.not_seen) == (1, "")
+    np.testing.assert_allclose(maps[0].weights, right[0].weights, atol=1e-6)
+
+
+def test_a_scripted_function_is_seen_in_the_thread_that_records_and_runs_in_others_as_ever() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(by_softmax)
+    called = torch.jit.ScriptFunction.__call__
+    sides = torch.randn(3, 1, 2, 5, 4)
+    others: list[Tensor] = []
+    with attnviz.record() as maps:
+        other = threading.Thread(target=lambda: others.append(scripted(*sides)))
+        other.start()
+        other.join()
+        output = scripted(*sides)
+    assert torch.equal(others[0], output)
+    assert len(maps) == 1
+    np.testing.assert_allclose(maps[0].weights[0], (sides[0] @ sides[1].mT / 2).softmax(-1)[0], atol=1e-6)
+    assert torch.jit.ScriptFunction.__call__ is called
+
+
+def test_a_program_in_which_nothing_attends_is_named() -> None:
+    with torch.no_grad(), attnviz.record() as maps:
+        nn.Sequential(Layer(), trace(nn.Linear(16, 16))).eval()(STATES)
+    assert (
+        maps.not_seen
+        == "Not in here: traced or scripted modules in which no attention was seen: 1 (TopLevelTracedModule)."
+    )
+
+
+def test_a_kernel_that_keeps_its_weights_is_named() -> None:
+    encoder = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fused = torch.jit.trace(encoder, STATES, check_trace=False)  # type: ignore[no-untyped-call]
+        with attnviz.record() as maps:
+            nn.Sequential(Layer(), fused)(STATES)
+    assert "attention in kernels that keep their weights: 1 (" in maps.not_seen
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+def test_flex_attention_is_read_whatever_changes_its_scores(shared: int) -> None:
+    def bend(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return 3 * torch.tanh((score + query - key) / 3)
+
+    query, key, value = torch.randn(1, 4, 5, 8), torch.randn(1, 4 // shared, 5, 8), torch.randn(1, 4 // shared, 5, 8)
+    block = create_block_mask(lambda b, h, q, k: q >= k, None, None, 5, 5, device="cpu")
+    place = torch.arange(5)
+    scores = query @ key.repeat_interleave(shared, 1).mT / 8**0.5
+    scores = 3 * torch.tanh((scores + place[:, None] - place) / 3)
+    right = scores.masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf).softmax(-1)
+    with torch.no_grad(), attnviz.record() as maps:
+        output = flex_attention(query, key, value, bend, block, enable_gqa=shared > 1)
+    np.testing.assert_allclose(maps[0].weights, right, atol=1e-6)
+    assert isinstance(output, Tensor)
+    assert torch.allclose(output, right @ value.repeat_interleave(shared, 1), atol=1e-5)
+
+
+def test_flex_attention_is_refused_where_gradients_would_be_wrong() -> None:
+    sides = torch.randn(3, 1, 2, 5, 8, requires_grad=True)  # torch itself refuses on the CPU, and no other device
+    operator = torch.ops.higher_order.flex_attention
+    with pytest.raises(InvalidRecord, match="where gradients are asked for"):
+        read_operator(operator, (*sides, None, (), 1.0, {}), {})
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lambda q, k, v: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v)[0],
+        lambda q, k, v: torch.ops.aten._scaled_dot_product_attention_math(q, k, v)[0],
+        lambda q, k, v: torch.ops.aten._softmax(q @ k.mT / 2, -1, False) @ v,
+    ],
+)
+def test_a_kernel_that_is_called_itself_is_seen(kernel: Mix) -> None:
+    sides = torch.randn(3, 1, 2, 5, 4)
+    with attnviz.record() as maps:
+        output = kernel(*sides)
+    right = (sides[0] @ sides[1].mT / 2).softmax(-1)
+    np.testing.assert_allclose(maps[0].weights, right, atol=1e-6)
+    assert torch.allclose(output, right @ sides[2], atol=1e-6)
+
+
+def by_exp(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    powers = (query @ key.mT / 2).exp()
+    return powers / powers.sum(-1, keepdim=True) @ value
+
+
+def by_log_softmax(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return functional.log_softmax(query @ key.mT / 2, -1).exp() @ value
+
+
+@pytest.mark.parametrize("mix", [by_exp, by_log_softmax])
+def test_a_softmax_that_is_written_out_is_one(mix: Mix) -> None:
+    model, states = Layer(mix).eval(), torch.randn(2, 7, 16)
+    with attnviz.record() as maps:
+        model(states)
+    model.mix = by_softmax
+    with attnviz.record() as right:
+        model(states)
+    assert (len(maps), maps.not_seen) == (2, "")
+    np.testing.assert_allclose(maps[1].weights, right[1].weights, atol=1e-6)
+
+
+def test_keys_that_a_written_out_softmax_forbids_are_forbidden() -> None:
+    def causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        powers = (query @ key.mT).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf).exp()
+        return powers / powers.sum(-1, keepdim=True) @ value
+
+    with attnviz.record() as maps:
+        Layer(causal).eval()(STATES)
+    assert np.array_equal(maps[0].attendable[0], np.tri(5, dtype=bool))
+
+
+def by_sigmoid(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return torch.sigmoid(query @ key.mT) @ value
+
+
+def linearly(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    query, key = functional.elu(query) + 1, functional.elu(key) + 1
+    return query @ (key.mT @ value) / (query @ key.sum(-2, keepdim=True).mT)
+
+
+def linearly_by_einsum(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    query, key = functional.elu(query) + 1, functional.elu(key) + 1
+    return torch.einsum("bhnd,bhdm->bhnm", query, torch.einsum("bhnd,bhnm->bhdm", key, value))
+
+
+@pytest.mark.parametrize(
+    ("mix", "name"),
+    [(by_sigmoid, "sigmoid"), (linearly, "linear attention"), (linearly_by_einsum, "linear attention")],
+)
+def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str) -> None:
+    with attnviz.record() as maps:
+        nn.Sequential(Layer(), Layer(mix)).eval()(STATES)
+    assert maps.not_seen == f"Not in here: {MADE}1 ({name})."
+    assert len(maps) == 1
+
+
+def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> None:
+    def rotated(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        turn = (torch.rand(1, 2, 1) @ torch.arange(5.0)[None, None]).mT.repeat(1, 1, 2).cos()
+        return functional.scaled_dot_product_attention(query * turn, key * turn, value)
+
+    with attnviz.record() as maps:
+        nn.Sequential(Layer(rotated), nn.Linear(16, 16)).eval()(STATES)
+    assert (len(maps), maps.not_seen) == (1, "")
