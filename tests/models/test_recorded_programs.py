@@ -16,6 +16,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import attnviz
 from attnviz.errors import InvalidRecord
+from attnviz.models.capture import kernels
 from attnviz.models.capture.operators import read_operator
 
 STATES = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
@@ -219,3 +220,31 @@ def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> No
     with attnviz.record() as maps:
         nn.Sequential(Layer(rotated), nn.Linear(16, 16)).eval()(STATES)
     assert (len(maps), maps.not_seen) == (1, "")
+
+
+def test_weights_are_worked_out_in_full_and_held_against_what_the_script_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with TF32, whose rounding no processor has: of a kernel that misses by 1e-3, in its place."""
+    kernel, used = functional.scaled_dot_product_attention, []
+    exact = kernels._work_out
+
+    def rounded(*args: Any, **kwargs: Any) -> Tensor:
+        return kernel(*args, **kwargs) * 1.001
+
+    def noted(*args: Any) -> Tensor:
+        used.append(torch.get_float32_matmul_precision())
+        return exact(*args)
+
+    monkeypatch.setattr(kernels, "_work_out", noted)
+    sides, what = torch.randn(3, 1, 2, 5, 8), "this block"
+    with pytest.raises(InvalidRecord, match="do not give its output"):
+        kernels.dot_product(rounded, sides.unbind(), {}, what)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("high")
+        kernels.dot_product(rounded, sides.unbind(), {}, what)
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert set(used) == {"highest"}

@@ -185,10 +185,15 @@ def _limit_notes(metrics: Metrics) -> list[Note]:
             "Each token also carries a vector for the pair that it ends, such as not good: part of what other models "
             "need attention for is in the embeddings here. An earlier attnviz made such models: the command does not."
         )
-    else:
+    elif metrics.computed_on.startswith("cpu"):
         notes.append(
             "The command repeats the weights bit by bit with the same versions on the same kind of machine with as "
             "many threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ."
+        )
+    else:
+        notes.append(
+            "The command repeats the recipe and not every bit: an accelerator adds gradients in no fixed order. "
+            "--device cpu repeats its weights bit by bit."
         )
     if metrics.held_out:
         notes.append(

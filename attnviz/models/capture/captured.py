@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ Kernel = Callable[..., Any]  # any function of torch's
 # Of the largest value. A kernel adds in another order and rounds what it gives; one that computes something else than
 # softmax(q kᵀ · scale + mask) · value misses by far more.
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 2e-2}
+# What torch.set_float32_matmul_precision lets factors of float32 be rounded to: TF32 has the digits of float16.
+ROUNDED_TO = {"high": torch.float16, "medium": torch.bfloat16}
 NO_SCORE = -1e8  # no score is that low, and what is was put there to forbid a key: -1e9 is a habit
 MASKED = -9e3  # so is -1e4, where another key of the row has a score: all scores of a row may be low
 APART = 5e3
@@ -89,9 +92,21 @@ def renormalise(
     return weights / by.unsqueeze(-1), None if sink is None else sink / by, error
 
 
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Multiply float32 as float32, also where a script lets torch round factors to TF32 or bfloat16."""
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+
+
 def check_error(error: float, dtype: torch.dtype, what: str) -> float:
-    """The error itself. Raises InvalidRecord where it is too large for the dtype."""
-    tolerance = TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
+    """The error itself. Raises InvalidRecord where it is too large for the dtype that the model multiplied in."""
+    multiplied = ROUNDED_TO.get(torch.get_float32_matmul_precision(), dtype) if dtype == torch.float32 else dtype
+    tolerance = TOLERANCES.get(multiplied, TOLERANCES[torch.bfloat16])
     if not error <= tolerance:  # written so that NaN is wrong too
         raise InvalidRecord(
             f"the weights worked out for {what} do not give its output: they miss it by {error:.2g} of the largest "

@@ -19,6 +19,7 @@ from attnviz.models.capture.captured import (
     Kernel,
     check_error,
     find_allowed,
+    full_precision,
     refuse_dropout,
     to_batch_heads,
 )
@@ -155,7 +156,8 @@ def _recompute(
         for first in range(0, n_heads, step):
             of = (row, slice(first, first + step))
             part = Operands(query[of], key[of], value[of], of_kernel[of], None if mask is None else mask[of])
-            worst = torch.maximum(worst, _work_out(part, weights[of]))
+            with full_precision():
+                worst = torch.maximum(worst, _work_out(part, weights[of]))
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
     if axes not in (None, (n_batch, n_heads)):
         weights = weights.view(*axes, n_queries, n_keys)

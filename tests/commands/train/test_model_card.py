@@ -155,6 +155,13 @@ def test_limits() -> None:
     assert "chosen on them" not in said
 
 
+@pytest.mark.parametrize(("device", "bits"), [("cpu, 2 threads", True), ("cuda:0, NVIDIA T4", False), ("mps", False)])
+def test_bits_are_promised_of_a_processor_only(device: str, bits: bool) -> None:
+    said = " ".join(notes(card_report(replace(METRICS, computed_on=device))))
+    assert ("repeats the weights bit by bit with" in said) is bits
+    assert ("adds gradients in no fixed order" in said) is not bits
+
+
 def test_the_kept_epoch_is_marked() -> None:
     """Of two epochs of one accuracy that of the lower loss, in the table and in both charts."""
     report = card_report(METRICS)
