@@ -157,7 +157,7 @@ def test_limits() -> None:
 
 @pytest.mark.parametrize(("device", "bits"), [("cpu, 2 threads", True), ("cuda:0, NVIDIA T4", False), ("mps", False)])
 def test_bits_are_promised_of_a_processor_only(device: str, bits: bool) -> None:
-    said = " ".join(notes(card_report(replace(METRICS, computed_on=device))))
+    said = notes(card_report(replace(METRICS, computed_on=device)))
     assert ("repeats the weights bit by bit with" in said) is bits
     assert ("adds gradients in no fixed order" in said) is not bits
 
