@@ -126,11 +126,32 @@ class Heatmap:
         return shares
 
 
+@dataclass(frozen=True)
+class EdgeNames:
+    """What rows and columns of maps are called, and each of them."""
+
+    row_axis: str  # such as "layer"
+    column_axis: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One key of several maps that is drawn as a slim column beside each: how much each row gives to it."""
+
+    shares: tuple[PerRow, ...]  # of each map
+    label: str  # what the column shows
+    column: int | None  # which of the maps' columns is left out for it; None where none is that key alone
+
+
 @dataclass(frozen=True, eq=False)
 class HeatmapGrid:
     """Several maps of the same tokens side by side under one colour bar, in rows of `n_columns`.
 
     `reflows`: fewer in a row say the same, so that a narrow figure may have them.
+    `edges`: what stands beside the rows and above the columns of maps in place of titles, where each has room for a few
+    cells only.
     """
 
     name: str
@@ -139,6 +160,8 @@ class HeatmapGrid:
     n_columns: int
     scale: Scale | None = None  # None: the report's; of its maps, none has its own
     reflows: bool = False
+    edges: EdgeNames | None = None
+    fold: Fold | None = None
 
 
 @dataclass(frozen=True)
@@ -285,6 +308,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[Row]
     links: tuple[str, ...] = ()
+    first: tuple[int, ...] = ()  # the rows that are listed where there is no room for all; (): all
 
     def __post_init__(self) -> None:
         assert not self.links or len(self.links) == len(self.rows), "a link for each row, or none at all"
@@ -324,6 +348,7 @@ class Report:
     scales: tuple[Scale, ...] = ()  # others on which a reader may want to see its maps
     render: RenderedFrom | None = None  # the record that it shows, for who wants part of it as a file
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
+    panels: tuple[Heatmap, ...] = ()  # maps that are in pictures of several only, as they are called alone
 
     @property
     def pictures(self) -> Iterator[Picture]:

@@ -203,6 +203,7 @@ class FigureOptions:
     pick: Annotated[
         tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD")
     ] = ()
+    all_heads: Annotated[bool, Option("Also a file for each head where there are more than 24.", FIGURE)] = False
     query: Annotated[
         str | None,
         Option("Just what this token attends to, a row per head; of several, 3:9, their rows.", FIGURE, "WORD|N|N:M"),

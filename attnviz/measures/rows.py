@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from math import isqrt
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -153,10 +154,13 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
 
 
 def choose_pool_size(maps: AttentionMaps) -> int:
-    """Return how many queries, and keys, become one where all heads are drawn; 1 where each weight has room."""
-    longest = max(len(maps.queries), len(maps.keys))
-    n_cells = maps.n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
-    return 1 if n_cells <= MAX_DRAWN_WEIGHTS else -(-longest // MAX_SIDE)
+    """Return how many queries, and keys, become one where all heads are drawn; 1 where each weight has room.
+
+    The cells of all heads are no more than the weights that are drawn one by one.
+    """
+    longest, n_heads = max(len(maps.queries), len(maps.keys)), maps.n_layers * maps.n_heads
+    side = max(1, min(MAX_SIDE, isqrt(MAX_DRAWN_WEIGHTS // n_heads)))
+    return 1 if n_heads * len(maps.queries) * len(maps.keys) <= MAX_DRAWN_WEIGHTS else -(-longest // side)
 
 
 def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:

@@ -26,15 +26,24 @@ from attnviz.views.heatmap import find_places, heatmap_report
 from attnviz.views.record_selection import select_from_record
 from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
-MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
+MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384
 DRAWN_CELL_BYTES, POOLED_CELL_BYTES = 16, 32  # bytes for each cell of a picture, measured from above
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
 HEAD_OPTIONS = ("layer", "head", "pick")  # options that choose them
 # Of the options of a picture those that a page lets its reader choose, those that change no picture or add others.
 OPTIONS_NOT_REPLAYED = {*HEAD_OPTIONS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
-OPTIONS_NOT_REPLAYED |= {"rollout", "distance"}
+OPTIONS_NOT_REPLAYED |= {"rollout", "distance", "all_heads"}
 # What those of a record are called.
-PICTURES = ("layer-*-head-*", "layer-*-mean", "overview", "query-*", "rollout", "distance*", "attention")
+PICTURES = (
+    "layer-*-head-*",
+    "layer-*-mean",
+    "overview",
+    "worth-a-look",
+    "query-*",
+    "rollout",
+    "distance*",
+    "attention",
+)
 
 
 Number = TypeVar("Number", int, int | str)
@@ -104,9 +113,10 @@ class Drawing:
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
         """Raises InvalidSelection for very many pictures that nobody chose."""
-        if n_layers * n_heads > MAX_PICTURES and not (self.spec.layer or self.spec.head or self.spec.pick):
+        chosen = self.spec.layer or self.spec.head or self.spec.pick
+        if n_layers * n_heads > MAX_PICTURES and self.spec.all_heads and not chosen:
             raise InvalidSelection(
-                f"{n_layers * n_heads:,} heads are as many pictures, at most {MAX_PICTURES} are drawn unasked",
+                f"--all-heads would draw {n_layers * n_heads:,} pictures, at most {MAX_PICTURES} are drawn at once",
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
             )
 
@@ -120,7 +130,11 @@ def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: f
     """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
     n_heads, n_queries, n_keys = sizes
     cells = n_heads * n_queries * n_keys
-    shown = DRAWN_CELL_BYTES * cells if cells <= MAX_DRAWN_WEIGHTS else POOLED_CELL_BYTES * n_heads * MAX_SIDE**2
+    shown = (
+        DRAWN_CELL_BYTES * cells
+        if cells <= MAX_DRAWN_WEIGHTS
+        else POOLED_CELL_BYTES * min(n_heads * MAX_SIDE**2, MAX_DRAWN_WEIGHTS)
+    )
     needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
     check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
 

@@ -61,7 +61,7 @@ class MapFrame(NamedTuple):
         )
 
 
-def _name_head(maps: AttentionMaps, place: Place) -> str:
+def name_head(maps: AttentionMaps, place: Place) -> str:
     """Name a head by the model's own numbers: "3.5"."""
     return f"{maps.layer_numbers[place[0]]}.{maps.head_names[place[1]]}"
 
@@ -130,7 +130,7 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
     row = frame.part.rows
     rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
-    names = [str(maps.head_names[place[1]]) if one_layer else _name_head(maps, place) for place in places]
+    names = [str(maps.head_names[place[1]]) if one_layer else name_head(maps, place) for place in places]
     heads = describe_mean(maps) if all(is_mean(maps, place) for place in places) else "heads"
     said = f", {heads} of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
     chose = (
@@ -161,12 +161,12 @@ def arrange_overview(
     n_heads = sum(not is_mean(maps, place) for place in places)
     and_mean = f" and the {describe_mean(maps)}" if n_heads < len(places) else ""
     if spec.pick:
-        title, n_columns = "picked heads", _choose_columns(len(places))
+        title, n_columns = "picked heads", choose_columns(len(places))
     elif not n_heads:
-        title, n_columns = f"{len(places)} layers, {describe_mean(maps)} each", _choose_columns(len(places))
+        title, n_columns = f"{len(places)} layers, {describe_mean(maps)} each", choose_columns(len(places))
     elif len(layers) == 1:
         title = f"{format_count(n_heads, 'heads')} of layer {maps.layer_numbers[places[0][0]]}{and_mean}"
-        n_columns = _choose_columns(len(places))
+        n_columns = choose_columns(len(places))
     elif spec.columns in (None, in_a_row):
         title, n_columns = f"one row per layer, one column per head{and_mean}", in_a_row
     else:
@@ -175,12 +175,12 @@ def arrange_overview(
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"
-        names = (_name_head(maps, place) for place in places)
+        names = (name_head(maps, place) for place in places)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows),)
 
 
-def _choose_columns(n_heads: int) -> int:
+def choose_columns(n_heads: int) -> int:
     """Return how many heads stand in a row: about four, with the fewest empty places."""
     return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
 

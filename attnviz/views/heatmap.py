@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -30,6 +30,7 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
+from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, draws_each, find_notable, has_many
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
 
@@ -58,17 +59,21 @@ def heatmap_report(
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
     pooled = needs_pooling(maps, places, part)
     pictures = _draw_heads(maps, places, part, pooled=pooled)
-    drawn = _order_pictures(maps, pictures, places, part, spec)
+    notable = find_notable(maps, places) if has_many(maps, places, spec) else ()
+    drawn = _order_pictures(maps, pictures, places, part, (spec, notable))
     patches = () if maps.grid is None else _draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
     curves, distances = _draw_distance(maps, places, whole=share is None) if spec.distance else ((), {})
-    numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
+    worth = {head.place for head in notable}
+    numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, worth)
     of_layers = layers_table(maps, measurements, layers)
-    listed = pictures if _are_listed(pictures, spec) and not pooled else ()
+    listed = _choose_listed(pictures, places, worth, spec) if not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = _collect_notes(maps, part, share_hidden, spec)
-    if not listed:
-        several = f"{len(pictures)} {_name_several(maps, places)}"
+    several = f"{len(pictures)} {_name_several(maps, places)}"
+    if notable:
+        notes.append(describe_notable(maps, places, notable))
+    elif not listed:
         notes.append(captions.describe_unlisted(several, *numbers.rows[0][:2]))
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title)
@@ -90,9 +95,14 @@ def heatmap_report(
             **distances,
         },
         focus=(
-            drawn[0] if isinstance(drawn[0], Heatmap) else _find_sharpest(maps, measurements, places, pictures),
+            drawn[0]
+            if isinstance(drawn[0], Heatmap)
+            else _show_first(pictures[places.index(notable[0].place)], f"the first of {len(notable)} worth a look")
+            if notable
+            else _find_sharpest(maps, measurements, places, pictures),
             *others,
         ),
+        panels=pictures if notable else (),
     )
 
 
@@ -122,11 +132,15 @@ def _find_sharpest(
     of_all = (known or effective_keys(maps)).values
     values = np.array([of_all[place] for place in places])
     place = int(values.argmin())
-    picture = pictures[place]
+    why = f"the sharpest of {len(pictures)} {_name_several(maps, places)}, {values[place]:.2f} effective keys"
+    return _show_first(pictures[place], why)
+
+
+def _show_first(picture: Heatmap, why: str) -> Heatmap:
+    """Return a map with a title that says why it is the one to look at first."""
     if picture.means is not None:  # of pooled maps, whose maxima are all large
         of_cells = f"means of {picture.block} × {picture.block} weights"
         picture = replace(picture, values=picture.means, title=f"{picture.title}, {of_cells}")
-    why = f"the sharpest of {len(pictures)} {_name_several(maps, places)}, {values[place]:.2f} effective keys"
     return replace(picture, title=f"{picture.title}: {why}")
 
 
@@ -147,12 +161,17 @@ def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measureme
     return f"heads differ from their mean by {apart} of at most {found.bounds[1]:.2f} nats (Jensen-Shannon divergence)"
 
 
-def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
-    """Return whether each head's queries are listed: of very many heads only where somebody chose the heads.
+def _choose_listed(
+    pictures: tuple[Heatmap, ...], places: Sequence[Place], worth: Collection[Place], spec: FigureOptions
+) -> tuple[Heatmap, ...]:
+    """Choose the heads whose queries are listed: of very many only those that are worth a look or were chosen.
 
     Where maps are to be shaded, the list stands in for those that are too wide.
     """
-    return spec.table != "top" or bool(spec.layer or spec.head or spec.pick) or len(pictures) <= MAX_LISTED
+    if worth and spec.table != "full":
+        return tuple(picture for picture, place in zip(pictures, places, strict=True) if place in worth)
+    chosen = spec.table != "top" or bool(spec.layer or spec.head or spec.pick)
+    return pictures if chosen or len(pictures) <= MAX_LISTED else ()
 
 
 def find_places(
@@ -171,12 +190,18 @@ def _order_pictures(
     pictures: tuple[Heatmap, ...],
     places: Sequence[Place],
     part: TokenSelection,
-    spec: FigureOptions,
+    wanted: tuple[FigureOptions, Sequence[NotableHead]],
 ) -> Sequence[Heatmap | HeatmapGrid]:
+    spec, notable = wanted
     if spec.query is not None and not is_slice(spec.query):
         return [draw_strip(maps, places, part, find_token(spec.query, maps.queries.pieces))]
     together = arrange_overview(maps, pictures, places, spec)
-    return together if spec.pick else [*together, *pictures]
+    if spec.pick:
+        return together
+    if not has_many(maps, places, spec):
+        return [*together, *pictures]
+    together = draw_many(maps, together[0], places, part, notable)
+    return [*together, *(pictures if draws_each(spec) else ())]
 
 
 # Imports inside: few ask for these pictures, and only long texts need pooled maps.

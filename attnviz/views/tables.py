@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -45,12 +45,14 @@ def heads_table(
     places: Iterable[tuple[int, int]],
     part: TokenSelection,
     spec: FigureOptions,
+    first: Collection[tuple[int, int]] = (),
 ) -> Table:
     """List one line per head: its numbers, what it looks at, and the first drawn pair with the largest weight.
 
     `places` are those of layers and heads in the record. In this order, or by the measurement that `spec.sort` names
-    (see `parse_sort`), equal ones in this order. Nothing but the order is worked out before it is read.
-    Measurements per layer are left out (see `layers_table`).
+    (see `parse_sort`), equal ones in this order. Nothing but the order is worked out before it is read. Where there is
+    no room for all, those of `first` are listed, or of sorted ones as many. Measurements per layer are left out (see
+    `layers_table`).
     """
     measurements = [m for m in measurements if m.level == "head"]
     order, title = list(places), "heads"
@@ -81,7 +83,8 @@ def heads_table(
             pair = _find_strongest_pair(maps, layer, head, part)
             yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at[layer][head], *pair)
 
-    return Table("heads", title, "heads", columns, LazyRows(rows))
+    listed = [n for n, place in enumerate(order) if place in first] if measure is None else range(len(first))
+    return Table("heads", title, "heads", columns, LazyRows(rows), first=tuple(listed))
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:

@@ -190,8 +190,10 @@ def test_a_small_parquet_of_many_texts(run_here: RunHere, tmp_path: Path) -> Non
 
 def test_very_many_heads_are_drawn_only_when_they_are_chosen(run_here: RunHere, tmp_path: Path) -> None:
     store.save(record(np.ones((30, 20, 1, 1))), tmp_path / "many.safetensors")
-    said = ("600 heads are as many pictures, at most 500 are drawn unasked", "--head 0-19 draws all")
-    refused(run_here("render", "many.safetensors", "--table", "none"), *said)
+    said = ("--all-heads would draw 600 pictures, at most 500 are drawn at once", "--head 0-19 draws all")
+    refused(run_here("render", "many.safetensors", "--table", "none", "--all-heads"), *said)
+    worked(run_here("render", "many.safetensors", "--table", "none", "--out", "small"))
+    assert [file.name for file in (tmp_path / "small").iterdir()] == ["overview.png"]
     worked(run_here("render", "many.safetensors", "--layer", "3", "--head", "7", "--table", "none"))
     assert [file.name for file in (tmp_path / "attention").iterdir()] == ["layer-3-head-7.png"]
 

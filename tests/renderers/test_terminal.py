@@ -163,3 +163,15 @@ def test_the_environment_has_no_say(environment: dict[str, str], monkeypatch: py
         monkeypatch.setenv(name, value)
     assert os.environ.items() >= environment.items()
     assert [shown(kind, colour=colour) for kind in SHOWN for colour in (False, True)] == before
+
+
+def test_of_very_many_heads_those_worth_a_look_are_listed_and_shaded() -> None:
+    many = report(random_maps("abcd", n_layers=5, n_heads=6))
+    heads = next(table for table in many.tables if table.name == "heads")
+    listed = [re.match(r" +(\d) +(\d) +\d\.\d", line) for line in shown("heads", of=many).splitlines()]
+    assert [(int(row[1]), int(row[2])) for row in listed if row] == [heads.rows[n][:2] for n in heads.first]
+    assert len(heads.first) == 12
+    for kind, number in (("heatmap", 12), ("top", 12), ("full", 30)):
+        of = report(random_maps("abcd", n_layers=5, n_heads=6), FigureOptions(table=kind))  # type: ignore[arg-type]
+        assert len(re.findall(r"^layer \d, head \d", shown(kind, of=of), re.MULTILINE)) == number  # type: ignore[arg-type]
+    assert "Of these heads: --table heatmap or top" in shown("heads", of=many)

@@ -9,7 +9,7 @@ from attnviz.specs import FigureOptions, ModelOptions, PretrainedOptions, PrintO
 
 @dataclass(frozen=True, kw_only=True)
 class HeatmapSpec:
-    """Draw who attends to what: one picture per head, an overview, and the numbers.
+    """Draw who attends to what: heads one by one (of more than 24, twelve worth a look), side by side and in numbers.
 
     Example: attnviz heatmap "the cat sat on the mat" --heads 8
     """

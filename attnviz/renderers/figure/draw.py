@@ -27,6 +27,7 @@ from attnviz.renderers.figure.layout import (
     TICK,
     Box,
     FigurePlan,
+    FoldedColumn,
     Labels,
     PlacedMap,
     TextLine,
@@ -45,7 +46,7 @@ from attnviz.renderers.figure.scale import (
     numbers_in,
     pool_cells,
 )
-from attnviz.renderers.figure.style import HAIRLINE
+from attnviz.renderers.figure.style import FOLDED, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.shapes import Grey
 
@@ -72,6 +73,9 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool
     if plan.words:
         _draw_words(figure, plan, colours)
     draw_bar(axes_at(figure, plan.bar), plan, colours)
+    for place in plan.places:
+        if place.fold is not None:
+            _draw_fold(axes_at(figure, place.fold.box), place.fold)
     if plan.swatch is not None:
         _hatch(axes_at(figure, plan.swatch), plan).set_linewidth(HAIRLINE)
     for line in plan.lines:
@@ -138,12 +142,21 @@ def _draw_map(
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
     if place.row_labels:
-        _label(axes, heatmap.rows, plan.row_labels, plan.cells.rows.pool, down=False)
+        beside = place.box.left - place.outer.left
+        _label(axes, heatmap.rows, plan.row_labels, plan.cells.rows.pool, down=False, beside=beside)
     if place.column_labels:
         _label(axes, heatmap.columns, plan.column_labels, plan.cells.columns.pool, down=True)
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
             axes.text(x, y, text, ha="center", va="center", size=plan.sizes.smallest, color=ink)
+
+
+def _draw_fold(axes: Axes, fold: FoldedColumn) -> None:
+    """Each row grey from the left, as far as its share of the column."""
+    axes.set(xlim=(0, 1), ylim=(len(fold.shares), 0))
+    axes.set_axis_off()
+    edges = np.arange(len(fold.shares) + 1)
+    axes.stairs(fold.shares, edges, orientation="horizontal", fill=True, color=FOLDED, linewidth=0)
 
 
 def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
@@ -193,14 +206,19 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
         write(figure, line._replace(colour=ink_on(colour) if boxed else plan.theme.ink))
 
 
-def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, down: bool) -> None:
-    """Tokens beside their rows or `down` below their columns, without ticks, each of which is five objects."""
+def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, *, down: bool, beside: float = 0.0) -> None:
+    """Tokens beside their rows or `down` below their columns, without ticks, each of which is five objects.
+
+    `beside`: inches of what stands between.
+    """
     if labels.step == 0:
         return
     away = TICK + LABEL_PAD * POINT
     figure = axes.figure
     assert isinstance(figure, Figure)
     on_edge, outwards = (axes.get_xaxis_transform(), (0, -1)) if down else (axes.get_yaxis_transform(), (-1, 0))
+    if beside:
+        on_edge += ScaledTranslation(-beside, 0, figure.dpi_scale_trans)
     at = on_edge + ScaledTranslation(away * outwards[0], away * outwards[1], figure.dpi_scale_trans)
     to = ROTATED if labels.rotated else UNDER if down else BESIDE
     places = labels.choose(middles(names, pool))

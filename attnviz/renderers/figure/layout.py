@@ -17,6 +17,7 @@ from attnviz.renderers.figure.scale import Statistic, cells_of, digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
+from attnviz.shapes import PerRow
 from attnviz.specs import FigureKind
 
 POINT = 1 / 72
@@ -105,6 +106,13 @@ class Labels(NamedTuple):
         return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
 
 
+class FoldedColumn(NamedTuple):
+    """A slim column beside a map: each row filled from the left as far as its share says."""
+
+    box: Box
+    shares: PerRow
+
+
 class PlacedMap(NamedTuple):
     """One map and its box, which of its sides carry token labels, and what its cells show where they are pooled."""
 
@@ -113,6 +121,13 @@ class PlacedMap(NamedTuple):
     row_labels: bool
     column_labels: bool
     statistic: Statistic
+    fold: FoldedColumn | None = None
+
+    @property
+    def outer(self) -> Box:
+        """The box with the column beside it."""
+        left = self.box.left if self.fold is None else self.fold.box.left
+        return self.box._replace(left=left, width=self.box.left + self.box.width - left)
 
 
 class Word(NamedTuple):

@@ -8,7 +8,17 @@ from math import hypot
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
-from attnviz.renderers.figure.layout import LABEL_PAD, NUMBER_PAD, POINT, TICK, FigurePlan, Labels, PlacedMap, middles
+from attnviz.renderers.figure.layout import (
+    LABEL_PAD,
+    NUMBER_PAD,
+    POINT,
+    TICK,
+    FigurePlan,
+    FoldedColumn,
+    Labels,
+    PlacedMap,
+    middles,
+)
 from attnviz.renderers.figure.page import (
     BEFORE,
     BEHIND,
@@ -27,7 +37,7 @@ from attnviz.renderers.figure.page import (
     to_bytes,
 )
 from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, is_open_below, numbers_in
-from attnviz.renderers.figure.style import INK
+from attnviz.renderers.figure.style import FOLDED, INK
 from attnviz.report import Scale
 from attnviz.shapes import Grey
 
@@ -56,11 +66,21 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     shares = shares_of(cells, colours.norm)
     _fill(pixels, in_bytes(colours.cmap)(shares, bytes=True), place.heatmap.backdrop)
     page.frame(edges)
+    if place.fold is not None:
+        _paint_fold(page, place.fold)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
     _label(page, place, plan, edges, (height, width))
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
             page.write(text, edges.left + x * width, edges.top + y * height, plan.sizes.smallest, OVER, ink)
+
+
+def _paint_fold(page: Canvas, fold: FoldedColumn) -> None:
+    """Each row grey from the left, as far as its share of the column."""
+    pixels = page.within(fold.box)
+    rows = np.arange(len(pixels)) * len(fold.shares) // len(pixels)
+    filled = np.arange(pixels.shape[1]) + 0.5 < fold.shares[rows, None] * pixels.shape[1]
+    pixels[:] = np.where(filled[..., None], rgb(FOLDED), pixels)
 
 
 def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
@@ -105,10 +125,11 @@ def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitch
     """Tokens beside their rows and under their columns, as `draw.label_at` has them."""
     away, tick = TICK * page.dpi + LABEL_PAD * POINT * page.dpi, round(TICK * page.dpi)
     if place.row_labels:
+        left = page.edges(place.outer).left
         for middle, name in _place_labels(place.heatmap.rows, plan.row_labels, plan.cells.rows.pool):
             y = edges.top + pitches[0] * middle
-            page.tick(edges.left - tick, y)
-            page.write(name, edges.left - away, y, plan.row_labels.size, BEFORE)
+            page.tick(left - tick, y)
+            page.write(name, left - away, y, plan.row_labels.size, BEFORE)
     if place.column_labels:
         up = plan.column_labels.rotated
         for middle, name in _place_labels(place.heatmap.columns, plan.column_labels, plan.cells.columns.pool):

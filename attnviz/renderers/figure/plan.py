@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, floor, inf
-from typing import Literal, NamedTuple
+from math import ceil, inf
+from typing import Literal
 
 from attnviz.errors import TooLarge
+from attnviz.renderers.figure.grid import GridPlan, describe_cells, fold_maps, place_maps, plan_across, plan_slim
 from attnviz.renderers.figure.header import (
     MARGIN,
-    MIN_WIDTH,
     Across,
-    BarPlan,
     below,
     ceil_to_pixel,
     check_size,
@@ -36,7 +35,6 @@ from attnviz.renderers.figure.layout import (
     PAD,
     POINT,
     TICK,
-    Box,
     Cells,
     FigurePlan,
     Labels,
@@ -51,6 +49,7 @@ from attnviz.renderers.figure.layout import (
     plan_labels,
     shape_of,
 )
+from attnviz.renderers.figure.overview import plan_overview
 from attnviz.renderers.figure.scale import Statistic, plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
@@ -61,52 +60,14 @@ MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 
 
-class GridPlan(NamedTuple):
-    """The maps of one picture: how many, how large each and its title, and what lies between two."""
-
-    maps: tuple[Heatmap, ...]
-    n_columns: int
-    map_width: float
-    map_height: float
-    heading_size: float
-    headings: tuple[tuple[str, ...], ...]  # none where one map stands alone
-    heading_room: float
-    gap: float  # across
-    down: float
-    statistics: tuple[Statistic, ...]  # what the cells of each map show where they are pooled
-    lines: bool = False  # from row to column, each with its labels beside it
-    beyond: float = 0.0  # what the labels to the right take
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows of maps."""
-        return ceil(len(self.maps) / self.n_columns)
-
-    @property
-    def width(self) -> float:
-        """Inches of all maps side by side."""
-        return self.n_columns * (self.map_width + self.gap) - self.gap + self.beyond
-
-    @property
-    def height(self) -> float:
-        """From the top of the first map to the bottom of the last."""
-        return self.n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
-
-    def box(self, index: int, left: float, top: float) -> Box:
-        """The box of one map."""
-        row, column = divmod(index, self.n_columns)
-        return Box(
-            left + column * (self.map_width + self.gap),
-            top + row * (self.map_height + self.heading_room + self.down),
-            self.map_width,
-            self.map_height,
-        )
-
-
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
+    if isinstance(picture, HeatmapGrid):  # lines begin and end at every token, and have titles over them
+        picture = fold_maps(picture) if look.kind == "map" else replace(picture, fold=None, edges=None)
     room = Room.for_picture(picture, look)
-    if look.width is None:
+    if isinstance(picture, HeatmapGrid) and picture.edges is not None:
+        result = plan_overview(picture, picture.edges, report, room)
+    elif look.width is None:
         result = plan_in(picture, report, room)
     elif (fitted := _fit_columns(picture, report, room)) is not None:
         result = fitted
@@ -173,11 +134,11 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     row_labels, column_labels = plan_labels(picture, cells, room)
     grid = _grid(picture, cells, (row_labels, column_labels), scale.family, room)
     bar = plan_bar(scale, ticks, (grid.width, grid.height), look.width, room)
-    across = _across(grid, row_labels.room, bar, room)
+    across = plan_across(grid, row_labels.room, bar, room)
 
     header = header_of(picture, report, across.width, sizes) if look.header else []
     top = ceil_to_pixel(below(header, MARGIN) + GAP * bool(header) + grid.heading_room, dpi)
-    places = _places(grid, across.maps, top)
+    places = place_maps(grid, across.maps, top)
     axes = _axis_names(grid, 0.0 if grid.lines else column_labels.room, across, top, room)
     lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
@@ -216,7 +177,7 @@ def _grid(
     maps = label_maps(picture)
     twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
     statistics = BOTH if twice else (BOTH[maps[0].block > 1],) * len(maps)  # of large blocks all maxima are large
-    titles = [_describe_cells(each, maps[0], cells, kind) for each in statistics if twice]
+    titles = [describe_cells(each, maps[0], cells, kind) for each in statistics if twice]
     if isinstance(picture, HeatmapGrid):  # one map alone has the picture's title over it
         titles = [heatmap.title for heatmap in picture.maps]
     height, width = (
@@ -244,45 +205,8 @@ def _grid(
         statistics=statistics,
         lines=lines,
         beyond=labels[1].room if lines else 0.0,
-    )
-
-
-def _describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
-    """What a cell is that stands for several."""
-    rows, columns = (pool * heatmap.block for pool in cells.pools)
-    signed = kind.is_signed
-    what = "differences" if signed else "multiples" if kind.is_multiple else "weights"
-    largest = "largest" if signed else "maximum"
-    return f"each cell is the {'mean' if statistic == 'mean' else largest} of {rows} × {columns} {what}" + (
-        ", up or down" if signed and statistic == "largest" else ""
-    )
-
-
-def _across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:
-    """From the left: name of the rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
-    size, dpi = room.sizes.axis, room.look.dpi
-    maps = MARGIN + row_room + (0.0 if grid.lines else height_of([grid.maps[0].row_axis], size))
-    content = maps + grid.width + MARGIN + (0.0 if bar.below else GAP + bar.beside)
-    if room.look.width is not None:
-        width = max(room.look.width, content, 2 * MARGIN + bar.length + 2 * bar.beside)
-        shift = floor((width - content) / 2 * dpi) / dpi
-    else:
-        width = ceil_to_pixel(max(MIN_WIDTH, content), dpi)
-        shift = ceil_to_pixel((width - content) / 2, dpi)
-    return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
-
-
-def _places(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]:
-    """Rows are labelled in the first column only, columns only where no map follows below."""
-    return tuple(
-        PlacedMap(
-            heatmap if statistic != "mean" or heatmap.means is None else replace(heatmap, values=heatmap.means),
-            grid.box(index, left, top),
-            row_labels=index % grid.n_columns == 0,
-            column_labels=index + grid.n_columns >= len(grid.maps),
-            statistic=statistic,
-        )
-        for index, (heatmap, statistic) in enumerate(zip(grid.maps, grid.statistics, strict=True))
+        fold=picture.fold if isinstance(picture, HeatmapGrid) else None,
+        slim=plan_slim(picture, width, dpi),
     )
 
 
@@ -352,8 +276,10 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if grid.lines:
         thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
         texts.append(f"the {thicker} a line, the larger its weight")
+    if grid.fold is not None:
+        texts.append(grid.fold.label)
     if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
-        texts.append(_describe_cells(grid.statistics[0], grid.maps[0], cells, scale.family))
+        texts.append(describe_cells(grid.statistics[0], grid.maps[0], cells, scale.family))
     return texts
 
 

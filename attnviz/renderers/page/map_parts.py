@@ -76,10 +76,11 @@ def _as_data(scale: Scale) -> Mapping[str, object]:
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
     """Every map once, in the order of the pictures, with the title that it has alone, if it stands alone."""
+    panels = {_key(each): each for each in report.panels}
     found: dict[tuple[str, int], Heatmap] = {}
     for picture in report.pictures:
         if isinstance(picture, HeatmapGrid):
-            found.update({_key(each): each for each in picture.maps if _key(each) not in found})
+            found.update({_key(each): panels.get(_key(each), each) for each in picture.maps if _key(each) not in found})
         elif isinstance(picture, Heatmap):
             found[_key(picture)] = picture
     return found

@@ -7,6 +7,7 @@ never read as markup. No control sequence reaches the terminal but our own colou
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -44,7 +45,7 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
         return
     for table in report.tables:  # last, because the end of a long output is what stays on the screen
         if table.role != "top":
-            yield from listing(page, table, compact=kind == "heads")
+            yield from listing(page, _shorten(table) if kind != "full" else table, compact=kind == "heads")
     if kind == "heads":
         yield from _focus(page, report)
     for number, note in enumerate(report.notes):
@@ -60,14 +61,24 @@ def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
         shown = shade_text if is_text(picture) else excerpt
         shaded = list(shown(page, picture, picture.scale or report.scale))
         yield from shaded or top(page, tops[f"{picture.name}-top"])
-    if sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
+    if report.panels and tops:
+        yield from page.prose("Of these heads: --table heatmap or top (the strongest keys of each query).", DIM)
+    elif sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
         yield from page.prose("Of every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
+
+
+def _shorten(table: Table) -> Table:
+    """Leave only the rows that are listed where not all are."""
+    return replace(table, rows=tuple(table.rows[n] for n in table.first)) if table.first else table
 
 
 def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
     """Every head by itself: shaded, with all its weights, or its strongest keys."""
     tops = {table.name: table for table in report.tables if table.role == "top"}
-    pictures = [] if kind == "top" else [block for block in report.blocks if isinstance(block, Heatmap)]
+    drawn = [block for block in report.blocks if isinstance(block, Heatmap)]
+    if report.panels:  # of which not all are listed
+        drawn = [each for each in (*report.panels, *report.focus[1:]) if f"{each.name}-top" in tops]
+    pictures = [] if kind == "top" else drawn
     if not pictures:
         for table in tops.values():
             yield Text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from itertools import combinations
 from math import cos, exp
@@ -30,7 +31,9 @@ from attnviz.report import (
     Curves,
     Distribution,
     Distributions,
+    EdgeNames,
     FigureStyle,
+    Fold,
     Heatmap,
     HeatmapGrid,
     Line,
@@ -146,6 +149,13 @@ def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = F
         for head in range(n_heads)
     )
     return HeatmapGrid("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
+
+
+def folded(grid: HeatmapGrid) -> HeatmapGrid:
+    """The same maps with their names at the edges and their first column beside each."""
+    rows, columns = (tuple(map(str, range(n))) for n in (len(grid.maps) // grid.n_columns, grid.n_columns))
+    shares = tuple(heatmap.values[:, 0] for heatmap in grid.maps)
+    return replace(grid, edges=EdgeNames("layer", "head", rows, columns), fold=Fold(shares, "grey: the first", 0))
 
 
 TRAINING = Line(

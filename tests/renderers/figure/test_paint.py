@@ -28,6 +28,7 @@ from tests.renderers.figure.reports import (
     cell_pixels,
     difference,
     first_map,
+    folded,
     heatmap,
     labelled,
     panels,
@@ -128,8 +129,10 @@ def around(pick: np.ufunc, image: np.ndarray) -> np.ndarray:
         (difference(9, causal=False), FigureStyle(dpi=100, annotate=True)),
         (replace(panels(20), scale=LOG), FigureStyle("Greys", dpi=200)),
         (UNEQUAL, FigureStyle(dpi=150)),
+        (folded(panels(14, n_heads=40, n_columns=8)), FigureStyle(dpi=150)),
+        (replace(folded(panels(14, n_heads=4, n_columns=4)), edges=None), FigureStyle(dpi=150)),
     ],
-    ids=["rotated", "scripts", "hostile", "numbers", "log", "unequal"],
+    ids=["rotated", "scripts", "hostile", "numbers", "log", "unequal", "edges", "folded"],
 )
 def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | HeatmapGrid, look: FigureStyle) -> None:
     shown = report(picture, title="注意力 مرحبا 👩\u200d🚀 e\u0301 $x$")

@@ -1,0 +1,136 @@
+"""Which of very many heads are worth a look, and what some of them do. Knows records only.
+
+Many heads give the first token most of their attention (Xiao et al. 2023), which says that they do nothing here. So it
+is left out: what counts is what goes to other keys, as a distribution of its own, and how much that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int
+
+from attnviz.measures.rows import Mixer, find_unlike_layers, real_queries
+from attnviz.measures.shares import is_punctuation
+from attnviz.records import TINY, AttentionMaps
+
+MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced
+LEAST = 1e-6  # of an interest, below which heads differ by rounding alone
+NAMED, MAX_CHANCE = 0.5, 0.01  # share of what moves that names a head, and how probable it may be by chance
+MIN_MULTIPLE = 2.0  # times an equal share
+
+
+@dataclass(frozen=True, eq=False)
+class MovedRows:
+    """What heads give to other keys than the first token, of the queries that have a choice among them."""
+
+    queries: Int[np.ndarray, " query"]
+    shares: Float32[np.ndarray, "head query key"]  # rows sum to 1, and hold 0 for the first token
+    moved: Float64[np.ndarray, "head query"]  # how much of the attention that is
+    equal: Float32[np.ndarray, "mask query key"]  # what each key would get if all got the same
+    masks: Int[np.ndarray, " head"]  # which of these a head has: layers may differ in what may be attended to
+
+
+def read_moved_rows(maps: AttentionMaps, places: Sequence[tuple[int, int]]) -> MovedRows:
+    """Read the rows of some heads, of a long text queries that are evenly spaced. Of two texts no key is left out."""
+    number = max(1, MAX_CELLS // (len(places) * len(maps.keys)))
+    real = np.flatnonzero(real_queries(maps))
+    real = real[np.unique(np.linspace(0, len(real) - 1, number).round().astype(int))]
+    layers = find_unlike_layers(maps)
+    allowed = np.stack([maps.read_allowed(layer, real) for layer in layers])
+    first = int(maps.real_queries.argmax()) if maps.self_attention else len(maps.keys)
+    allowed[..., first : first + 1] = False
+    choosing = np.flatnonzero((allowed.sum(axis=-1) > 1).all(axis=0))
+    queries, allowed = real[choosing], allowed[:, choosing]
+    shares = np.empty((len(places), len(queries), len(maps.keys)), dtype=np.float32)
+    for row, (layer, head) in enumerate(places):
+        shares[row] = maps.rows(layer, head, queries)
+    sums = shares.sum(axis=-1, dtype=np.float64)
+    shares[..., first : first + 1] = 0
+    moved = shares.sum(axis=-1, dtype=np.float64)
+    shares /= np.maximum(moved, TINY)[..., None].astype(np.float32)
+    equal = (allowed / np.maximum(allowed.sum(axis=-1, keepdims=True), 1)).astype(np.float32)
+    masks = np.array([layer if len(layers) > 1 else 0 for layer, _ in places])
+    return MovedRows(queries, shares, moved / np.maximum(sums, TINY), equal, masks)
+
+
+def choose_notable(rows: MovedRows, number: int) -> tuple[int, ...]:
+    """Choose the heads most worth a look, the first first: at most `number`, fewer where the others are like those.
+
+    One after the other, that with the largest product of three: the share that moves, its divergence from an equal
+    share, and its distance from the nearest head that is chosen already. Divergence is that of Jensen and Shannon, a
+    mean over queries, and its root a distance (see `jsd`).
+    """
+    n_heads, n_queries, n_keys = rows.shares.shape
+    if not n_queries:
+        return ()
+    halves, equal = (np.float32(0.5) * each + np.float32(TINY) for each in (rows.shares, rows.equal))
+    mixer = Mixer(n_queries, n_keys)
+    entropies = np.concatenate([mixer.entropies(half, half[None]) for half in halves])
+
+    def diverge(half: Float32[np.ndarray, "query key"]) -> Float64[np.ndarray, " head"]:
+        own = mixer.entropies(half, half[None])
+        return np.asarray(np.maximum(mixer.entropies(half, halves) - (entropies + own) / 2, 0).mean(axis=1) / log(2))
+
+    from_equal = np.stack([diverge(half) for half in equal])
+    interest = rows.moved.mean(axis=1) * from_equal[rows.masks, np.arange(n_heads)]
+    distance, chosen = np.ones(n_heads), list[int]()
+    for _ in range(min(number, n_heads)):
+        best = int((interest * distance).argmax())
+        if interest[best] * distance[best] < LEAST:
+            break
+        chosen.append(best)
+        distance = np.minimum(distance, np.sqrt(diverge(halves[best])))
+        distance[best] = 0
+    return tuple(chosen)
+
+
+def name_moved(maps: AttentionMaps, rows: MovedRows) -> tuple[str, ...]:
+    """Name of each head where most of what moves goes; "" where no pattern gets half of it, or it may be chance.
+
+    A pattern has to get twice an equal share, and one as large has to have a probability of at most 1 % if each query
+    chose by chance: at most exp(-n KL(share, equal share)) of each pattern, n the attention that moves (Hoeffding 1963,
+    theorem 1). None of a model that is not trained, and of a text of which half is not in the vocabulary.
+    """
+    names = [""] * len(rows.shares)
+    if not maps.self_attention or maps.provenance.trained is False or maps.keys.mostly_unknown:
+        return tuple(names)
+    patterns = list(_find_patterns(maps, rows))
+    best = np.full(len(names), NAMED)
+    for name, keys in patterns:
+        having = (keys & (rows.equal > 0).any(axis=0)).any(axis=1)
+        moved = rows.moved[:, having]
+        n = moved.sum(axis=1)
+        shares = (np.where(keys[having], rows.shares[:, having], 0).sum(axis=-1) * moved).sum(axis=1)
+        shares /= np.maximum(n, TINY)
+        equals = np.where(keys[having], rows.equal[:, having], 0).sum(axis=-1)[rows.masks]
+        equal = (equals * moved).sum(axis=1) / np.maximum(n, TINY)
+        chance = len(patterns) * np.exp(-n * _diverge(shares, equal))
+        for head in np.flatnonzero((shares >= best) & (shares >= MIN_MULTIPLE * equal) & (chance <= MAX_CHANCE)):
+            names[head], best[head] = name, shares[head]
+    return tuple(names)
+
+
+def _diverge(shares: Float64[np.ndarray, " head"], equal: Float64[np.ndarray, " head"]) -> Float64[np.ndarray, " head"]:
+    """Return KL(share, equal share) of each head, in nats, of a pattern and all else."""
+    parts = [(shares, equal), (1 - shares, 1 - equal)]
+    return np.asarray(sum(p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY)) for p, q in parts))
+
+
+def _find_patterns(maps: AttentionMaps, rows: MovedRows) -> Iterator[tuple[str, Bool[np.ndarray, "query key"]]]:
+    """Yield what heads are known to look at: which keys that are for each query."""
+    tokens, queries, keys = maps.keys, rows.queries[:, None], np.arange(len(maps.keys))
+    yield "previous token", keys == queries - 1
+    yield "itself", keys == queries
+    yield "next token", keys == queries + 1
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(tokens.words))}
+    words = np.where(tokens.markers, -1, np.array([numbers[word] for word in tokens.words])[tokens.places])
+    same = (words == words[rows.queries][:, None]) & ~tokens.markers & (keys != queries)
+    yield "same word", same
+    yield "after a repeat", np.pad(same & (keys < queries), ((0, 0), (1, 0)))[:, :-1]
+    yield "special tokens", np.broadcast_to(tokens.markers, same.shape)
+    punctuation = np.array([is_punctuation(piece) for piece in tokens.distinct_pieces])[tokens.places]
+    yield "punctuation", np.broadcast_to(punctuation & ~tokens.markers, same.shape)

@@ -1,0 +1,137 @@
+"""Maps side by side: how large all of them are, where each lies, and what stands beside them. Draws nothing.
+
+Inches from the upper left corner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, Across, BarPlan, ceil_to_pixel, height_of
+from attnviz.renderers.figure.layout import GAP, POINT, Box, Cells, FoldedColumn, PlacedMap, Room
+from attnviz.renderers.figure.scale import Statistic
+from attnviz.report import Fold, Heatmap, HeatmapGrid, ScaleFamily
+
+FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inches, that a slim column takes
+FOLD_GAP = 0.25  # of that: between the column and its map
+
+
+class GridPlan(NamedTuple):
+    """The maps of one picture: how many, how large each and its title, and what lies between two."""
+
+    maps: tuple[Heatmap, ...]
+    n_columns: int
+    map_width: float
+    map_height: float
+    heading_size: float
+    headings: tuple[tuple[str, ...], ...]  # none where one map stands alone
+    heading_room: float
+    gap: float  # across
+    down: float
+    statistics: tuple[Statistic, ...]  # what the cells of each map show where they are pooled
+    lines: bool = False  # from row to column, each with its labels beside it
+    beyond: float = 0.0  # what the labels to the right take
+    fold: Fold | None = None
+    slim: float = 0.0  # what its column takes to the left of each map
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of maps."""
+        return ceil(len(self.maps) / self.n_columns)
+
+    @property
+    def width(self) -> float:
+        """Inches of all maps side by side."""
+        return self.n_columns * (self.slim + self.map_width + self.gap) - self.gap + self.beyond
+
+    @property
+    def height(self) -> float:
+        """From the top of the first map to the bottom of the last."""
+        return self.n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
+
+    def box(self, index: int, left: float, top: float) -> Box:
+        """The box of one map."""
+        row, column = divmod(index, self.n_columns)
+        return Box(
+            left + column * (self.slim + self.map_width + self.gap) + self.slim,
+            top + row * (self.map_height + self.heading_room + self.down),
+            self.map_width,
+            self.map_height,
+        )
+
+    def fold_box(self, index: int, left: float, top: float) -> Box:
+        """The box of the slim column beside a map."""
+        box = self.box(index, left, top)
+        return box._replace(left=box.left - self.slim, width=self.slim * (1 - FOLD_GAP))
+
+
+def fold_maps(grid: HeatmapGrid) -> HeatmapGrid:
+    """The same maps without the column that stands beside each."""
+    if grid.fold is None or grid.fold.column is None:
+        return grid
+    return replace(grid, maps=tuple(_leave_out(heatmap, grid.fold.column) for heatmap in grid.maps))
+
+
+def _leave_out(heatmap: Heatmap, column: int) -> Heatmap:
+    """A map without a column; its colours stay what they are."""
+    kept = [place for place in range(len(heatmap.columns)) if place != column]
+    index = slice(1, None) if column == 0 else np.array(kept)  # a slice copies nothing
+    return replace(
+        heatmap,
+        values=heatmap.values[:, index],
+        allowed=heatmap.allowed[:, index],
+        columns=tuple(heatmap.columns[place] for place in kept),
+        column_positions=tuple(heatmap.column_positions[place] for place in kept),
+        equal=heatmap.equal_share,
+    )
+
+
+def plan_slim(picture: Heatmap | HeatmapGrid, map_width: float, dpi: int) -> float:
+    """What a slim column takes beside a map; nothing where there is none."""
+    if not isinstance(picture, HeatmapGrid) or picture.fold is None:
+        return 0.0
+    return ceil_to_pixel(min(MAX_FOLD, max(MIN_FOLD, FOLD_SHARE * map_width)), dpi)
+
+
+def describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
+    """What a cell is that stands for several."""
+    rows, columns = (pool * heatmap.block for pool in cells.pools)
+    signed = kind.is_signed
+    what = "differences" if signed else "multiples" if kind.is_multiple else "weights"
+    largest = "largest" if signed else "maximum"
+    return f"each cell is the {'mean' if statistic == 'mean' else largest} of {rows} × {columns} {what}" + (
+        ", up or down" if signed and statistic == "largest" else ""
+    )
+
+
+def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:
+    """From the left: name of the rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
+    size, dpi = room.sizes.axis, room.look.dpi
+    maps = MARGIN + row_room + (0.0 if grid.lines else height_of([grid.maps[0].row_axis], size))
+    content = maps + grid.width + MARGIN + (0.0 if bar.below else GAP + bar.beside)
+    if room.look.width is not None:
+        width = max(room.look.width, content, 2 * MARGIN + bar.length + 2 * bar.beside)
+        shift = floor((width - content) / 2 * dpi) / dpi
+    else:
+        width = ceil_to_pixel(max(MIN_WIDTH, content), dpi)
+        shift = ceil_to_pixel((width - content) / 2, dpi)
+    return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
+
+
+def place_maps(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]:
+    """Rows are labelled in the first column only, columns only where no map follows below."""
+    return tuple(
+        PlacedMap(
+            heatmap if statistic != "mean" or heatmap.means is None else replace(heatmap, values=heatmap.means),
+            grid.box(index, left, top),
+            row_labels=index % grid.n_columns == 0,
+            column_labels=index + grid.n_columns >= len(grid.maps),
+            statistic=statistic,
+            fold=None if grid.fold is None else FoldedColumn(grid.fold_box(index, left, top), grid.fold.shares[index]),
+        )
+        for index, (heatmap, statistic) in enumerate(zip(grid.maps, grid.statistics, strict=True))
+    )

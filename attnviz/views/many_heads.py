@@ -1,0 +1,122 @@
+"""Very many heads: all of them small on one picture, and those most worth a look. Knows records and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from attnviz.measures.notable import choose_notable, name_moved, read_moved_rows
+from attnviz.measures.rows import layer_received
+from attnviz.records import AttentionMaps
+from attnviz.report import EdgeNames, Fold, Heatmap, HeatmapGrid, Note
+from attnviz.shapes import PerRow
+from attnviz.specs import FigureOptions
+from attnviz.views.head_pictures import Place, choose_columns, is_mean, name_head
+from attnviz.views.tokens import TokenSelection, quote_token
+
+MAX_FILES = 24  # heads up to which each has a file of its own
+N_NOTABLE = 12
+RULE = "they attend to more than the first token, far from equally, each unlike the others"
+EDGED = "one row per layer, one column per head"
+RULE_OF_TWO_TEXTS = "they attend far from equally, each unlike the others"
+
+
+class NotableHead(NamedTuple):
+    """A head that is worth a look, and what it is called: its numbers, and what it does where that is known."""
+
+    place: Place
+    name: str
+
+
+def has_many(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> bool:
+    """Return whether there are more heads than have a file each, and none of them was picked."""
+    return not spec.pick and sum(not is_mean(maps, place) for place in places) > MAX_FILES
+
+
+def draws_each(spec: FigureOptions) -> bool:
+    """Return whether somebody asked for a file of each head, however many there are."""
+    return spec.all_heads or bool(spec.layer or spec.head)
+
+
+def find_notable(maps: AttentionMaps, places: Sequence[Place]) -> tuple[NotableHead, ...]:
+    """Find the heads that are worth a look, the first first."""
+    heads = [place for place in places if not is_mean(maps, place)]
+    rows = read_moved_rows(maps.heads_alone, heads)
+    names = name_moved(maps.heads_alone, rows)
+    chosen = choose_notable(rows, N_NOTABLE)
+    return tuple(NotableHead(heads[n], f"{name_head(maps, heads[n])} {names[n]}".rstrip()) for n in chosen)
+
+
+def draw_many(
+    maps: AttentionMaps,
+    overview: HeatmapGrid,
+    places: Sequence[Place],
+    part: TokenSelection,
+    notable: Sequence[NotableHead],
+) -> tuple[HeatmapGrid, ...]:
+    """Draw all heads small, layer by layer, and the notable ones larger; the first token folded away in both.
+
+    The overview keeps its titles where it is not a row per layer.
+    """
+    shares = _find_first_shares(maps, overview.maps, places, part)
+    edges = _name_edges(maps, overview, places)
+    grids = [replace(overview, title=EDGED if edges else overview.title, edges=edges, fold=shares)]
+    if notable:
+        named = {head.place: head.name for head in notable}
+        which = [n for n, place in enumerate(places) if place in named]
+        title = f"{len(which)} heads worth a look: {RULE if maps.self_attention else RULE_OF_TWO_TEXTS}"
+        panels = tuple(replace(overview.maps[n], title=named[places[n]]) for n in which)
+        fold = None if shares is None else replace(shares, shares=tuple(shares.shares[n] for n in which))
+        grids.append(HeatmapGrid("worth-a-look", title, panels, choose_columns(len(which)), reflows=True, fold=fold))
+    return tuple(grids)
+
+
+def _name_edges(maps: AttentionMaps, overview: HeatmapGrid, places: Sequence[Place]) -> EdgeNames | None:
+    """Name layers and heads once each, where the overview has a row for each layer."""
+    layers, heads = ([*dict.fromkeys(side)] for side in zip(*places, strict=True))
+    if [*places] != [*product(layers, heads)] or overview.n_columns != len(heads) or len(layers) < 2:
+        return None
+    rows, columns = (maps.layer_numbers[layer] for layer in layers), (maps.head_names[head] for head in heads)
+    return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
+
+
+def _find_first_shares(
+    maps: AttentionMaps, pictures: Sequence[Heatmap], places: Sequence[Place], part: TokenSelection
+) -> Fold | None:
+    """Find what each row of each map gives to the first token; None where that is not drawn, or nothing else is."""
+    first = int(maps.real_queries.argmax())
+    if not maps.self_attention or first not in part.keys or len(part.keys) < 2:
+        return None
+    column = part.keys.index(first) if pictures[0].block == 1 else None  # else it is one of several in its cells
+    shares = [
+        picture.values[:, column] if column is not None else _average_rows(maps, place, first, picture.block)
+        for picture, place in zip(pictures, places, strict=True)
+    ]
+    heads = [place for place in places if not is_mean(maps, place)]
+    received = np.mean([layer_received(maps, layer)[head, first] for layer, head in heads])
+    label = f"grey, beside each map and row by row: the share that goes to {quote_token(maps.keys, first)}, on average"
+    return Fold(tuple(shares), f"{label} {received:.1%}", column)
+
+
+def _average_rows(maps: AttentionMaps, place: Place, key: int, block: int) -> PerRow:
+    """Average what the queries of each block give to a key."""
+    queries = np.arange(len(maps.queries))
+    weights = maps.cells(*place, queries, np.full(len(queries), key))
+    starts = np.arange(0, len(queries), block)
+    means: PerRow = np.add.reduceat(weights, starts) / np.diff([*starts, len(queries)])
+    return means
+
+
+def describe_notable(maps: AttentionMaps, places: Sequence[Place], notable: Sequence[NotableHead]) -> Note:
+    """Say by which rule heads are listed, what is known of them, and how to have the others."""
+    n_heads = sum(not is_mean(maps, place) for place in places)
+    beside = "the share that moves beside the first token, " if maps.self_attention else ""
+    rule = f"{beside}how far that is from an equal share, and from the nearest head chosen before"
+    listed = f"Of {n_heads} heads {len(notable)} are picked out, by the largest product of {rule}"
+    named = [head.name for head in sorted(notable) if " " in head.name]
+    known = f" Half or more of what moves goes there: {', '.join(named)}." if named else ""
+    return Note(f"{listed} (Jensen-Shannon).{known} In a terminal --table full lists all; --all-heads draws each.")

@@ -1,0 +1,161 @@
+"""More heads than have a file each: an overview with one heading per layer and head, and those worth a look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.measures import measure_maps
+from attnviz.records import AttentionMaps
+from attnviz.records.mean import add_mean
+from attnviz.report import Heatmap, HeatmapGrid, Report
+from attnviz.specs import FigureOptions
+from attnviz.views.heatmap import heatmap_report
+from tests.made import cross_maps, notes, provenance, random_maps, record, report, table
+
+TEXT = ("the", "cat", "sat", "on", "the", "mat")
+
+
+def many(n_layers: int = 5, n_heads: int = 6, pieces: tuple[str, ...] = TEXT, causal: bool = False) -> AttentionMaps:
+    return random_maps(pieces, n_layers=n_layers, n_heads=n_heads, sharpness=3.0, causal=causal)
+
+
+def names(of: Report) -> list[str]:
+    return [picture.name for picture in of.pictures]
+
+
+def grids(of: Report) -> list[HeatmapGrid]:
+    return [picture for picture in of.pictures if isinstance(picture, HeatmapGrid)]
+
+
+def test_up_to_24_heads_each_has_a_picture() -> None:
+    shown = report(many(4, 6))
+    assert len(names(shown)) == 25
+    assert (grids(shown)[0].edges, grids(shown)[0].fold, shown.panels) == (None, None, ())
+    assert table(shown, "heads").first == ()
+
+
+def test_of_more_there_are_two_pictures() -> None:
+    shown = report(many())
+    overview, twelve = grids(shown)
+    assert names(shown) == ["overview", "worth-a-look"]
+    assert overview.edges is not None
+    assert (overview.edges.row_axis, overview.edges.rows) == ("layer", tuple("01234"))
+    assert (overview.edges.column_axis, overview.edges.columns) == ("head", tuple("012345"))
+    assert (len(overview.maps), overview.n_columns) == (30, 6)
+    assert [panel.title for panel in twelve.maps] == sorted(panel.title for panel in twelve.maps)
+    assert len({panel.title for panel in twelve.maps}) == 12
+    assert twelve.title.startswith("12 heads worth a look: they attend to more than the first token")
+
+
+@pytest.mark.parametrize(
+    ("options", "n_each"),
+    [({"all_heads": True}, 30), ({"layer": ("0-4",)}, 30), ({"head": ("0-5",)}, 30), ({"table": "full"}, 0)],
+)
+def test_each_has_a_picture_on_request(options: dict[str, object], n_each: int) -> None:
+    shown = report(many(), FigureOptions(**options))  # type: ignore[arg-type]
+    assert names(shown)[:2] == ["overview", "worth-a-look"]
+    assert len(names(shown)) == 2 + n_each
+
+
+def test_picked_heads_and_one_query_are_as_they_were() -> None:
+    picked = report(many(), FigureOptions(pick=(",".join(f"{n}.{head}" for n in range(5) for head in range(6)),)))
+    assert (names(picked), picked.panels, table(picked, "heads").first) == (["overview"], (), ())
+    assert grids(picked)[0].edges is None
+    asked = report(many(), FigureOptions(query="mat"))
+    assert names(asked) == ["query-5"]
+
+
+def test_the_first_token_is_folded_into_a_column_that_says_its_share() -> None:
+    maps = many(causal=True)
+    for grid in grids(report(maps)):
+        assert grid.fold is not None
+        assert grid.fold.column == 0
+        for panel, shares in zip(grid.maps, grid.fold.shares, strict=True):
+            assert np.array_equal(shares, panel.values[:, 0])
+        assert grid.fold.label.endswith(f"the share that goes to 0 “the”, on average {maps.weights[..., 0].mean():.1%}")
+
+
+@pytest.mark.parametrize("options", [FigureOptions(drop_first=True), FigureOptions(key="1:5")])
+def test_where_the_first_token_is_not_drawn_nothing_is_folded(options: FigureOptions) -> None:
+    assert [grid.fold for grid in grids(report(many(), options))] == [None, None]
+
+
+def test_the_table_has_every_head_and_says_which_come_first() -> None:
+    shown = report(many())
+    heads = table(shown, "heads")
+    twelve = grids(shown)[1]
+    assert len(heads.rows) == 30
+    assert [f"{heads.rows[n][0]}.{heads.rows[n][1]}" for n in heads.first] == [each.title for each in twelve.maps]
+    assert sum(each.role == "top" for each in shown.tables) == 12
+    assert sum(each.role == "top" for each in report(many(), FigureOptions(table="full")).tables) == 30
+    assert table(report(many(), FigureOptions(sort="peak")), "heads").first == tuple(range(12))
+    assert "Of 30 heads 12 are picked out, by the largest product of the share that moves beside" in notes(shown)
+
+
+def test_what_is_known_of_a_head_stands_over_its_map() -> None:
+    n = 16
+    previous = np.eye(n)[np.maximum(np.arange(n) - 1, 0)]
+    weights = np.stack([np.tri(n) / np.tri(n).sum(axis=1, keepdims=True)] * 30).reshape(5, 6, n, n)
+    weights[3, 4] = previous
+    maps = record(weights, attendable=np.tri(n, dtype=bool))
+    learned = replace(maps, provenance=provenance(revision="sha256:" + "5e" * 32, trained=True))
+    assert [panel.title for panel in grids(report(maps))[1].maps] == ["3.4"]
+    shown = report(learned)
+    assert [panel.title for panel in grids(shown)[1].maps] == ["3.4 previous token"]
+    assert "goes there: 3.4 previous token." in notes(shown)
+    assert shown.focus[0].title == "layer 3, head 4: the first of 1 worth a look"
+
+
+def test_means_have_titles_and_are_no_heads_worth_a_look() -> None:
+    maps = add_mean(many())
+    only = heatmap_report(maps, measure_maps(maps), FigureOptions(head=("mean",)), range(5), [6])
+    assert names(only) == ["overview", *(f"layer-{layer}-mean" for layer in range(5))]
+    both = heatmap_report(maps, measure_maps(maps), FigureOptions(head=("0-5", "mean")), range(5), range(7))
+    overview, twelve = grids(both)
+    assert overview.edges is not None
+    assert overview.edges.columns == (*"012345", "mean")
+    assert not [panel for panel in twelve.maps if panel.name.endswith("mean")]
+    assert "Of 30 heads 12 are picked out" in notes(both)
+
+
+def test_other_arrangements_keep_a_title_over_each() -> None:
+    assert grids(report(many(), FigureOptions(columns=4)))[0].edges is None
+    assert grids(report(many(1, 30)))[0].edges is None
+
+
+def test_two_texts_have_no_first_token_to_fold() -> None:
+    two = cross_maps()
+    shown = report(record(np.tile(two.weights, (5, 3, 1, 1)), two.queries, two.keys))
+    assert [grid.fold for grid in grids(shown)] == [None, None]
+    assert grids(shown)[1].title == "2 heads worth a look: they attend far from equally, each unlike the others"
+
+
+def test_a_text_without_a_choice_has_no_head_worth_a_look() -> None:
+    shown = report(many(pieces=("one",)))
+    assert names(shown) == ["overview"]
+    assert table(shown, "heads").first == ()
+
+
+def test_a_page_calls_a_head_by_its_whole_name() -> None:
+    from attnviz.renderers.page.map_parts import distinct
+
+    maps = distinct(report(many(3, 12)))
+    assert len(maps) == 36
+    assert [each.title for each in maps.values()][:2] == ["layer 0, head 0", "layer 0, head 1"]
+
+
+def test_of_pooled_maps_the_column_has_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attnviz.views.head_pictures.MAX_DRAWN_WEIGHTS", 400)
+    monkeypatch.setattr("attnviz.measures.rows.MAX_DRAWN_WEIGHTS", 400)
+    shown = report(many(causal=True))
+    overview, _ = grids(shown)
+    first = overview.maps[0]
+    assert isinstance(first, Heatmap)
+    assert first.block == 2  # 30 maps of 3 × 3 cells
+    assert overview.fold is not None
+    assert overview.fold.column is None
+    expected = many(causal=True).weights[0, 0, :, 0].reshape(3, 2).mean(axis=1)
+    np.testing.assert_allclose(overview.fold.shares[0], expected, rtol=1e-5)
