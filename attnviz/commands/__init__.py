@@ -5,6 +5,7 @@ A wing may use the core and no other wing. To take one out, remove its folder an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from attnviz.registry import load
 from attnviz.running import Command, Events, Progress
 
 if TYPE_CHECKING:
-    from attnviz.inputs import Inputs
+    from attnviz.models.loading import ModelReference
 
 COMMANDS = (
     Command(
@@ -121,18 +122,23 @@ def start_command(command: Command, spec: Any) -> Events:
     """
     if getattr(text := getattr(spec, "text", None), "inline_text", None) is not None:
         spec = replace(spec, text=load("attnviz.text:resolve_argument")(text))
-    if command.inputs is None:
-        events: Events = load(command)(spec)
-        return events
-    inputs = load(command.inputs)(spec)
-    if inputs.n_workers > 1:  # what workers are forked from imports while this process does
-        load("attnviz.running.local_executor:create_process_context")(command.preloads)
-    return _prepare_and_run(command, spec, inputs)
+    given = [spec]
+    models: tuple[ModelReference, ...] = ()
+    if command.inputs is not None:
+        inputs = load(command.inputs)(spec)
+        if inputs.n_workers > 1:  # what workers are forked from imports while this process does
+            load("attnviz.running.local_executor:create_process_context")(command.preloads)
+        given.append(inputs)
+        models = inputs.models
+    if models:
+        return _prepare_and_run(command, given, models)
+    events: Events = load(command)(*given)
+    return events
 
 
-def _prepare_and_run(command: Command, spec: Any, inputs: Inputs) -> Events:
-    """Make what its models need to be opened the first time, then do what the command does."""
-    for model in inputs.models:
+def _prepare_and_run(command: Command, given: Sequence[Any], models: Sequence[ModelReference]) -> Events:
+    """Make what the models need to be opened the first time, then do what the command does."""
+    for model in models:
         for step in model.prepare():
             yield Progress(step.done, step.total, "steps", label=step.label, log=(step.note,) if step.note else ())
-    yield from load(command)(spec, inputs)
+    yield from load(command)(*given)
