@@ -14,6 +14,8 @@ from torch.nn import functional
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.rollout import rollout
+from attnviz.models.classifier import AttentionPool, Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
 
 STATES = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
 
@@ -190,3 +192,67 @@ def test_windows_behind_heads_are_not_heads() -> None:
     for number, one in enumerate(maps):
         np.testing.assert_allclose(one.weights[0], model.weights[:, number].detach().numpy(), atol=1e-6)
         assert one.provenance.text_name == f"window {number + 1} of 4"
+
+
+class LowRank(nn.Module):
+    """A linear layer and a small one beside it, as LoRA has (Hu et al. 2022, arXiv:2106.09685)."""
+
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base_layer, self.lora_A = base, nn.Linear(base.in_features, 2, bias=False)
+        self.lora_B = nn.Linear(2, base.out_features, bias=False)
+
+    def forward(self, states: Tensor) -> Tensor:
+        added: Tensor = self.base_layer(states) + self.lora_B(self.lora_A(states))
+        return added
+
+
+class Prompted(nn.Module):
+    """Attention, and beside it some of the same states to learned prompts (Zhang et al. 2023, arXiv:2303.16199)."""
+
+    def __init__(self, base: nn.Module) -> None:
+        super().__init__()
+        self.base_layer, self.gate = base, nn.Parameter(torch.full((1,), 0.5))
+        self.prompt = nn.Parameter(torch.randn(1, 4, 3, 4))
+
+    def forward(self, states: Tensor) -> Tensor:
+        query = states.reshape(len(states), -1, 4, 4).transpose(1, 2)
+        weights = self.gate * (query @ self.prompt.mT).softmax(-1)
+        added: Tensor = self.base_layer(states) + (weights @ self.prompt).transpose(1, 2).flatten(-2)
+        return added
+
+
+def test_layers_with_low_rank_weights_are_layers_as_before() -> None:
+    plain = Stack([Attention() for _ in range(3)]).eval()
+    adapted = Stack([Attention() for _ in range(3)]).eval()
+    adapted.load_state_dict(plain.state_dict())
+    for layer in adapted.layers:
+        assert isinstance(layer, Attention)
+        adapter = LowRank(layer.both)
+        nn.init.zeros_(adapter.lora_B.weight)
+        layer.both = adapter  # type: ignore[assignment]
+    with attnviz.record() as right:
+        plain(STATES)
+    with attnviz.record() as maps:
+        adapted(STATES)
+    assert groups(maps) == groups(right)
+    assert np.array_equal(maps[0].weights, right[0].weights)
+
+
+def test_layers_that_are_wrapped_join_those_that_are_not_and_their_own_softmax_is_named() -> None:
+    with attnviz.record() as maps:
+        Stack([Attention(), Prompted(Attention()), Prompted(Attention())]).eval()(STATES)
+    assert groups(maps) == [("layers.*", (0, 1, 2), (3, 4, 5, 5))]
+    assert maps.not_seen.endswith("not multiplied with values as they were: layers.1, layers.2.")
+
+
+def test_weights_of_pooled_states_are_those_of_the_model_that_train_makes() -> None:
+    config = ClassifierConfig(EncoderConfig(50, 16, 2, 1, 32, max_distance=8), pool="attention")
+    classifier, ids = Classifier(config).eval(), torch.tensor([[4, 5, 6, 7, 8]])
+    with torch.no_grad(), attnviz.record(tokens=list("abcde")) as maps:
+        classifier(ids, torch.ones(1, 5, dtype=torch.bool))
+        assert isinstance(classifier.pool, AttentionPool)
+        scores = classifier.pool.score(classifier.encoder(ids)).squeeze(-1)
+    (pooled,) = maps.only("pool")
+    assert pooled.keys.pieces == tuple("abcde")
+    np.testing.assert_allclose(pooled.weights[0, 0], scores.softmax(-1), atol=1e-6)

@@ -124,10 +124,12 @@ class SoftmaxTracker:
         if (softmax := self._known.get(result)) is not None:
             self._expected[softmax.family] = what
 
-    @property
-    def unused(self) -> list[str]:
-        """Where softmaxes over products of states ran that no values were multiplied with as they were."""
-        return [what for family, what in self._expected.items() if family not in self.changed]
+    def find_unused(self, read: Collection[str]) -> list[str]:
+        """Where softmaxes over products of states ran that no values were multiplied with as they were.
+
+        Besides places whose attention was read: many a module works its weights out again, to show them.
+        """
+        return [what for family, what in self._expected.items() if family not in self.changed and what not in read]
 
     def adopt(self, weights: Tensor, n_read: Collection[int], what: Callable[[], str]) -> None:
         """Follow weights that no softmax of torch's gave, such as exp(scores) over their sum, as if one had."""

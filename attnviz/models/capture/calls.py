@@ -204,6 +204,7 @@ class Capture(TorchFunctionMode):
         self._following, self._flow, self._products = SoftmaxTracker(), Flow(), ProductTracker()
         self._paths: Paths | None = None
         self._repeating = False
+        self._places_read: set[str] = set()  # of attentions that were handed over
         self.scripted: list[str] = []  # modules that ran in which no attention was seen
         self.no_softmax: list[str] = []  # where states were weighed by what no softmax gave
         self.unread: list[str] = []  # where kernels attended that keep their weights
@@ -226,7 +227,7 @@ class Capture(TorchFunctionMode):
         found = (
             (changed, "attention whose weights were changed before the values"),
             (
-                self._following.unused,
+                self._following.find_unused(self._places_read),
                 "softmaxes over products of states that were not multiplied with values as they were",
             ),
             (unclear, "attention with heads and batch on one axis, which cannot be told apart"),
@@ -331,12 +332,13 @@ class Capture(TorchFunctionMode):
             self._look_for_products(function, args, kwargs, result)
             return result
         n_positions = tuple(self._frames[-1].n_positions) if self._frames else ()
+        is_attention = function in SOFTMAXES and bool(args) and self._is_product(args[0])
         n_read = self._frames[0].n_read if self._frames else set()
         if function in PRODUCTS and (weights := self._products.find_weights(args)) is not None:
             self._following.adopt(weights, n_read, self._what)
         result, found = self._following.look(TorchCall(function, args, kwargs), n_positions, n_read, self._what)
         if found is None:
-            if function in SOFTMAXES and args and self._flow.find_origin(args[0]).product is not None:
+            if is_attention:
                 self._following.expect(result, self._what())
             self._flow.follow(function, args, kwargs, result)
             self._look_for_products(function, args, kwargs, result)
@@ -345,6 +347,9 @@ class Capture(TorchFunctionMode):
             origin = self._flow.find_origin(weights)._replace(after=self._flow.after(weights, value))
             self._flow.mark(result, self._note_product(found, origin, value))
         return result
+
+    def _is_product(self, scores: object) -> bool:
+        return self._flow.find_origin(scores).product is not None or self._products.knows(scores)
 
     def _look_for_products(
         self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], result: object
@@ -446,6 +451,7 @@ class Capture(TorchFunctionMode):
     def _note_skipped(self, origin: Origin) -> Origin:
         """Where the output of a call comes from of which nothing is kept."""
         self.n_seen += 1
+        self._places_read.add(self._what())
         return Origin(origin.after | 1 << self.n_seen - 1)
 
     def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:

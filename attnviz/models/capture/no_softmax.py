@@ -38,6 +38,10 @@ class ProductTracker:
     def __init__(self) -> None:
         self._known: ByIdentity[_Product] = ByIdentity()
 
+    def knows(self, tensor: object) -> bool:
+        """Return whether a tensor is a product of states with keys, or what became of it."""
+        return self._known.get(tensor) is not None
+
     def find_weights(self, sides: Sequence[Any]) -> Tensor | None:
         """Return which side of a product holds weights that no softmax of torch's gave: rows that sum to 1."""
         for side in sides:
@@ -69,9 +73,10 @@ class ProductTracker:
 
     def _multiply(self, function: Kernel, args: Sequence[Any], result: Tensor, n_read: Collection[int]) -> str:
         sides = [one for one in args if isinstance(one, Tensor) and one.ndim >= 2][-2:]
-        if len(sides) < 2 or any(map(is_weight, sides)):
+        learned = [side for side in sides if is_weight(side)]
+        if len(sides) < 2 or any(side.ndim < 3 for side in learned):  # a projection; keys by heads may be learned
             return ""
-        for side, other in (sides, sides[::-1]):
+        for side, other in () if learned else (sides, sides[::-1]):
             found = self._known.get(side)
             if found is None or found.through == "softmax" or tuple(side.shape[-2:]) != found.shape:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +20,9 @@ BESIDE = (
     "That these calls are layers is a guess: the one in {} reads nothing that those before it gave, so it may run "
     "beside them."
 )
+
+
+Family = tuple[int, str, int]  # the pass, the path without numbers, the how manieth in its run of a module
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +129,37 @@ def group_calls(calls: Iterable[Call]) -> list[Group]:
         if nth:
             several.add((call.number, star_numbers(call.path)))
     groups: list[Group] = []
-    for (number, path, nth), family in families.items():
+    for (number, path, nth), family in _join_wrapped(families).items():
         mark = f" #{nth + 1}" if (number, path) in several else ""
         groups += [replace(group, name=group.name + mark, family=path + mark) for group in _join_alike(number, family)]
     return sorted(groups, key=lambda group: group.number)
+
+
+def _join_wrapped(families: Mapping[Family, list[Call]]) -> dict[Family, list[Call]]:
+    """Join a family with that of layers which are the same but for modules around them, such as base_layer."""
+    found: dict[Family, list[Call]] = {}
+    for key in sorted(families, key=lambda key: len(key[1])):
+        within = next((other for other in found if _wraps(key, families[key], other, found[other])), key)
+        calls = [replace(call, path=_unwrap(call.path, within[1])) for call in families[key]]
+        found[within] = sorted([*found.get(within, ()), *calls], key=lambda call: call.place)
+    return dict(sorted(found.items(), key=lambda item: item[1][0].place))
+
+
+def _unwrap(path: str, starred: str) -> str:
+    """Leave out the names of a path that another has not: layers.1.base_layer as layers.* is layers.1."""
+    parts = iter(path.split("."))
+    return ".".join(next(part for part in parts if name in (part, star_numbers(part))) for name in starred.split("."))
+
+
+def _wraps(key: Family, calls: Sequence[Call], other: Family, others: Sequence[Call]) -> bool:
+    (number, path, nth), (other_number, shorter, other_nth) = key, other
+    names, least = iter(path.split(".")), shorter.split(".")
+    if (number, nth) != (other_number, other_nth) or path.count("*") != shorter.count("*") or "*" not in path:
+        return False
+    if not all(name in names for name in least):  # in this order
+        return False
+    mine, theirs = ({tuple(NUMBER.findall(call.path)) for call in each} for each in (calls, others))
+    return not mine & theirs and calls[0].shape == others[0].shape
 
 
 def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
