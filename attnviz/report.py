@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Generic, Literal, Self, TypeVar, overload
+from typing import Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -208,7 +208,31 @@ class Distribution:
     samples: tuple[Sample, ...]
 
 
-Chart = TypeVar("Chart", Curve, Distribution)
+class Arc(NamedTuple):
+    """A head that looks from one token of a sentence at another, and writes to the first what others read."""
+
+    label: str  # such as "18.6"
+    group: str  # arcs of one group look alike
+    query: int  # the token that it looks from, by its place in the diagram
+    key: int  # and the one that it looks at
+    height: float  # its layer; heads of one layer stand a little apart
+    weight: float  # 0 to 1, drawn as thickness
+    read_at: float  # the layer where what it writes is read; above the last one by the answer
+
+
+@dataclass(frozen=True)
+class ArcDiagram:
+    """One chart: heads as arcs over a sentence, by layer."""
+
+    title: str
+    x_axis: str
+    y_axis: str
+    tokens: tuple[str, ...]
+    arcs: tuple[Arc, ...]
+    n_layers: int
+
+
+Chart = TypeVar("Chart", Curve, Distribution, ArcDiagram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +254,10 @@ class Curves(Charts[Curve]):
 
 
 class Distributions(Charts[Distribution]):
+    """Groups of one name look the same in all charts."""
+
+
+class Arcs(Charts[ArcDiagram]):
     """Groups of one name look the same in all charts."""
 
 
@@ -321,7 +349,7 @@ class Note:
     text: str
 
 
-Picture = Heatmap | HeatmapGrid | Curves | Distributions
+Picture = Heatmap | HeatmapGrid | Curves | Distributions | Arcs
 Block = Picture | Table | Note | Formula | Section
 
 

@@ -37,14 +37,12 @@ PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 
 # Options that several specs have, with defaults or types of their own.
 MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
-BUILT_IN = Option(
-    "{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table="attnviz.models:BUILT_IN", short="-m"
-)
 KEEP = Option("The first N tokens, or N/2 of the beginning and of the end.", MODEL)
 WEIGH = Option(
     "values: shares of what each weight moves, weight × ‖value × output projection‖, in numbers, too.", FIGURE
 )
 Query = Annotated[str | None, Option("A word of the text or its position.", TEXT, "WORD|N")]
+Against = Annotated[str | None, Option("Explain by how much the answer exceeds this other one.", MODEL, "LABEL|TOKEN")]
 Heads = Annotated[int | None, Option("Heads: N for multi:N, 1 for single.", MODEL)]
 Width = Annotated[int | None, Option("Width of the model, shared by its heads.", MODEL)]
 Layers = Annotated[int | None, Option("Layers of the model.", MODEL)]

@@ -26,7 +26,7 @@ COMMANDS = (
     Command(
         "explain",
         "attnviz.commands.explain.run:explain",
-        "Work out one token's attention step by step",
+        "Say which heads wrote an answer, and why",
         spec="attnviz.commands.explain.spec:ExplainSpec",
         inputs="attnviz.commands.explain.inputs:explain_inputs",
         is_document=True,

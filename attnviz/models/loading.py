@@ -50,6 +50,7 @@ class ModelReference(ABC):
     trained_relatives: str = ""  # what to choose instead of random weights, where others of its name are trained
 
     learns_from_texts: ClassVar[bool] = False  # whether its vocabulary is made of the texts that it is opened with
+    works_by_hand: ClassVar[bool] = True  # whether its attention can be worked out by hand: see `Traceable`
 
     def __str__(self) -> str:
         return self.name

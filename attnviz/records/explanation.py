@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from attnviz.records import Provenance, Tokens
+from attnviz.records.attribution import Target
 
 
 class HeadName(NamedTuple):
@@ -13,3 +17,78 @@ class HeadName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.layer}.{self.head}"
+
+
+class Writer(NamedTuple):
+    """Who writes into the residual stream. Of "word", `layer` counts the first MLPs that are folded into it."""
+
+    kind: Literal["word", "mlp", "head"]
+    layer: int
+    head: int = 0
+
+    def __str__(self) -> str:
+        names = {"word": "the word itself", "mlp": f"MLP {self.layer}", "head": f"{self.layer}.{self.head}"}
+        return names[self.kind]
+
+
+class Share(NamedTuple):
+    """How far a writer raises the score of a key over those of the others, in the mean."""
+
+    writer: Writer
+    lead: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """Why a query of a head looks at a key: who wrote it, and what the weight is without that writer.
+
+    `shares` are the largest. `named` is the first of them without whom the weight falls further than without each of
+    some other earlier heads, drawn at random, as `random` has it; None: nobody stands out like that.
+    """
+
+    head: HeadName
+    query: int
+    key: int
+    weight: float
+    lead: float  # of the score of the key over the mean of the others
+    shares: tuple[Share, ...] = ()
+    named: Share | None = None
+    source: int | None = None  # the token that the named writer took it from, if it is a head
+    weight_without: float | None = None
+    random: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What a head wrote for the answer, most of it from one token, and by how much its removal changes the logit."""
+
+    head: HeadName
+    written: float
+    source: int
+    from_source: float
+    removal: float  # what the logit, or the difference of two, becomes without the head, less what it is
+    looks: tuple[Look, ...]  # the head's own, then that of the head that wrote what it looked for
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer, the heads that wrote most of it, and what everything else gave. All of it sums to `logit`."""
+
+    tokens: Tokens
+    target: Target
+    provenance: Provenance
+    n_layers: int
+    logit: float  # by how much the answer's exceeds that of its rival
+    total: float  # what all parts sum to
+    contributions: tuple[Contribution, ...]
+    by_kind: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class CellExplanation:
+    """Why one query of one head looks where it does, then why the head that wrote that did."""
+
+    tokens: Tokens
+    provenance: Provenance
+    n_layers: int
+    looks: tuple[Look, ...]

@@ -16,7 +16,7 @@ from attnviz.models.decomposition.blocks import find_layers
 from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
 from attnviz.models.loading import find_model
 from attnviz.records.attribution import Question
-from attnviz.records.explanation import HeadName
+from attnviz.records.explanation import HeadName, Writer
 from attnviz.specs import ModelOptions
 from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, saved, stories
 
@@ -136,14 +136,19 @@ def test_knock_outs_are_those_of_a_model_hooked_by_hand(tmp_path: Path, monkeypa
     assert np.abs(stream.answer_without(HeadName(0, 1)) - stream.logits).max() > 0.01
 
     head, query = HeadName(1, 2), 8
-    block, written = model.transformer.h[1], stream.blocks[0].write(1)
-    with torch.no_grad():
-        keys = block.attn.c_attn(block.ln_1(stream.blocks[1].state - written))[0, :, 16 + 8 : 16 + 12].double()
-        scores = keys @ stream.blocks[1].attention.query[0, 2, query].double() / 2
-    expected = soften(scores.numpy(), np.arange(len(keys)) <= query)
-    assert np.abs(stream.attend_without(head, query, written) - expected).max() < 1e-6
-    assert np.abs(stream.weights_of(head, query) - expected).max() > 1e-4
-    assert np.abs(stream.attend_without(head, query, 0 * written) - stream.weights_of(head, query)).max() < 1e-6
+    block, writers = model.transformer.h[1], (Writer("head", 0, 1), Writer("mlp", 0), Writer("word", 1))
+    vectors = {
+        writers[0]: stream.blocks[0].write(1),
+        writers[1]: stream.blocks[0].mlp,
+        writers[2]: stream.blocks[0].state.detach()[0] + stream.blocks[0].mlp,
+    }
+    for writer, written in vectors.items():
+        with torch.no_grad():
+            keys = block.attn.c_attn(block.ln_1(stream.blocks[1].state - written))[0, :, 16 + 8 : 16 + 12].double()
+            scores = keys @ stream.blocks[1].attention.query[0, 2, query].double() / 2
+        expected = soften(scores.numpy(), np.arange(len(keys)) <= query)
+        assert np.abs(stream.attend_without(head, query, writer) - expected).max() < 1e-6
+        assert np.abs(stream.weights_of(head, query) - expected).max() > 1e-4
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import FIGURE, MODEL, OUTPUT, Only, Option
-from attnviz.specs import KEEP, FigureOptions, KeepKind, MaxTokens, ModelOptions, PrintOptions, TextOptions
+from attnviz.specs import KEEP, Against, FigureOptions, KeepKind, MaxTokens, ModelOptions, PrintOptions, TextOptions
 
 Method = Annotated[
     str,
@@ -31,9 +31,7 @@ class AttributeSpec:
         str | None, Option("The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN")
     ] = None
     # None: of two labels the other, else none
-    against: Annotated[
-        str | None, Option("Explain by how much the target exceeds this answer.", MODEL, "LABEL|TOKEN")
-    ] = None
+    against: Against = None
     encoder_alone: Annotated[bool, Option("Without the n-grams that our models add to their answers.", MODEL)] = False
     card: Annotated[
         bool, Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT)

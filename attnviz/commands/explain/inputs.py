@@ -4,33 +4,73 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.commands.explain.spec import LOOKS, ExplainSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
-from attnviz.models.loading import find_model
+from attnviz.models.decomposition import Decomposable
+from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import find_changed
 from attnviz.selection import select_numbers
 from attnviz.specs import PrintOptions
 
-EXAMPLE_OPTIONS = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
+EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *(field.name for field in fields(PrintOptions))}
+OF_DECODERS = ("answer", "against", *(name for name in LOOKS if name != "out"))  # a batch gives every job a folder
+OF_BUILT_IN = ("layer", "top_k", "causal", "show_padding")
 
 
 def explain_inputs(spec: ExplainSpec) -> Inputs:
-    """Find one model and one text; nothing for the example. Raises InvalidOption, InvalidModel or InvalidSource."""
+    """Find one model and one text; nothing for the example.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
+    """
     _check(spec)
     if spec.example:
         return Inputs()
     reference = find_model(spec.model)
-    reference.check(Traceable)
-    if reference.n_layers is not None and reference.n_heads is not None:
-        select_numbers((str(spec.layer),), reference.n_layers, "layer")
-        select_numbers(spec.head, reference.n_heads, "head")
-    inputs = read_inputs([reference], spec.text, every=spec.text.inline)
+    if spec.by_hand or reference.works_by_hand:
+        _check_by_hand(spec, reference)
+        out = None
+    else:
+        reference = reference.answering(Decomposable)
+        reference.check(Decomposable)
+        _refuse(spec, OF_BUILT_IN, "is for built-in models, which are worked out by hand")
+        parse_head(spec)
+        out = spec.figure.out
+    inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=out)
     if len(inputs.documents) != 1:
         found = f"{len(inputs.documents)} texts, where one is explained at a time"
         raise InvalidOption(found, hint="--index chooses one.")
     return inputs
+
+
+def parse_head(spec: ExplainSpec) -> tuple[int, int] | None:
+    """Read the layer and the head of a decoder's look; None: its answer is explained. Raises InvalidOption."""
+    if not spec.head:
+        _refuse(spec, ("query",), "asks for one look of a head: say which with --head 18.6")
+        return None
+    written = ",".join(spec.head)
+    layer, _, head = written.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise InvalidOption(f"--head {written[:40]!r} does not name one head", hint="Write LAYER.HEAD, such as 18.6.")
+    for name in ("answer", "against"):
+        _refuse(spec, (name,), "is of the answer, and --head asks for one look")
+    return int(layer), int(head)
+
+
+def _check_by_hand(spec: ExplainSpec, reference: ModelReference) -> None:
+    """Raise InvalidOption, InvalidModel or InvalidSelection for what has no calculation by hand."""
+    reference.check(Traceable)
+    _refuse(spec, OF_DECODERS, f"is for decoders, and {reference} is worked out by hand")
+    if reference.n_layers is not None and reference.n_heads is not None:
+        select_numbers((str(spec.layer),), reference.n_layers, "layer")
+        select_numbers(spec.head, reference.n_heads, "head")
+
+
+def _refuse(spec: ExplainSpec, names: tuple[str, ...], why: str) -> None:
+    for name in find_changed(spec):
+        if name in names:
+            raise InvalidOption(f"--{name.replace('_', '-')} {why}", hint="Leave it out.")
 
 
 def _check(spec: ExplainSpec) -> None:

@@ -1,4 +1,4 @@
-"""`attnviz explain`: the arithmetic of one query, step by step."""
+"""`attnviz explain`: a decoder's answer by the heads that wrote it, or the arithmetic of one query, step by step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ from attnviz.text import Document, decode_argument
 
 
 def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
-    """Work out one query of one text, or the example.
+    """Explain a decoder's answer or one look of a head, work out one query of one text by hand, or the example.
 
-    Raises ExecutionError where the arithmetic does not give what the model gives.
+    Raises ExecutionError or InvalidModel where the arithmetic does not give what the model gives.
     """
-    yield _explain_example(spec) if spec.example else _explain(spec, inputs)
+    if inputs.folder is not None:
+        from attnviz.commands.explain.answer.run import explain_decoder  # torch comes with it
+
+        yield from explain_decoder(spec, inputs)
+    else:
+        yield _explain_example(spec) if spec.example else _explain(spec, inputs)
 
 
 def _explain_example(spec: ExplainSpec) -> Result:

@@ -179,6 +179,7 @@ class StreamPass(HeldPass):
             attendable=seen.attendable[0],
             mixed=output.detach()[0],
         )
+        torch.set_grad_enabled(False)  # nothing behind queries and keys is read, and an MLP's graph is large
         return output.detach()
 
     def _close(self, module: nn.Module, given: Any, output: Any) -> Any:
@@ -187,8 +188,8 @@ class StreamPass(HeldPass):
         arguments, state = self._layer
         if self._attention is None or self._projection is None:
             raise self._refuse(NO_KERNEL if self._attention is None else NO_PROJECTION)
-        with torch.no_grad():
-            mlp = self._find_mlp(state.detach()[0], self._projection.written, result.detach()[0])
+        mlp = self._find_mlp(state.detach()[0], self._projection.written, result.detach()[0])
+        torch.set_grad_enabled(True)
         self.blocks.append(DecoderBlock(module, arguments, state, self._attention, self._projection, mlp))
         self._layer, self.final = None, result.detach().requires_grad_()
         return (self.final, *output[1:]) if isinstance(output, tuple) else self.final

@@ -23,7 +23,7 @@ from attnviz.errors import InvalidModel
 from attnviz.models.attribution.subject import Subject, frozen
 from attnviz.models.capture.captured import Kernel
 from attnviz.models.decomposition.blocks import FORMS, TOLERANCE, DecoderBlock, StreamPass
-from attnviz.records.explanation import HeadName
+from attnviz.records.explanation import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6
 
@@ -104,14 +104,10 @@ class Stream:
         found: PerToken = _to_numpy(self.blocks[head.layer].attention.weights[head.head, query])
         return found
 
-    def write_words(self, n_layers: int) -> Float[Tensor, "token d_model"]:
-        """Return what the embedding and the MLPs of the first layers wrote."""
-        return self.blocks[0].state.detach()[0] + sum(block.mlp for block in self.blocks[:n_layers])
-
-    def attend_without(self, head: HeadName, query: int, written: Float[Tensor, "token d_model"]) -> PerToken:
-        """Return the weights of a query once `written` is out of the keys of this one head, their norms anew."""
+    def attend_without(self, head: HeadName, query: int, writer: Writer) -> PerToken:
+        """Return the weights of a query once a writer is taken out of the keys of this one head, their norms anew."""
         block = self.blocks[head.layer]
-        args, kwargs = block.call_with(block.state.detach() - written)
+        args, kwargs = block.call_with(block.state.detach() - self._read_writer(writer))
         with torch.no_grad(), KeysOnly() as seen, suppress(KeysFound):
             block.module(*args, **kwargs)
         scores = _score_keys(block, head, query, seen.key)
@@ -131,6 +127,16 @@ class Stream:
 
         with block.projection.module.register_forward_pre_hook(remove):
             return self._read_logits()
+
+    @torch.no_grad()
+    def _read_writer(self, writer: Writer) -> Float[Tensor, "token d_model"]:
+        match writer.kind:
+            case "head":
+                return self.blocks[writer.layer].write(writer.head)
+            case "mlp":
+                return self.blocks[writer.layer].mlp
+            case "word":
+                return sum((block.mlp for block in self.blocks[: writer.layer]), self.blocks[0].state.detach()[0])
 
     def _read_logits(self) -> Logits:
         found: Logits = _to_numpy(self.subject.answering.whole_logits(self.subject.batch)[0])

@@ -13,6 +13,7 @@ from torch import Tensor
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.models.attribution.subject import Answering, Subject, make_subject
 from attnviz.models.batches import batch_by_length
+from attnviz.models.decomposition.stream import Stream
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
@@ -83,6 +84,16 @@ class NextTokenModel(HeadedModel):
         return Subject(
             answering, read.source.ids, read.source.tokens, target, answer, against, provenance, question.seed
         )
+
+    def take_apart(self, text: str, text_name: str, question: Question) -> Stream:
+        """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
+        subject = self.subject(text, text_name, question)
+        if subject.against is not None:
+            return Stream(subject)
+        first, second = subject.answering.whole_logits(subject.batch)[0].topk(2).indices.tolist()
+        rival = second if first == subject.answer else first
+        name = self.loaded.tokenizer.decode_written(subject.ids, (rival,), 0).pieces[0]
+        return Stream(replace(subject, against=rival, target=replace(subject.target, against=name)))
 
     def _token(self, text: str, option: str) -> int:
         """The token that goes on with `text`. Raises InvalidOption where that takes several."""

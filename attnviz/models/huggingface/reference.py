@@ -15,6 +15,7 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
+from attnviz.models.decomposition import Decomposable
 from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import Ablatable, AttentionModel, Classifies, Generates, Traceable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
 ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model without it lacks, and what to take
     Attributable: ("has no answer to explain", "attribute takes classifiers of texts and causal language models."),
+    Decomposable: ("writes no next token to explain", "explain takes decoders such as Llama or GPT-2."),
     Classifies: ("classifies no texts", "predict takes built-in models, and folders of ForSequenceClassification."),
 }
 TEMPERATURES = 0.01, 100.0  # beyond them softmax overflows, or every token is as probable
@@ -40,6 +42,7 @@ class HuggingFaceReference(ModelReference):
 
     folder: Path | None = None
     hub: str = ""  # "org/name", "org/name@revision"
+    works_by_hand = False
     answers: type[object] | None = None  # opened with the head of this capability, if it has one
 
     def __str__(self) -> str:
@@ -129,9 +132,9 @@ def _join_classes(classes: Sequence[str]) -> str:
 def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
     """The head that a model was saved with, "none" without one that has the capability."""
     for each in classes:
-        if each.endswith("ForSequenceClassification"):
+        if each.endswith("ForSequenceClassification") and needs is not Decomposable:
             return "labels"
-        if each.endswith(("ForCausalLM", "LMHeadModel")) and needs is Attributable:
+        if each.endswith(("ForCausalLM", "LMHeadModel")) and needs in (Attributable, Decomposable):
             return "tokens"
     return "none"
 

@@ -16,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure import curves, distributions
+from attnviz.renderers.figure import arcs, curves, distributions
 from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
     MARGIN,
@@ -32,7 +32,10 @@ from attnviz.renderers.figure.header import (
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, TICK, Labels, TextLine
 from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, MIN_FONT_SIZE, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
-from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Report
+from attnviz.report import ArcDiagram, Arcs, Curve, Curves, Distribution, Distributions, FigureStyle, Report
+
+AnyCharts = Curves | Distributions | Arcs
+AnyChart = Curve | Distribution | ArcDiagram
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more
 NUMBERS = 0.5  # inches that the numbers of a y axis take, about
@@ -43,7 +46,7 @@ HANDLE, BETWEEN = 2.5, 1.5  # of the text's size: the sample beside a name, and 
 class Panel(NamedTuple):
     """One chart and its names, broken into lines; `labels` are those of the samples along its x axis."""
 
-    chart: Curve | Distribution
+    chart: AnyChart
     title: tuple[str, ...]
     x_axis: tuple[str, ...]
     y_axis: tuple[str, ...]
@@ -79,10 +82,10 @@ class ChartsPlan:
 
 
 def plan_charts(
-    picture: Curves | Distributions,
+    picture: AnyCharts,
     report: Report,
     look: FigureStyle,
-    whole_picture: Curves | Distributions | None = None,
+    whole_picture: AnyCharts | None = None,
 ) -> ChartsPlan:
     """Everything but the charts with its place. Raises TooLarge for too many pixels, and says what would work.
 
@@ -94,14 +97,8 @@ def plan_charts(
 
     header = header_of(picture, report, width, sizes) if look.header else []
     legend_top = below(header, MARGIN) + GAP * bool(header)
-    looks: Any
-    legend: Sequence[tuple[str, Artist]]
-    if isinstance(picture, Curves):
-        caveats = curves.caveats(picture)
-    else:
-        caveats = distributions.caveats(picture, axes_width, sizes.axis)
-    of = whole_picture or picture
-    looks, legend = curves.looks_of(of, theme) if isinstance(of, Curves) else distributions.looks_of(of, theme)
+    caveats = _list_caveats(picture, axes_width, sizes.axis)
+    looks, legend = _looks_of(whole_picture or picture, theme)
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
@@ -128,8 +125,28 @@ def plan_charts(
     )
 
 
+def _list_caveats(picture: AnyCharts, width: float, size: float) -> list[str]:
+    match picture:
+        case Curves():
+            return curves.caveats(picture)
+        case Distributions():
+            return distributions.caveats(picture, width, size)
+        case Arcs():
+            return arcs.caveats(picture)
+
+
+def _looks_of(picture: AnyCharts, theme: Theme) -> tuple[Any, Sequence[tuple[str, Artist]]]:
+    match picture:
+        case Curves():
+            return curves.looks_of(picture, theme)
+        case Distributions():
+            return distributions.looks_of(picture, theme)
+        case Arcs():
+            return arcs.looks_of(picture, theme)
+
+
 def _across(
-    picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, small: bool
+    picture: AnyCharts, look: FigureStyle, sizes: Sizes, small: bool
 ) -> tuple[float, int, tuple[Panel, ...], float, float]:
     """The figure's width, charts in a row, panels, and width and height of their axes.
 
@@ -141,9 +158,10 @@ def _across(
     factor = sizes.axis / AXIS
     if look.width is None:
         axes_width, axes_height = (factor * side for side in SIZES[-1 if small else min(n_columns, len(SIZES)) - 1])
-        if isinstance(picture, Distributions):
+        if not isinstance(picture, Curves):
+            wanted = arcs.width_of(picture) if isinstance(picture, Arcs) else distributions.width_of(picture)
             widest = max(axes_width, MAX_GRID_WIDTH / n_columns - factor * NUMBERS)
-            axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
+            axes_width = min(max(axes_width, wanted), widest)
         panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
         width = max(MIN_WIDTH, n_columns * (axes_width + _beside(panels, factor)) + 2 * MARGIN)
         return ceil_to_pixel(width, look.dpi), n_columns, panels, axes_width, axes_height
@@ -177,14 +195,20 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
     return wrapped, n_columns, highest * ceil(len(names) / n_columns)
 
 
-def _panel(chart: Curve | Distribution, width: float, height: float, size: float) -> Panel:
-    one_below = Labels(1, size, 0.2 * size / AXIS)
+def _panel(chart: AnyChart, width: float, height: float, size: float) -> Panel:
+    match chart:
+        case Curve():
+            labels = Labels(1, size, 0.2 * size / AXIS)
+        case Distribution():
+            labels = distributions.labels_of(chart, width, size)
+        case ArcDiagram():
+            labels = arcs.labels_of(chart, width, size)
     return Panel(
         chart,
         title=wrap(chart.title, size, width / POINT),
         x_axis=wrap(chart.x_axis, size, width / POINT),
         y_axis=wrap_evenly(chart.y_axis, size, height / POINT),
-        labels=one_below if isinstance(chart, Curve) else distributions.labels_of(chart, width, size),
+        labels=labels,
         size=(width, height),
         text=size,
     )
@@ -246,10 +270,13 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
     axes.yaxis.grid(visible=True, color=theme.grid, linewidth=HAIRLINE)
     axes.set_axisbelow(True)
     axes.margins(0.03, 0.06)
-    if isinstance(panel.chart, Curve):
-        nothing = curves.draw_curve(axes, panel.chart, plan.looks, theme)
-    else:
-        nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
+    match panel.chart:
+        case Curve():
+            nothing = curves.draw_curve(axes, panel.chart, plan.looks, theme)
+        case Distribution():
+            nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
+        case ArcDiagram():
+            nothing = arcs.draw_arcs(axes, panel.chart, plan.looks, panel.labels, panel.size[1], theme)
     axes.set_title(_join(panel.title), size=size, pad=PAD / POINT)
     axes.set_xlabel(_join(panel.x_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
     axes.set_ylabel(_join(panel.y_axis), labelpad=PAD / POINT, color=theme.ink, size=size)

@@ -24,7 +24,7 @@ from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
-from attnviz.report import Charts, Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
+from attnviz.report import Arcs, Charts, Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
 if TYPE_CHECKING:
     from attnviz.renderers.figure.charts import ChartsPlan
@@ -141,6 +141,10 @@ def _texts(picture: Picture) -> Iterator[str]:
             for chart in picture.charts:
                 yield from (chart.title, chart.x_axis, chart.y_axis)
                 yield from (text for sample in chart.samples for text in (sample.label, sample.group))
+        case Arcs():
+            for diagram in picture.charts:
+                yield from (diagram.title, diagram.x_axis, diagram.y_axis, *diagram.tokens)
+                yield from (text for arc in diagram.arcs for text in (arc.label, arc.group))
         case _:
             assert_never(picture)
 
@@ -196,7 +200,7 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
     }
 
 
-def chart_svg(picture: Curves | Distributions, of: Curves | Distributions) -> bytes:
+def chart_svg(picture: Curves | Distributions | Arcs, of: Curves | Distributions | Arcs) -> bytes:
     """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
     from attnviz.renderers.figure.charts import draw_charts, plan_charts
 

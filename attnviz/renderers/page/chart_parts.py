@@ -14,7 +14,7 @@ from math import isfinite, isnan
 
 import numpy as np
 
-from attnviz.report import Charts, Curve, Distribution, Report
+from attnviz.report import ArcDiagram, Charts, Curve, Distribution, Report
 
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"#([\w.-]+)")
@@ -52,10 +52,10 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
         if not isinstance(picture, Charts):
             continue
         charts = []
-        in_order: Sequence[Curve | Distribution] = picture.charts
+        in_order: Sequence[Curve | Distribution | ArcDiagram] = picture.charts
         for place, chart in enumerate(in_order):
             name = f"chart-{next(numbers)}"
-            table = _describe_curve(chart) if isinstance(chart, Curve) else _describe_distribution(chart)
+            table = _describe_numbers(chart)
             charts.append({"id": name, "title": chart.title, **table})
             from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
 
@@ -111,7 +111,17 @@ def as_html(svg: bytes, name: str, title: str, description: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def _words(chart: Curve | Distribution) -> str:
+def _describe_numbers(chart: Curve | Distribution | ArcDiagram) -> Mapping[str, object]:
+    match chart:
+        case Curve():
+            return _describe_curve(chart)
+        case Distribution():
+            return _describe_distribution(chart)
+        case ArcDiagram():
+            return _describe_arcs(chart)
+
+
+def _words(chart: Curve | Distribution | ArcDiagram) -> str:
     """What a chart shows, for those who do not see it; its numbers stand below it."""
     if isinstance(chart, Curve):
         parts = [
@@ -119,6 +129,8 @@ def _words(chart: Curve | Distribution) -> str:
         ]
         if chart.at is not None and isfinite(chart.at):
             parts.append(f"{chart.at_label} at {chart.at:g}")
+    elif isinstance(chart, ArcDiagram):
+        parts = [f"{arc.label} from {chart.tokens[arc.query]} to {chart.tokens[arc.key]}" for arc in chart.arcs]
     else:
         medians = ((each, _quartiles(each.values)) for each in chart.samples)
         parts = [
@@ -161,6 +173,14 @@ def _describe_distribution(chart: Distribution) -> Mapping[str, object]:
         "table": _table(["of", chart.x_axis, *SUMMARY], rows),
         "all": _table(["of", chart.x_axis, "number", chart.y_axis], numbers),
     }
+
+
+def _describe_arcs(chart: ArcDiagram) -> Mapping[str, object]:
+    rows = [
+        [arc.label, arc.group, chart.tokens[arc.query], chart.tokens[arc.key], _encode_number(arc.weight)]
+        for arc in chart.arcs
+    ]
+    return {"all": _table(["head", "of", "from", "to", "weight"], rows)}
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Mapping[str, object]:

@@ -1,0 +1,50 @@
+"""The heads of an explanation over the sentence, as arcs. Knows records and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attnviz.records import Tokens
+from attnviz.records.explanation import Contribution, Look
+from attnviz.report import Arc, ArcDiagram, Arcs
+from attnviz.views.tokens import label_token, name_token
+
+MAX_TOKENS = 32  # of longer texts, only those that take part and their neighbours
+WROTE = "had written what those look for"
+APART, MAX_APART = 0.08, 0.8  # layers, from a head to the next of its layer
+
+
+def draw_answer(tokens: Tokens, found: Sequence[Contribution], answer: str, n_layers: int) -> Arcs:
+    """Draw the heads that wrote an answer, and those that wrote what they looked for."""
+    arcs: dict[tuple[object, ...], Arc] = {}
+    for each in found:
+        side = f"writes for {answer}" if each.written > 0 else f"writes against {answer}"
+        for arc in _list_arcs(each.looks, side, n_layers):
+            arcs.setdefault((arc.label, arc.query, arc.key, arc.read_at), arc)
+    return _draw(tokens, sorted(arcs.values(), key=lambda arc: arc.group == WROTE), n_layers)
+
+
+def draw_cell(tokens: Tokens, looks: Sequence[Look], n_layers: int) -> Arcs:
+    """Draw one look, and that of the head that wrote what it was for."""
+    return _draw(tokens, tuple(_list_arcs(looks, "looks", n_layers)), n_layers)
+
+
+def _list_arcs(looks: Sequence[Look], group: str, n_layers: int) -> Iterator[Arc]:
+    read_at: float = n_layers
+    for look in looks:
+        height = look.head.layer + min(APART * look.head.head, MAX_APART)
+        yield Arc(str(look.head), group, look.query, look.key, height, look.weight, read_at)
+        group, read_at = WROTE, height
+
+
+def _draw(tokens: Tokens, arcs: Sequence[Arc], n_layers: int) -> Arcs:
+    shown, label = list(range(len(tokens))), label_token
+    if len(tokens) > MAX_TOKENS:
+        ends = {end for arc in arcs for end in (arc.query, arc.key)}
+        near = {each + step for each in ends for step in (-1, 0, 1)}
+        shown, label = sorted(near & set(shown)), name_token
+    places: Mapping[int, int] = {token: place for place, token in enumerate(shown)}
+    moved = tuple(arc._replace(query=places[arc.query], key=places[arc.key]) for arc in arcs)
+    names = tuple(label(tokens, token) for token in shown)
+    diagram = ArcDiagram("", "token", "layer", names, moved, n_layers)
+    return Arcs("explanation", "heads over the sentence", (diagram,))

@@ -1,0 +1,70 @@
+"""A decoder's answer, or one look of a head, explained and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from attnviz import store
+from attnviz.commands.explain.answer.report import answer_report, cell_report
+from attnviz.commands.explain.answer.why import explain_answer, explain_cell
+from attnviz.commands.explain.inputs import parse_head
+from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.errors import InvalidModel, InvalidSelection
+from attnviz.inputs import Inputs
+from attnviz.models.decomposition import Decomposable
+from attnviz.models.decomposition.stream import Stream
+from attnviz.records.attribution import Question
+from attnviz.records.explanation import HeadName
+from attnviz.report import Report
+from attnviz.running import Events, Progress, Result
+from attnviz.running.pictures import Pictures
+from attnviz.selection import find_token
+from attnviz.text import Document, decode_argument
+
+PICTURES = ("explanation",)
+
+
+def explain_decoder(spec: ExplainSpec, inputs: Inputs) -> Events:
+    """Explain one text. Raises InvalidModel for a model whose parts do not sum to its own numbers."""
+    (document,) = inputs.documents
+    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
+    model = inputs.model.open(inputs.corpus.texts)
+    if not isinstance(model, Decomposable):
+        raise InvalidModel(f"{inputs.model} writes no next token to explain", hint="explain takes decoders.")
+    question = Question(spec.answer, spec.against, seed=spec.model.seed)
+    yield Progress(0, 1, "texts")
+    report = _make_report(spec, model.take_apart(document.text, document.name, question))
+    with store.locked(inputs.out):
+        yield from _write(pictures, report, inputs, document, spec)
+
+
+def _make_report(spec: ExplainSpec, stream: Stream) -> Report:
+    asked = parse_head(spec)
+    if asked is None:
+        return answer_report(explain_answer(stream), spec.figure.title)
+    tokens = stream.subject.tokens
+    query = len(tokens) - 1 if spec.query is None else find_token(decode_argument(spec.query), tokens.pieces)
+    head, n_layers, n_heads = HeadName(*asked), len(stream.blocks), stream.blocks[0].n_heads
+    if head.layer >= n_layers or head.head >= n_heads:
+        raise InvalidSelection(
+            f"no head {head} in {stream.subject.provenance.model}",
+            hint=f"It has layers 0 to {n_layers - 1} and heads 0 to {n_heads - 1}.",
+        )
+    return cell_report(explain_cell(stream, head, query), spec.figure.title)
+
+
+def _write(
+    pictures: Pictures, report: Report, inputs: Inputs, document: Document, spec: ExplainSpec
+) -> Generator[Progress | Result, None, None]:
+    drawn = yield from pictures.write(report, inputs.out, None)
+    yield Result(
+        drawn.report,
+        drawn.files,
+        notices=(*inputs.corpus.notices, *_list_notices(spec, document), *drawn.notices),
+        is_text=True,
+    )
+
+
+def _list_notices(spec: ExplainSpec, document: Document) -> Iterator[str]:
+    if not (spec.text.index or spec.text.inline):
+        yield f"explaining {document.name}; --text and --index choose others"

@@ -1,0 +1,261 @@
+"""A decoder's answer: who wrote it, why they looked there, what is left without them, and how bad requests end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.patches import PathPatch
+
+from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, draw_answer
+from attnviz.commands.explain.answer.why import N_RANDOM, _list_shares, explain_answer, find_reason
+from attnviz.commands.explain.answer.words import describe_look
+from attnviz.models.decomposition import Decomposable
+from attnviz.models.decomposition.stream import Stream
+from attnviz.models.loading import find_model
+from attnviz.records import Tokens
+from attnviz.records.attribution import Question
+from attnviz.records.explanation import Contribution, HeadName, Look, Share, Writer
+from attnviz.renderers.figure.files import draw_plan, plan_picture
+from attnviz.renderers.figure.style import drawing
+from attnviz.report import FigureStyle, Report
+from attnviz.specs import ModelOptions
+from tests.attacks.endings import RunHere, refused, worked
+from tests.pretrained import FAMILIES, GROUPED, NEEDS, saved, stories
+
+CAUSAL = "AutoModelForCausalLM"
+TEXT = "the acting saved the film but it was not good"
+
+
+@pytest.fixture(autouse=True)
+def _needs_transformers() -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+
+
+@pytest.fixture
+def decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(FAMILIES, "llama", {**GROUPED, "num_hidden_layers": 3})
+    return saved(tmp_path / "tiny", "llama", auto=CAUSAL)
+
+
+def take_apart(folder: Path, text: str = TEXT, **question: Any) -> Stream:
+    model = find_model(ModelOptions(model=str(folder), device="cpu")).answering(Decomposable).open(())
+    assert isinstance(model, Decomposable)
+    return model.take_apart(text, "text", Question(**question))
+
+
+def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: Path) -> None:
+    stream = take_apart(decoder)
+    found = explain_answer(stream)
+    answer, rival = np.argsort(-stream.logits)[:2]
+    assert (stream.subject.answer, stream.subject.against) == (answer, rival)
+    assert found.logit == pytest.approx(stream.logits[answer] - stream.logits[rival])
+    assert sum(share for _, share in found.by_kind) == pytest.approx(found.total)
+    assert found.total == pytest.approx(found.logit, abs=1e-5 * abs(stream.logits[[answer, rival]]).max())
+    parts = stream.split_logit(answer, rival)
+    written = np.abs(parts.heads.sum(axis=2)).ravel()
+    assert [abs(each.written) for each in found.contributions] == pytest.approx(np.sort(written)[::-1][:5].tolist())
+    for each in found.contributions:
+        without = stream.answer_without(each.head)
+        assert each.removal == pytest.approx(without[answer] - without[rival] - found.logit)
+        assert each.from_source * each.written > 0
+        assert each.looks[0].head == each.head
+        assert (each.looks[0].query, each.looks[0].key) == (len(stream.subject.ids) - 1, each.source)
+        for first, second in zip(each.looks, each.looks[1:], strict=False):
+            assert first.named is not None
+            assert (second.head, second.query) == (first.named.writer[1:], first.key)
+            assert second.key == first.source
+
+
+def test_all_writers_together_give_the_whole_lead(decoder: Path) -> None:
+    stream, head, query, key = take_apart(decoder), HeadName(2, 1), 8, 3
+    parts = stream.split_scores(head, query)
+    others = np.array([each for each in range(query + 1) if each != key])
+    shares = list(_list_shares(parts, len(stream.blocks), key, others))
+    assert len(shares) == 1 + 1 + 2 * 4  # the word with the first MLP, the second MLP, the heads of two layers
+    scores = np.log(stream.weights_of(head, query)[: query + 1])
+    assert sum(share.lead for share in shares) == pytest.approx(scores[key] - scores[others].mean(), abs=1e-4)
+
+
+def test_a_writer_is_named_only_beyond_random_heads(decoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = take_apart(decoder)
+    passed_over = 0
+    for head in range(4):
+        for query in range(2, len(stream.subject.ids)):
+            look = find_reason(stream, HeadName(2, head), query, query - 1)
+            assert [share.lead for share in look.shares] == sorted((s.lead for s in look.shares), reverse=True)
+            assert look.named in look.shares
+            passed_over += look.named != look.shares[0]
+            assert look.weight_without is not None
+            assert look.weight_without < min((look.weight, *look.random))
+            assert (look.source is not None) == (look.named.writer.kind == "head")
+    assert passed_over > 0  # some who lead do no more than heads drawn at random
+
+    monkeypatch.setattr(Stream, "attend_without", lambda self, head, query, writer: self.weights_of(head, query))
+    assert find_reason(stream, HeadName(2, 0), 5, 3).named is None
+
+
+def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
+    look = find_reason(take_apart(decoder), HeadName(1, 0), 0, 0)
+    assert (look.weight, look.shares, look.named) == (1.0, (), None)
+    tokens = Tokens(("a",), ((0, 1),), (False,))
+    assert describe_look(tokens, look) == "1.0 looks at itself, at ‘a’: there is nothing else to look at."
+
+
+def test_a_look_in_words() -> None:
+    tokens = Tokens(("Mr", " D", "urs", " Mr", " D"), ((0, 2), (2, 4), (4, 7), (7, 10), (10, 12)), (False,) * 5)
+    share = Share(Writer("head", 16, 0), 9.96)
+    look = Look(HeadName(18, 6), 4, 2, 0.953, 13.8, (share,), share, 1, 0.022, (0.95,) * N_RANDOM)
+    assert describe_look(tokens, look) == (
+        "18.6 looks back from ‘D’ (4) to ‘urs’, because 16.0 had written ‘D’ (1) there: without it .95 → .02; without "
+        "each of 19 other heads, drawn at random: .95 to .95."
+    )
+    word = replace(look, named=Share(Writer("word", 7), 3.0), source=None, random=(0.9, 0.8))
+    said = (
+        "because of the word itself: without it .95 → .02; without each of 2 other heads, drawn at random: .80 to .90."
+    )
+    assert describe_look(tokens, word).endswith(said)
+    alone = replace(word, random=())
+    assert describe_look(tokens, alone).endswith("because of the word itself: without it .95 → .02.")
+    nobody = replace(look, named=None, source=None, weight_without=None)
+    said = "(.95): nobody who wrote there stands out from each of 19 other heads, drawn at random."
+    assert describe_look(tokens, nobody).endswith(said)
+
+
+def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
+    tokens = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
+    share = Share(Writer("head", 1, 2), 1.0)
+    first = Look(HeadName(4, 3), 3, 1, 0.5, 2.0, (share,), share, 0, 0.1)
+    second = Look(HeadName(1, 2), 1, 0, 0.9, 2.0)
+    against = (replace(first, head=HeadName(4, 1), key=3),)
+    found = [
+        Contribution(HeadName(4, 3), 1.0, 1, 0.8, -0.5, (first, second)),
+        Contribution(HeadName(4, 1), -1.0, 3, -1.0, 1.0, against),
+    ]
+    picture = draw_answer(tokens, found, "‘x’", 6)
+    arcs = picture.charts[0].arcs
+    assert [(arc.label, arc.group, arc.query, arc.key) for arc in arcs] == [
+        ("4.3", "writes for ‘x’", 3, 1),
+        ("4.1", "writes against ‘x’", 3, 3),
+        ("1.2", WROTE, 1, 0),
+    ]
+    assert arcs[2].read_at == arcs[0].height  # what was written stays until its reader's layer
+    report, look = Report("title", "subtitle", (picture,)), FigureStyle()
+    with drawing():
+        figure = draw_plan(plan_picture(picture, report, look), look)
+    (axes,) = figure.axes
+    curves = [patch for patch in axes.patches if isinstance(patch, PathPatch)]
+    ends = [np.asarray(curve.get_path().vertices)[[0, -1]].ravel().tolist() for curve in curves]
+    assert ends == [[arc.key, arc.height, arc.query, arc.height] for arc in arcs]
+    assert curves[2].get_linewidth() > curves[0].get_linewidth()  # by weight
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["$a$", "b", "[/]", "d"]
+    assert [text.get_text() for text in axes.texts] == ["1.2", "4.1", "4.3"]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["writes for ‘x’", "writes against ‘x’", WROTE, "stays in the residual stream until it is read"]
+
+
+def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
+    n = MAX_TOKENS + 8
+    tokens = Tokens(("w",) * n, tuple((i, i + 1) for i in range(n)), (False,) * n)
+    look = Look(HeadName(1, 0), n - 1, 10, 0.5, 2.0)
+    picture = draw_answer(tokens, [Contribution(HeadName(1, 0), 1.0, 10, 1.0, 0.0, (look,))], "x", 2)
+    (diagram,) = picture.charts
+    assert diagram.tokens == ("9 w", "10 w", "11 w", f"{n - 2} w", f"{n - 1} w")
+    assert [(arc.key, arc.query) for arc in diagram.arcs] == [(1, 4)]
+
+
+# As a command
+
+
+def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHere, tmp_path: Path) -> None:
+    asked = ("explain", "--model", decoder, TEXT, "--format", "png,svg,pdf,html")
+    shown = worked(run_here(*asked))
+    assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
+    assert "writes" in shown.stdout
+    assert "self-repair" in " ".join(shown.stdout.split())
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    page = (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
+    assert 'id="chart-0"' in page
+    (found,) = json.loads(worked(run_here(*asked, "--json")).out)["texts"]
+    assert found["sum_of_parts"] == pytest.approx(found["logit_difference"], abs=1e-4)
+    assert len(found["heads"]) == 5
+    assert {"written", "removal", "source", "looks"} <= found["heads"][0].keys()
+    other = json.loads(worked(run_here(*asked, "--answer", "film", "--against", "cat", "--json")).out)["texts"][0]
+    assert (other["answer"].strip(), other["against"].strip()) == ("film", "cat")
+    again = json.loads(worked(run_here(*asked, "--answer", "cat", "--against", "film", "--json")).out)["texts"][0]
+    assert again["logit_difference"] == pytest.approx(-other["logit_difference"])
+
+
+def test_one_look_of_one_head(decoder: Path, run_here: RunHere, tmp_path: Path) -> None:
+    asked = ("explain", "--model", decoder, TEXT, "--head", "2.3", "--json")
+    (found,) = json.loads(worked(run_here(*asked, "--query", "film")).out)["texts"]
+    look = found["looks"][0]
+    stream = take_apart(decoder)
+    query = stream.subject.tokens.pieces.index("film")
+    assert (look["head"], look["query"]) == ("2.3", query)
+    assert look["weight"] == pytest.approx(stream.weights_of(HeadName(2, 3), query).max())
+    assert (tmp_path / "explanation" / "explanation.png").is_file()
+    (last,) = json.loads(worked(run_here(*asked)).out)["texts"]
+    assert last["looks"][0]["query"] == len(stream.subject.ids) - 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--head", "3"), "--head 3' does not name one head"),
+        (("--head", "9.0"), "no head 9.0 in tiny. It has layers 0 to 2 and heads 0 to 3."),
+        (("--head", "2.0", "--query", "fish"), "no token 'fish' in the text"),
+        (("--head", "2.0", "--answer", "film"), "--answer is of the answer, and --head asks for one look"),
+        (("--query", "film"), "--query asks for one look of a head"),
+        (("--layer", "1"), "--layer is for built-in models"),
+        (("--top-k", "3"), "--top-k is for built-in models"),
+        (("--causal",), "--causal cannot be chosen for a pretrained model"),
+        (("--by-hand",), "cannot be worked out by hand"),
+        (("--answer", "film", "--against", "film"), "--against 'film' is the target itself"),
+        (("--answer", "nowhere to be found"), "is not one token of this model"),
+        (("--text", "another"), "2 texts, where one is explained at a time"),
+        (("--format", "gif"), "gif"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    asked: tuple[str, ...], said: str, decoder: Path, run_here: RunHere, tmp_path: Path
+) -> None:
+    refused(run_here("explain", "--model", decoder, "--text", TEXT, *asked), said.replace("3'", "'3'"))
+    assert sorted(path.name for path in tmp_path.iterdir()) in (["tiny"], ["explanation", "tiny"])
+
+
+def test_options_of_decoders_are_refused_by_hand(run_here: RunHere) -> None:
+    said = "--answer is for decoders, and multi:8 is worked out by hand"
+    refused(run_here("explain", TEXT, "--answer", "film"), said)
+    refused(run_here("explain", TEXT, "--format", "svg"), "--format is for decoders")
+    shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
+    assert shown.startswith("Attention from token 0 the")
+
+
+@pytest.mark.parametrize(
+    ("kind", "auto", "said"),
+    [
+        ("bert", "AutoModelForSequenceClassification", "BertForSequenceClassification, which writes no next token"),
+        ("bert", "AutoModel", "BertModel, which writes no next token to explain"),
+        ("gemma2", CAUSAL, "cannot be taken apart: a layer of it does not attend by scaled_dot_product_attention"),
+    ],
+)
+def test_other_models_are_refused_in_a_line(kind: str, auto: str, said: str, run_here: RunHere, tmp_path: Path) -> None:
+    refused(run_here("explain", "--model", saved(tmp_path / "other", kind, auto=auto), TEXT), said)
+
+
+@pytest.mark.parametrize("text", ["the", "$_$ [/] </script> \x1b[31m", "猫 the \u202e film"])
+def test_texts_that_are_data(text: str, run_here: RunHere, tmp_path: Path) -> None:
+    folder = saved(tmp_path / "tiny", "gpt2", auto=CAUSAL)
+    worked(run_here("explain", "--model", folder, "--text", text, "--format", "png,html"))
+
+
+def test_a_real_decoder(run_here: RunHere) -> None:
+    asked = ("explain", "--model", stories(), "--text", "Tim and Lily went home. Lily gave Tim a", "--json")
+    (found,) = json.loads(worked(run_here(*asked)).out)["texts"]
+    assert len(found["heads"]) == 5
+    assert any(head["looks"][0]["named"] for head in found["heads"])
