@@ -14,6 +14,7 @@ from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.attribution import Attributable
+from attnviz.models.decomposition import Decomposable
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load, suggest_name
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -60,6 +61,8 @@ class ModelReference(ABC):
 
         Raises InvalidModel, InvalidOption, TooLarge.
         """
+        if needs is Decomposable:
+            raise InvalidOption(f"{self} writes no next token to explain", hint="attnviz explain works it out by hand.")
         if needs is Generates:
             raise InvalidOption(f"{self} reads texts and writes none", hint=WRITERS)
         for option, value in vars(self.extras).items():

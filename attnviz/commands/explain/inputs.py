@@ -32,16 +32,24 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
         _check_by_hand(spec, reference)
         out = None
     else:
-        reference = reference.answering(Decomposable)
-        reference.check(Decomposable)
-        _refuse(spec, OF_BUILT_IN, "is for built-in models, which are worked out by hand")
-        parse_head(spec)
-        out = spec.figure.out
+        reference, out = check_decoder(spec, reference), spec.figure.out
     inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=out)
     if len(inputs.documents) != 1:
         found = f"{len(inputs.documents)} texts, where one is explained at a time"
         raise InvalidOption(found, hint="--index chooses one.")
     return inputs
+
+
+def check_decoder(spec: ExplainSpec, reference: ModelReference) -> ModelReference:
+    """Check what can be without torch, and give the decoder with its answers.
+
+    Raises InvalidOption, InvalidModel.
+    """
+    reference = reference.answering(Decomposable)
+    reference.check(Decomposable)
+    _refuse(spec, OF_BUILT_IN, "is for built-in models, which are worked out by hand")
+    parse_head(spec)
+    return reference
 
 
 def parse_head(spec: ExplainSpec) -> tuple[int, int] | None:

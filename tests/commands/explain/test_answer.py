@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from matplotlib.patches import PathPatch
 
+import attnviz
 from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, draw_answer
 from attnviz.commands.explain.answer.why import N_RANDOM, _list_shares, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_look
+from attnviz.errors import InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
 from attnviz.models.loading import find_model
@@ -259,3 +261,21 @@ def test_a_real_decoder(run_here: RunHere) -> None:
     (found,) = json.loads(worked(run_here(*asked)).out)["texts"]
     assert len(found["heads"]) == 5
     assert any(head["looks"][0]["named"] for head in found["heads"])
+
+
+# In Python
+
+
+def test_in_python_it_is_what_the_command_says(decoder: Path, run_here: RunHere) -> None:
+    shown = attnviz.explain(str(decoder), TEXT, title="mine")
+    (found,) = json.loads(worked(run_here("explain", "--model", decoder, TEXT, "--json")).out)["texts"]
+    assert shown.report.data["heads"] == found["heads"]
+    assert repr(shown) == "Display('mine')"
+    assert shown._repr_png_()
+    look = attnviz.explain(str(decoder), TEXT, head="2.1", query=4)
+    looks: Any = look.report.data["looks"]
+    assert looks[0]["query"] == 4
+    with pytest.raises(InvalidOption, match="multi:8 writes no next token to explain"):
+        attnviz.explain("multi", TEXT)
+    with pytest.raises(InvalidOption, match="--answer is of the answer"):
+        attnviz.explain(str(decoder), TEXT, head="2.1", answer="film")

@@ -12,7 +12,7 @@ from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidModel, InvalidSelection
 from attnviz.inputs import Inputs
 from attnviz.models.decomposition import Decomposable
-from attnviz.models.decomposition.stream import Stream
+from attnviz.models.loading import ModelReference
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName
 from attnviz.report import Report
@@ -28,18 +28,22 @@ def explain_decoder(spec: ExplainSpec, inputs: Inputs) -> Events:
     """Explain one text. Raises InvalidModel for a model whose parts do not sum to its own numbers."""
     (document,) = inputs.documents
     pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
-    model = inputs.model.open(inputs.corpus.texts)
-    if not isinstance(model, Decomposable):
-        raise InvalidModel(f"{inputs.model} writes no next token to explain", hint="explain takes decoders.")
-    question = Question(spec.answer, spec.against, seed=spec.model.seed)
     yield Progress(0, 1, "texts")
-    report = _make_report(spec, model.take_apart(document.text, document.name, question))
+    report = make_report(spec, inputs.model, document)
     with store.locked(inputs.out):
         yield from _write(pictures, report, inputs, document, spec)
 
 
-def _make_report(spec: ExplainSpec, stream: Stream) -> Report:
-    asked = parse_head(spec)
+def make_report(spec: ExplainSpec, reference: ModelReference, document: Document) -> Report:
+    """Explain the answer to one text, or one look of a head where the options name one.
+
+    Raises InvalidModel, and InvalidSelection for a head or token that there is not.
+    """
+    model = reference.open(())
+    if not isinstance(model, Decomposable):
+        raise InvalidModel(f"{reference} writes no next token to explain", hint="explain takes decoders.")
+    asked, question = parse_head(spec), Question(spec.answer, spec.against, seed=spec.model.seed)
+    stream = model.take_apart(document.text, document.name, question)
     if asked is None:
         return answer_report(explain_answer(stream), spec.figure.title)
     tokens = stream.subject.tokens
