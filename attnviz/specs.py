@@ -29,6 +29,7 @@ OF_DATA_SETS = ("dataset", "split", "text_column", "label_column", "encoding")
 SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
 )
+WITHOUT = ("without", "without_mean")  # of every command that shows one model
 STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
     *("title", "transparent", "svg_text", "out"),
@@ -126,6 +127,21 @@ class ModelOptions:
     keep: Keep = "head"
     max_memory: Annotated[float, MAX_MEMORY] = 4.0
     show_padding: Annotated[bool, Option("Pad shorter texts to --max-tokens and show the padding.", MODEL)] = False
+    without: Annotated[
+        tuple[str, ...],
+        Option("Leave these heads out of the model: 16.0,23.3. What they give is zero.", MODEL, "LAYER.HEAD"),
+    ] = ()
+    without_mean: Annotated[
+        bool, Option("Of --without: what they give is their mean over the texts' tokens, not zero.", MODEL)
+    ] = False
+
+    @property
+    def removal(self) -> str:
+        """What a model is called beside its name once heads are left out of it; "" for none."""
+        if not self.without:
+            return ""
+        heads = ", ".join(each.strip() for each in ",".join(self.without).split(","))
+        return f" with the mean of {heads}" if self.without_mean else f" without {heads}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.cache import remember
 
 if TYPE_CHECKING:
+    from attnviz.models.checkpoint import Checkpoint
     from attnviz.models.encoder_model import EncoderModel
 
 DEFAULT_HEADS = 8
@@ -45,8 +46,18 @@ class TrainedReference(ModelReference):
         from attnviz.models.classifier_model import checkpoint_model
         from attnviz.models.device import pick
 
-        saved = remember(("checkpoint", self.folder), lambda: load_checkpoint(self.folder, self.spec.max_memory))
-        return checkpoint_model(saved, self.folder, name or self.name, self.spec, pick(self.spec.device))
+        def load() -> tuple[object, Checkpoint]:
+            saved = load_checkpoint(self.folder, self.spec.max_memory)
+            if self.spec.without:
+                make_model(saved).remove_heads(texts)
+            return texts, saved  # the texts are kept beside the model, so that no others can get their number
+
+        def make_model(saved: Checkpoint) -> EncoderModel:
+            return checkpoint_model(saved, self.folder, name or self.name, self.spec, pick(self.spec.device))
+
+        of_texts = id(texts) if self.spec.without_mean else 0
+        _, saved = remember(("checkpoint", self.folder, self.spec.without, of_texts), load)
+        return make_model(saved)
 
     def inputs(self) -> Mapping[str, str]:
         """The sha256 of the weights."""
@@ -84,8 +95,15 @@ class RandomReference(ModelReference):
         from attnviz.models.random_models import Architecture, random_model
 
         sizes = Architecture(self.n_layers, self.n_heads, self.d_model, self.projected)
+
         # The texts are kept beside the model, so that no others can get this number.
-        _, model = remember((self.spec, id(texts)), lambda: (texts, random_model(self.name, self.spec, sizes, texts)))
+        def make() -> tuple[object, EncoderModel]:
+            model = random_model(self.name, self.spec, sizes, texts)
+            if self.spec.without:
+                model.remove_heads(texts)
+            return texts, model
+
+        _, model = remember((self.spec, id(texts)), make)
         return replace(model, name=name) if name else model
 
     def inputs(self) -> Mapping[str, str]:

@@ -6,6 +6,8 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
+from attnviz.models.without import MAX_TEXTS, OutputWeights, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import ModelOptions
 
@@ -108,6 +111,14 @@ class EncoderModel:
         encoding = self.tokenizer.encode_ids(ids)
         self._check_room(len(encoding.ids), EVERY)
         return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY, self.attentions)
+
+    def remove_heads(self, texts: Iterable[str]) -> None:
+        """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
+        outputs = (getattr(attention, "output", None) for attention in self.attentions)
+        projections = [OutputWeights(output, self.n_heads) for output in outputs if isinstance(output, nn.Linear)]
+        passes = (partial(self.attention_to_measure, text) for text in islice(texts, MAX_TEXTS))
+        mean = passes if self.spec.without_mean else None
+        remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
         """`attention` without value norms, which no measure reads. Raises as it does."""

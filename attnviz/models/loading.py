@@ -6,12 +6,12 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from attnviz.bounded import MAX_JSON, read_bytes
-from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.decomposition import Decomposable
@@ -27,6 +27,7 @@ NAME_IN_CARD = tuple(
     for before in (r"^model-index:\s*-\s*name:[ \t]*", r"^#[ \t]+")
 )
 WRITERS = "--generate takes a decoder such as Llama or GPT-2, or an encoder-decoder: a folder, or a name on the hub."
+HEAD = re.compile(r"-?[0-9]{1,6}\.-?[0-9]{1,6}")
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
 
 
@@ -108,8 +109,18 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
     for plugin in (*(plugin for plugin in MODELS if plugin.name == kind), *FORMATS):
         reference: ModelReference | None = load(plugin)(spec, extras)
         if reference is not None:
-            return reference
+            check_removal(spec)
+            return replace(reference, name=reference.name + spec.removal)
     raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggest_name(spec.model, names))
+
+
+def check_removal(spec: ModelOptions) -> None:
+    """Raise InvalidOption for a mean of no head, InvalidSelection for what names no head."""
+    if spec.without_mean and not spec.without:
+        raise InvalidOption("--without-mean says how heads are left out", hint="Say which with --without 16.0.")
+    for each in ",".join(spec.without).split(",") if spec.without else ():
+        if not HEAD.fullmatch(each.strip()):
+            raise InvalidSelection(f"--without {each[:40]!r} does not name a head", hint="Write LAYER.HEAD: 16.0,23.3.")
 
 
 def refuse_sizes(what: str, spec: ModelOptions) -> None:

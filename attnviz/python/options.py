@@ -4,13 +4,25 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import OUTPUT, TEXT, Only, Option
-from attnviz.specs import FigureOptions, ModelOptions
+from attnviz.specs import WITHOUT, FigureOptions, ModelOptions
 
 FIGURE_NAMES = (
     *("pick", "layer", "head", "query", "scale", "merge", "hide_special", "drop_first", "title", "columns", "kind"),
     *("cmap", "annotate", "theme", "width", "font_size"),
 )
-MODEL_NAMES = ("model", "heads", "d_model", "layers", "causal", "seed", "device", "max_tokens", "keep", "max_memory")
+MODEL_NAMES = (
+    "model",
+    "heads",
+    "d_model",
+    "layers",
+    "causal",
+    "seed",
+    "device",
+    "max_tokens",
+    "keep",
+    "max_memory",
+    *WITHOUT,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

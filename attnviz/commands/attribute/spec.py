@@ -4,13 +4,24 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import FIGURE, MODEL, OUTPUT, Only, Option
-from attnviz.specs import KEEP, Against, FigureOptions, KeepKind, MaxTokens, ModelOptions, PrintOptions, TextOptions
+from attnviz.specs import (
+    KEEP,
+    WITHOUT,
+    Against,
+    FigureOptions,
+    KeepKind,
+    MaxTokens,
+    ModelOptions,
+    PrintOptions,
+    TextOptions,
+)
 
 Method = Annotated[
     str,
     Option("{names}; several with commas, or all.", FIGURE, "NAME", table="attnviz.models.attribution:METHODS"),
 ]
 
+MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", *WITHOUT)
 LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
 
 
@@ -22,7 +33,7 @@ class AttributeSpec:
     """
 
     text: TextOptions = TextOptions()
-    model: Annotated[ModelOptions, Only("model", "heads", "seed", "device", "max_memory")] = ModelOptions()
+    model: Annotated[ModelOptions, Only(*MODEL_OPTIONS)] = ModelOptions()
     max_tokens: MaxTokens = None  # None: as many as the model was made for
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     method: Method = "relevance"

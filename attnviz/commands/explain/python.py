@@ -36,7 +36,7 @@ def explain(
         against: the token that it is explained against, the most probable of the others unless said.
         head: in place of the answer, one look of this head, such as "18.6".
         query: of `head`, the word or position that it looks from, the last unless said.
-        **settings: `seed`, `device`, `max_memory`, `title`, `theme`, `width`.
+        **settings: `without`, `seed`, `device`, `max_memory`, `title`, `theme`, `width`.
 
     Returns:
         What a notebook shows as a page, and where it shows no HTML as a PNG.
@@ -49,6 +49,7 @@ def explain(
     asked = {"model": model, "answer": answer, "against": against, "head": head, "query": query, **settings}
     spec = parse_settings(ExplainSpec, **{name: value for name, value in asked.items() if value is not None})
     reference = check_decoder(spec, find_model(spec.model))
-    (document,) = load_corpus(TextOptions(text=(text,))).documents
+    corpus = load_corpus(TextOptions(text=(text,)))
+    (document,) = corpus.documents
     look = Pictures.from_options(spec.figure, (), "").look
-    return Display(make_report(spec, reference, document), look)
+    return Display(make_report(spec, reference, document, corpus.texts), look)

@@ -7,7 +7,16 @@ from typing import Annotated
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.running.cluster_options import ClusterOptions, Processes
-from attnviz.specs import OF_DATA_SETS, SHARED_BY_ALL, FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
+from attnviz.specs import (
+    OF_DATA_SETS,
+    SHARED_BY_ALL,
+    WITHOUT,
+    FigureOptions,
+    Measure,
+    ModelOptions,
+    PrintOptions,
+    TextOptions,
+)
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
@@ -29,7 +38,7 @@ class SurveySpec:
 
     text: Annotated[TextOptions, Only("inline_text", "text", "text_file", *OF_DATA_SETS)] = TextOptions()
     # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
-    model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL)] = ModelOptions(
+    model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL, *WITHOUT)] = ModelOptions(
         max_tokens=512, keep="head-tail"
     )
     figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="survey")

@@ -36,7 +36,7 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     model = model.limit_tokens(*limit)
     yield Progress(0, len(chosen), "texts", notices=inputs.corpus.notices)
     answers: Iterable[Prediction]
-    if inputs.n_workers > 1:
+    if inputs.n_workers > 1 and not spec.model.without_mean:  # a mean over the texts is worked out once
         answers = classify_on(inputs.n_workers, inputs.model, limit, split_windows(chosen))
     else:
         answers = model.classify(chosen)

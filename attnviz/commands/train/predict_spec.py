@@ -8,6 +8,7 @@ from attnviz.running.cluster_options import Processes
 from attnviz.specs import (
     KEEP,
     STYLE,
+    WITHOUT,
     FigureOptions,
     KeepKind,
     MaxTokens,
@@ -25,7 +26,7 @@ class PredictSpec:
     """
 
     text: TextOptions = TextOptions()
-    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory")] = ModelOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", *WITHOUT)] = ModelOptions()
     max_tokens: MaxTokens = None  # None: as many as the model was made for
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()

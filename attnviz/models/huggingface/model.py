@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +31,12 @@ from attnviz.models.recording.assembly import (
 from attnviz.models.recording.groups import Group, choose_layers, crossing, group_calls
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
+from attnviz.models.without import MAX_TEXTS, ProjectionSearch, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
+
+FEW = 4  # tokens that show which module does what
 
 
 class DecoderAnswer(NamedTuple):
@@ -221,6 +226,14 @@ class HuggingFaceModel:
             self._run(read)
         return time.perf_counter() - begun
 
+    def remove_heads(self, texts: Iterable[str]) -> None:
+        """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
+        few = Read(self.loaded.tokenizer.encode_ids(self.ordinary_ids[:FEW]), None, self._kind())
+        projections = ProjectionSearch().run(partial(self._run, few))
+        passes = (partial(self._run_text, text) for text in islice(texts, MAX_TEXTS))
+        mean = passes if self.spec.without_mean else None
+        remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)
+
     def with_first_weights(self, seed: int) -> HuggingFaceModel:
         """The same architecture before training, as its own code initialises it."""
         with seeded(seed), others_failure(self.name):
@@ -274,6 +287,9 @@ class HuggingFaceModel:
                 inputs["use_cache"] = False  # nothing follows
         with enough_memory(), torch.inference_mode(), others_failure(self.name):
             model(**inputs)
+
+    def _run_text(self, text: str) -> None:
+        self._run(self._read(text))
 
     def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:
         return torch.tensor([numbers], device=self.device)

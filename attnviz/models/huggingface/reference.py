@@ -24,7 +24,7 @@ from attnviz.store.cache import remember
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
-    from attnviz.models.huggingface.weights import HeadKind
+    from attnviz.models.huggingface.weights import HeadKind, LoadedWeights
 
 WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
 ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model without it lacks, and what to take
@@ -80,10 +80,17 @@ class HuggingFaceReference(ModelReference):
         device, writes = pick(self.spec.device), self.extras.generate is not None
         answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
         head: HeadKind = "tokens" if writes else answers
-        key = ("huggingface", files.folder, str(device), room, head)
-        loaded = remember(key, lambda: weights.load_weights(files, self.name, device, room, head))
         kinds = {"none": HuggingFaceModel, "tokens": NextTokenModel, "labels": HuggingFaceClassifier}
         kind = HuggingFaceWriter if writes else kinds[answers]
+
+        def load() -> tuple[object, LoadedWeights]:
+            loaded = weights.load_weights(files, self.name, device, room, head)
+            if self.spec.without:
+                kind(name or self.name, loaded, device, self.spec, self.extras).remove_heads(texts)
+            return texts, loaded  # the texts are kept beside the model, so that no others can get their number
+
+        of_texts = id(texts) if self.spec.without_mean else 0
+        _, loaded = remember(("huggingface", files.folder, str(device), room, head, self.spec.without, of_texts), load)
         return kind(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:

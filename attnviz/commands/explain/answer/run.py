@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from attnviz import store
 from attnviz.commands.explain.answer.report import answer_report, cell_report
@@ -29,17 +29,17 @@ def explain_decoder(spec: ExplainSpec, inputs: Inputs) -> Events:
     (document,) = inputs.documents
     pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
     yield Progress(0, 1, "texts")
-    report = make_report(spec, inputs.model, document)
+    report = make_report(spec, inputs.model, document, inputs.corpus.texts)
     with store.locked(inputs.out):
         yield from _write(pictures, report, inputs, document, spec)
 
 
-def make_report(spec: ExplainSpec, reference: ModelReference, document: Document) -> Report:
+def make_report(spec: ExplainSpec, reference: ModelReference, document: Document, texts: Iterable[str]) -> Report:
     """Explain the answer to one text, or one look of a head where the options name one.
 
     Raises InvalidModel, and InvalidSelection for a head or token that there is not.
     """
-    model = reference.open(())
+    model = reference.open(texts)
     if not isinstance(model, Decomposable):
         raise InvalidModel(f"{reference} writes no next token to explain", hint="explain takes decoders.")
     asked, question = parse_head(spec), Question(spec.answer, spec.against, seed=spec.model.seed)

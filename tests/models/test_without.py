@@ -1,0 +1,188 @@
+"""Models without some heads: what they compute is what the whole model does with those heads hooked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import attnviz
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import AttentionModel
+from attnviz.specs import ModelOptions
+from tests.attacks.endings import RunHere, worked
+from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, saved, tokenizer
+
+TEXT, OTHER = "the acting saved the film but it was not good", "a cat sat on the mat"
+CAUSAL = "AutoModelForCausalLM"
+D_VALUE = 4
+# Where what heads give is projected, by the kind of model.
+PROJECTED: dict[str, Callable[[Any, int], nn.Module]] = {
+    "bert": lambda model, layer: model.bert.encoder.layer[layer].attention.output.dense,
+    "distilbert": lambda model, layer: model.distilbert.transformer.layer[layer].attention.out_lin,
+    "gpt2": lambda model, layer: model.transformer.h[layer].attn.c_proj,
+    "llama": lambda model, layer: model.model.layers[layer].self_attn.o_proj,
+    "gpt_neox": lambda model, layer: model.gpt_neox.layers[layer].attention.dense,
+    "gemma2": lambda model, layer: model.model.layers[layer].self_attn.o_proj,
+}
+
+
+@pytest.fixture(autouse=True)
+def _families(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILIES, "llama", GROUPED)
+    monkeypatch.setitem(FAMILIES, "gpt_neox", SIZES)
+
+
+@contextmanager
+def hooked(modules: dict[tuple[int, int], nn.Module], values: dict[tuple[int, int], Tensor | float]) -> Iterator[None]:
+    """By hand: what these heads give is replaced before it is projected."""
+    with ExitStack() as stack:
+        for (layer, head), module in modules.items():
+
+            def replace(_: nn.Module, given: tuple[Tensor], head: int = head, layer: int = layer) -> tuple[Tensor]:
+                changed = given[0].clone()
+                changed[..., head * D_VALUE : (head + 1) * D_VALUE] = values[layer, head]
+                return (changed,)
+
+            stack.enter_context(module.register_forward_pre_hook(replace))
+        yield
+
+
+def opened(name: str | Path, *texts: str, **options: Any) -> AttentionModel:
+    return find_model(ModelOptions(model=str(name), device="cpu", **options)).open(texts or (TEXT,))
+
+
+def encode(text: str) -> dict[str, Tensor]:
+    return {"input_ids": tokenizer()(text, return_tensors="pt")["input_ids"]}
+
+
+@pytest.mark.parametrize("kind", PROJECTED)
+@pytest.mark.parametrize("mean", [False, True])
+def test_a_third_party_model_is_as_if_hooked_by_hand(kind: str, mean: bool, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    auto = CAUSAL if kind not in ("bert", "distilbert") else "AutoModelForSequenceClassification"
+    folder = saved(tmp_path, kind, auto=auto)
+    without = {"without": ("0.1,1.3",), "without_mean": mean}
+    maps = opened(folder, TEXT, OTHER, **without).attention(TEXT)
+
+    model = built(kind, "eager", auto)
+    modules = {(layer, head): PROJECTED[kind](model, layer) for layer, head in ((0, 1), (1, 3))}
+    values: dict[tuple[int, int], Tensor | float] = dict.fromkeys(modules, 0.0)
+    if mean:
+        seen: dict[tuple[int, int], list[Tensor]] = {key: [] for key in modules}
+        with ExitStack() as stack, torch.no_grad():
+            for key, module in modules.items():
+                keep = lambda _, given, key=key: seen[key].append(given[0].flatten(0, -2))  # noqa: E731
+                stack.enter_context(module.register_forward_pre_hook(keep))
+            for text in (TEXT, OTHER):
+                model(**encode(text))
+        for (layer, head), states in seen.items():
+            values[layer, head] = torch.cat(states).mean(dim=0)[head * D_VALUE : (head + 1) * D_VALUE]
+    with torch.no_grad(), hooked(modules, values):
+        own = model(**encode(TEXT), output_attentions=True)
+    expected = torch.stack([each[0] for each in own.attentions]).numpy()
+    assert np.abs(maps.weights - expected).max() <= 1e-6
+    whole = opened(folder).attention(TEXT)
+    assert np.abs(maps.weights[1] - whole.weights[1]).max() > 1e-3
+    assert np.abs(maps.weights[0] - whole.weights[0]).max() == 0  # nothing was left out before them
+    said = "with the mean of 0.1, 1.3" if mean else "without 0.1, 1.3"
+    assert maps.provenance.model == f"{whole.provenance.model} {said}"
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_a_built_in_model_is_as_if_hooked_by_hand(mean: bool) -> None:
+    name, options = "random:4", {"d_model": 16, "layers": 2, "seed": 3}
+    maps = opened(name, TEXT, OTHER, without=("0.1", "1.2"), without_mean=mean, **options).attention(TEXT)
+    whole: Any = opened(name, TEXT, OTHER, **options)
+    modules = {(0, 1): whole.attentions[0].output, (1, 2): whole.attentions[1].output}
+    values: dict[tuple[int, int], Tensor | float] = dict.fromkeys(modules, 0.0)
+    if mean:
+        seen: list[Tensor] = []
+        with modules[0, 1].register_forward_pre_hook(lambda _, given: seen.append(given[0].flatten(0, -2))):
+            for text in (TEXT, OTHER):
+                whole.attention(text)
+        values[0, 1] = torch.cat(seen).mean(dim=0)[D_VALUE : 2 * D_VALUE]
+    before = whole.attention(TEXT)
+    with hooked(modules, values):
+        expected = whole.attention(TEXT)
+    assert np.abs(maps.weights - expected.weights).max() <= 1e-6
+    assert np.abs(maps.weights - before.weights).max() > 1e-4
+
+
+def test_an_answer_is_that_without_the_head() -> None:
+    whole: Any = opened("multi")
+    ablated = whole.ablate(TEXT, OTHER, ["zero"])[1]["zero"]
+    for head in (0, 5):
+        model: Any = opened("multi", without=(f"0.{head}",))
+        (found,) = model.classify([type("Text", (), {"text": TEXT, "name": "a", "label": None})])
+        assert found.probabilities == pytest.approx(ablated[head].tolist(), abs=1e-6)
+
+
+def test_the_whole_model_stays_whole() -> None:
+    before = opened("multi").attention(TEXT)
+    opened("multi", without=("0.0",)).attention(TEXT)
+    after: Any = opened("multi")
+    assert (after.attention(TEXT).weights == before.weights).all()
+    assert after.attentions[0].output.weight[:, :8].any()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"without": ("0",)}, InvalidSelection, "'0' does not name a head"),
+        ({"without": ("0.mean",)}, InvalidSelection, "'0.mean' does not name a head"),
+        ({"without": ("3.0",)}, InvalidSelection, "no layer 3"),
+        ({"without": ("0.9",)}, InvalidSelection, "no head 9"),
+        ({"without_mean": True}, InvalidOption, "--without-mean says how heads are left out"),
+        ({"model": "dot", "without": ("0.0",)}, InvalidModel, "no head can be left out of dot: not every layer"),
+    ],
+)
+def test_what_cannot_be_left_out(options: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        opened(options.pop("model", "multi"), **options)
+
+
+def test_a_mean_of_no_texts_is_refused(tmp_path: Path) -> None:
+    reference = find_model(ModelOptions(model="multi", without=("0.1",), without_mean=True))
+    with pytest.raises(InvalidOption, match="over texts at hand"):
+        reference.open(())
+
+
+def test_layers_that_share_their_weights_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    with pytest.raises(InvalidModel, match="not every layer projects what its heads give by weights of its own"):
+        opened(saved(tmp_path, "albert"), without=("0.1",))
+
+
+@pytest.mark.parametrize("command", ["heatmap", "explain", "predict", "attribute", "survey"])
+def test_every_command_says_so_in_its_title(command: str, run_here: RunHere) -> None:
+    asked = ["--dataset", "sample", "--split", "train[:2]"] if command == "survey" else ["--text", TEXT]
+    run = worked(run_here(command, *asked, "--without", "0.2", *(["--null", "none"] if command == "survey" else [])))
+    assert "multi:8 without 0.2" in run.stdout
+    whole = worked(run_here(command, *asked, *(["--null", "none", "--out", "b"] if command == "survey" else [])))
+    assert "without 0.2" not in whole.stdout
+
+
+def test_an_explained_decoder_is_that_without_the_head(run_here: RunHere, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    folder = saved(tmp_path / "tiny", "llama", auto=CAUSAL)
+    asked = ("explain", "--model", folder, TEXT, "--json", "--answer", "film", "--against", "cat")
+    (whole,) = json.loads(worked(run_here(*asked)).out)["texts"]
+    head = whole["heads"][0]
+    (found,) = json.loads(worked(run_here(*asked, "--without", head["head"])).out)["texts"]
+    assert found["logit_difference"] - whole["logit_difference"] == pytest.approx(head["removal"], abs=1e-5)
+    assert head["head"] not in [each["head"] for each in found["heads"] if each["written"]]
+    assert found["model"] == f"tiny without {head['head']}"
+
+
+def test_in_python_it_is_an_option_of_the_model() -> None:
+    maps = attnviz.attention(TEXT, model="multi", without="0.3")
+    assert maps.provenance.model == "multi:8 without 0.3"
