@@ -131,6 +131,27 @@ class History:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """Words and pairs of words by themselves, without any attention, fitted to the same texts and asked the same ones.
+
+    Wang & Manning 2012, ACL P12-2018: naive Bayes features under logistic regression.
+    """
+
+    accuracy: Interval
+    difference: Interval | None  # the model's accuracy less this one, paired by text; None of few texts
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How much of a model's accuracy goes with what its attention looks at, paired by text."""
+
+    what: str  # "every key alike", "layer 0, head 3: every key alike"
+    texts: Interval  # over texts, of the model itself
+    seeds: Interval | None  # over seeds of training
+    p_value: float  # of no difference on these texts, corrected for how many costs there are (Holm 1979)
+
+
+@dataclass(frozen=True)
 class ValidationMetrics:
     """The kept model, as it lies in its files, on the texts held out."""
 
@@ -140,6 +161,7 @@ class ValidationMetrics:
     calibration_error: float
     temperature: float
     labels_changed: int  # by the rounding of the stored weights
+    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +173,9 @@ class TestMetrics:
     seeds: tuple[int, ...]
     accuracies: tuple[float, ...]  # one per seed
     mean: Interval  # over the seeds, Student's t; of one seed over the texts
+    baseline: Baseline | None = None  # beside the model of the first seed
+    costs: tuple[Cost, ...] = ()
+    n_cost_texts: int = 0  # of these texts, that costs were measured on
 
     @property
     def over_seeds(self) -> Interval | None:

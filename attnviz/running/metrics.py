@@ -15,7 +15,7 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Metrics, label_heads
 
-SCHEMA, EARLIER_SCHEMAS = 3, (1, 2)
+SCHEMA, EARLIER_SCHEMAS = 4, (1, 2, 3)
 NAME = "metrics.json"
 REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
 
@@ -35,8 +35,10 @@ def load_metrics(folder: Path) -> Metrics:
             raise ValueError(f"schema {SCHEMA} expected")
         if schema == 1:
             _complete(found)
-        if schema in EARLIER_SCHEMAS:
+        if schema in EARLIER_SCHEMAS[:2]:
             _leave_out_losses(found)
+        if schema in EARLIER_SCHEMAS:
+            _add_baselines(found)
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
@@ -80,6 +82,14 @@ def _complete(found: dict[str, Any]) -> None:
         found["history"] = {"words": [], "heads": [], **found["history"]}
     if isinstance(found.get("tested"), dict):
         found["tested"].pop("labels_changed", None)
+
+
+def _add_baselines(found: dict[str, Any]) -> None:
+    """Not measured of earlier models, and neither is what attention is worth."""
+    if isinstance(found.get("held_out"), dict):
+        found["held_out"] = {"baseline": None, **found["held_out"]}
+    if isinstance(found.get("tested"), dict):
+        found["tested"] = {"baseline": None, "costs": [], "n_cost_texts": 0, **found["tested"]}
 
 
 def _leave_out_losses(found: dict[str, Any]) -> None:

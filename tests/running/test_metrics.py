@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from attnviz.errors import InvalidModel
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import (
+    Baseline,
+    Cost,
     Epoch,
     HeadMetrics,
     HeadPoint,
@@ -27,8 +29,12 @@ from attnviz.records.training_metrics import (
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from tests.commands.train import metrics as made
 
-HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
-TESTED = training_metrics.TestMetrics("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89))
+BASELINE = Baseline(Interval(0.5, 0.15, 0.85), Interval(0.25, -0.2, 0.7))
+COST = Cost("every key alike", Interval(0.09, 0.07, 0.11), None, 0.001)
+HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1, baseline=BASELINE)
+TESTED = training_metrics.TestMetrics(
+    *("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89), BASELINE, (COST,), 3000)
+)
 METRICS = replace(
     made.METRICS,
     settings={"tokenizer": "word", "seed": 0, "dropout": 0.5, "causal": False, "text_column": None},
@@ -107,7 +113,7 @@ def test_the_form_is_fixed() -> None:
     assert written.endswith(b"\n}\n")
     found = json.loads(written)
     expected = json.loads(json.dumps(asdict(METRICS)))
-    assert found == {"schema": 3, **expected}
+    assert found == {"schema": 4, **expected}
     assert list(found) == [
         *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
         *("weights_sha256", "versions", "computed_on", "history", "held_out", "heads", "tested"),
@@ -125,8 +131,26 @@ def test_the_form_is_fixed() -> None:
         "calibration_error": 0.25,
         "temperature": 0.41,
         "labels_changed": 1,
+        "baseline": {
+            "accuracy": {"value": 0.5, "low": 0.15, "high": 0.85},
+            "difference": {"value": 0.25, "low": -0.2, "high": 0.7},
+        },
     }
-    assert list(found["tested"]) == ["data", "n_texts", "seeds", "accuracies", "mean"]
+    assert list(found["tested"]) == [
+        *("data", "n_texts", "seeds", "accuracies", "mean", "baseline", "costs", "n_cost_texts"),
+    ]
+
+
+def test_what_earlier_files_did_not_measure_is_none(tmp_path: Path) -> None:
+    found = json.loads(encode_metrics(METRICS))
+    del found["held_out"]["baseline"], found["tested"]["baseline"], found["tested"]["costs"]
+    del found["tested"]["n_cost_texts"]
+    (tmp_path / NAME).write_text(json.dumps({**found, "schema": 3}), encoding="utf-8")
+    assert load_metrics(tmp_path) == replace(
+        METRICS,
+        held_out=replace(HELD_OUT, baseline=None),
+        tested=replace(TESTED, baseline=None, costs=(), n_cost_texts=0),
+    )
 
 
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])

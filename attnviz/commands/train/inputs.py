@@ -63,8 +63,9 @@ def check(spec: TrainSpec) -> None:
                 f"{name_option(name)} {getattr(spec, name):g} is out of range",
                 hint=f"It is a share: 0 ≤ {name} < {limit}.",
             )
-    if not 0 < spec.learning_rate <= 1:
-        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is out of range", hint="0 < rate ≤ 1.")
+    for option, rate in (("--learning-rate", spec.learning_rate), ("--pretrain-rate", spec.pretrain_rate)):
+        if rate is not None and not 0 < rate <= 1:
+            raise InvalidOption(f"{option} {rate:g} is out of range", hint="0 < rate ≤ 1.")
     for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
         if (getattr(spec, name) or 0) > most:
             raise InvalidOption(

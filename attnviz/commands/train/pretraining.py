@@ -66,7 +66,9 @@ class WordObjectives(nn.Module):
 class Pretraining:
     """The first stage: `epochs` passes over the texts. As for `Training`, each step follows from seed and number."""
 
-    def __init__(self, encoder: Encoder, windows: Windows, epochs: int, seed: int) -> None:
+    def __init__(
+        self, encoder: Encoder, windows: Windows, epochs: int, seed: int, learning_rate: float | None = None
+    ) -> None:
         self.encoder = encoder
         config = encoder.config
         device = encoder.embedding.words.weight.device
@@ -76,7 +78,8 @@ class Pretraining:
         self.done = 0
         self.steps_per_epoch = -(-len(windows) // BATCH)
         self.n_steps = epochs * self.steps_per_epoch
-        self.learning_rate = LEARNING_RATE_OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
+        usual = LEARNING_RATE_OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
+        self.learning_rate = usual if learning_rate is None else learning_rate
         self._device = device
         self.optimizer = Optimizer((encoder, self.objectives), self.learning_rate, self.n_steps)
 

@@ -16,11 +16,12 @@ from attnviz.commands.train.training import Training
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import TextTokenizer
 
+BASELINE_PAIRS = 65_536  # of the classifier without attention that a model without n-grams is held against
 FEED_FORWARD = 2  # × d_model
 N_DESCRIBED = 200  # texts held out that say what the heads look at
 SENTIMENT = ("negative", "positive")  # what 0 and 1 mean in every source
@@ -32,6 +33,7 @@ class Run:
 
     tokenizer: TextTokenizer
     training: Training
+    baseline: NgramClassifier | None  # words and pairs by themselves; None where no pair is frequent enough
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -66,16 +68,18 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     targets = choose_head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        ngrams = fit_ngrams(training_texts.cut_texts(spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
+        baseline = fit_ngrams(training_texts.cut_texts(spec), len(vocabulary), spec.bigrams or BASELINE_PAIRS)
+        ngrams = baseline if spec.bigrams else None
         config = _make_config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
         classifier.ngrams = ngrams
         classifier.to(device)
         pretraining = None
         if spec.pretrain:
-            pretraining = Pretraining(classifier.encoder, Windows(training_texts.texts), spec.pretrain, spec.seed)
+            windows = Windows(training_texts.texts)
+            pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
         training = Training(classifier, training_texts, held_texts, spec, pretraining, targets)
-    return Run(vocabulary, training)
+    return Run(vocabulary, training, baseline)
 
 
 def _make_config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:

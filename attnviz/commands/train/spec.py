@@ -61,6 +61,8 @@ class TrainSpec:
     keep: Keep = "head-tail"
     crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 160
     pretrain: Annotated[int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS")] = 1
+    # None: 3e-3, and 1.2e-3 of one head, whose full width collapses onto few keys from about 4e-3 on
+    pretrain_rate: Annotated[float | None, Option("Largest rate of Adam in these passes.", TRAINING, "RATE")] = None
     epochs: Annotated[int, Option("Passes over the texts.", TRAINING)] = 2
     batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 32
     learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING)] = 1.5e-3
