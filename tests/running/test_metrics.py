@@ -163,8 +163,8 @@ SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
 HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chance": {"itself": 0.2}}
 NOT_TOGETHER = "scores must be of the same heads and have an equal share above 0"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "another schema": ({"schema": 4}, "schema 3 expected"),
-    "no schema": ({"schema": None}, "schema 3 expected"),
+    "another schema": ({"schema": 5}, "schema 4 expected"),
+    "no schema": ({"schema": None}, "schema 4 expected"),
     "settings as a list": ({"settings": []}, "settings is not of type dict"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
     "a number in words": ({"n_texts": "many"}, "n_texts is not of type int"),

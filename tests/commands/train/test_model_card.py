@@ -16,7 +16,7 @@ from attnviz.commands.train.model_card import card_report, format_command
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import list_values
 from attnviz.records import training_metrics
-from attnviz.records.training_metrics import HeadMetrics, HeadScore, History, Interval
+from attnviz.records.training_metrics import Baseline, Cost, HeadMetrics, HeadScore, History, Interval
 from attnviz.renderers.documents import markdown
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal import show as terminal
@@ -153,6 +153,30 @@ def test_limits() -> None:
     said = notes(card_report(replace(METRICS, sizes={**METRICS.sizes, "n_bigrams": 0}, held_out=None)))
     assert "have weights of their own" not in said
     assert "chosen on them" not in said
+
+
+def test_what_does_without_attention_stands_beside_the_model() -> None:
+    """And what its attention is worth, in the same places."""
+    baseline = Baseline(Interval(0.9121, 0.907, 0.917), Interval(-0.0177, -0.022, -0.013))
+    costs = (
+        Cost("every key alike", Interval(0.09, 0.07, 0.11), Interval(0.085, 0.06, 0.11), 1e-9),
+        Cost("layer 0, head 3: every key alike", Interval(0.004, -0.001, 0.009), None, 0.4),
+    )
+    tested = replace(TESTED, baseline=baseline, costs=costs, n_cost_texts=3000)
+    report = card_report(replace(METRICS, tested=tested))
+    found = rows(report, "tested")
+    assert (
+        found["accuracy of words and pairs alone, without attention (95 % interval over texts 0.9070 to 0.9170)"]
+        == 0.9121
+    )
+    assert found["this model less these, paired (95 % interval over texts -0.0220 to -0.0130)"] == -0.0177
+    (table,) = (table for table in report.tables if table.name == "costs")
+    assert table.rows == (
+        ("every key alike", 0.09, "0.0700", "0.1100", "1e-09", "0.0850 (0.0600 to 0.1100)"),
+        ("layer 0, head 3: every key alike", 0.004, "-0.0010", "0.0090", "0.4", "-"),
+    )
+    assert any("on 3,000 texts that nothing was chosen on" in note for note in notes(report).splitlines())
+    assert "costs" not in names(card_report(METRICS))
 
 
 @pytest.mark.parametrize(("device", "bits"), [("cpu, 2 threads", True), ("cuda:0, NVIDIA T4", False), ("mps", False)])
