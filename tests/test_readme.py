@@ -23,7 +23,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
 from attnviz.running.metrics import load_metrics
 from attnviz.store import load
-from tests import study
+from tests import pretrained, study
 from tests.attacks.endings import run_here
 from tests.browser import Opened
 from tests.process import ROOT, RunCli
@@ -224,6 +224,18 @@ def test_the_picture_of_a_page_is_what_the_command_writes(
     opened.close()
     small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("page.png", optimize=True)
     assert_alike(tmp_path / "page.png", IMAGES / "page.png", share=0.01)
+
+
+@pytest.mark.slow
+def test_the_picture_of_a_real_decoder_is_what_the_command_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pretrained.packaged("smollm2")
+    monkeypatch.chdir(tmp_path)
+    (command,) = (command for command in commands_of_packages() if "--out lamp" in command)
+    run = run_here(capsys, *shlex.split(command)[1:])
+    assert run.exit_code == 0, run.stderr
+    assert_alike(tmp_path / "lamp/worth-a-look.png", IMAGES / "worth-a-look.png")
 
 
 def assert_alike(drawn: Path, kept: Path, share: float = 0.001) -> None:

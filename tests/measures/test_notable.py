@@ -135,3 +135,18 @@ def test_known_heads_of_a_real_encoder() -> None:
     assert len(named) == 12
     assert named[0, 2] == "previous token"
     assert named[1, 8] == "next token"
+
+
+@pytest.mark.slow
+def test_known_heads_of_a_real_decoder() -> None:
+    """Heads that are known from other measurements, in a sentence and in a text that says words twice."""
+    model = pretrained.packaged("smollm2").open(())
+    known = {(1, 2), (2, 1), (11, 1), (16, 0), (18, 6), (23, 0), (23, 3)}
+    sentence = model.attention("When Mary and John went to the store, John gave a drink to")
+    assert len(known & {every(sentence)[n] for n in chosen(sentence)}) >= 4
+    names_of = dict(zip(every(sentence), names(sentence), strict=True))
+    assert (names_of[16, 0], names_of[11, 1], names_of[18, 6]) == ("previous token", "previous token", "")
+    twice = model.attention("apple river glass monkey seven cloud paper iron " * 2)
+    places = [every(twice)[n] for n in chosen(twice)]
+    assert names(twice)[every(twice).index((18, 6))] == "after a repeat"
+    assert (18, 6) in places

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from attnviz.errors import TooLarge
 from attnviz.renderers.figure.files import pdf, svg
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import FOLDED
+from attnviz.renderers.figure.text import extent
 from attnviz.report import FigureStyle, HeatmapGrid
 from tests.renderers.figure.reports import (
     LIFT,
+    by_matplotlib,
     drawn,
     folded,
     outside,
@@ -22,8 +25,10 @@ from tests.renderers.figure.reports import (
     panels,
     pixels,
     report,
+    rgba,
 )
 
+SIDES = ("left", "center")  # how names of rows and of columns are set
 GREY = np.round(255 * np.array(to_rgb(FOLDED)))
 
 
@@ -31,8 +36,10 @@ def many(n_tokens: int, n_layers: int, n_heads: int) -> HeatmapGrid:
     return replace(folded(panels(n_tokens, n_layers * n_heads, n_heads, causal=True)), scale=LIFT)
 
 
-@pytest.mark.parametrize(("n_layers", "n_heads"), [(30, 9), (6, 12), (5, 8), (48, 25)])
-@pytest.mark.parametrize("n_tokens", [3, 11, 64, 256])
+@pytest.mark.parametrize(
+    ("n_tokens", "n_layers", "n_heads"),
+    [(48, 48, 25), *((n, *shape) for n in (3, 11, 64, 256) for shape in ((30, 9), (6, 12), (5, 8)))],
+)
 def test_all_heads_are_on_one_page(n_tokens: int, n_layers: int, n_heads: int) -> None:
     made = plan(many(n_tokens, n_layers, n_heads), report(), FigureStyle())
     assert round(150 * made.height) <= 2400
@@ -46,8 +53,8 @@ def test_all_heads_are_on_one_page(n_tokens: int, n_layers: int, n_heads: int) -
 
 
 def test_layers_and_heads_are_named_once_at_the_edges() -> None:
-    with drawn(report(many(14, 30, 9))) as made:
-        assert [text for text in made.texts if text.isdecimal()] == [*map(str, range(30)), *map(str, range(9))]
+    with drawn(report(many(14, 12, 9))) as made:
+        assert [text for text in made.texts if text.isdecimal()] == [*map(str, range(12)), *map(str, range(9))]
         assert made.texts.count("layer") == made.texts.count("head") == 1
         assert not [text for text in made.texts if text.startswith("layer ")]
         assert outside(made.figure) == []
@@ -59,10 +66,13 @@ def test_layers_and_heads_are_named_once_at_the_edges() -> None:
 
 
 def test_names_that_would_touch_are_thinned() -> None:
-    with drawn(report(many(3, 40, 120))) as made:
-        named = [text for text in made.figure.texts if text.get_text().isdecimal()]
-        assert 40 < len(named) < 100
-        assert overlapping([(text.get_text(), text.get_window_extent()) for text in named]) == []
+    made = plan(many(3, 30, 120), report(), FigureStyle())
+    rows, columns = ([line for line in made.lines if line.text.isdecimal() and line.align == each] for each in SIDES)
+    assert 15 <= len(rows) <= 30 < len(columns) < 120
+    for line, other in pairwise(columns):
+        widths = [extent(each.text, each.size).width / 72 for each in (line, other)]
+        assert line.x + widths[0] / 2 < other.x - widths[1] / 2
+    assert all(line.y < other.y - other.size / 72 for line, other in pairwise(rows))
 
 
 def test_a_column_is_filled_as_far_as_its_share_says() -> None:
@@ -78,6 +88,18 @@ def test_a_column_is_filled_as_far_as_its_share_says() -> None:
             grey.reshape(8, -1) if height % 8 == 0 else np.array([part.mean() for part in np.array_split(grey, 8)])
         )
         np.testing.assert_allclose(of_rows.reshape(8, -1).mean(axis=1), heatmap.values[:, 0], atol=0.6 / width + 0.1)
+
+
+def test_columns_are_as_grey_as_matplotlib_draws_them() -> None:
+    grid = replace(folded(panels(8, 4, 4)), scale=LIFT)
+    shown = report(grid)
+    ours, theirs = pixels(shown), rgba(by_matplotlib(shown)[0])[..., :3]
+    for place in plan(grid, shown, FigureStyle()).places:
+        assert place.fold is not None
+        left, top, width, height = (round(150 * part) for part in place.fold.box)
+        inside = np.s_[top : top + height, left : left + width]
+        assert abs(float(ours[inside].mean()) - float(theirs[inside].mean())) < 3
+        assert ours[inside].mean() < 250
 
 
 def test_the_other_cells_keep_their_colours() -> None:
