@@ -17,11 +17,13 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 from attnviz.registry import load
 
 Spec = TypeVar("Spec")
-# Panels of a command's help. Options of the first are positional: they have no flag.
-ARGUMENT, TEXT, MODEL, TRAINING = "Arguments", "Which text", "Which model", "How to train"
-FIGURE, OUTPUT, CHECK = "Which figures", "What comes out", "What may differ"
-CLUSTER = "On a cluster"
-HELP_OPTIONS = ("-h", "--help")  # of every command
+# Panels of a command's help, in its order. Options of the first are positional: they have no flag.
+PANELS = (
+    *("Arguments", "Which figures", "Which text", "Which model", "How to train", "What may differ", "What comes out"),
+    "On a cluster",
+)
+ARGUMENT, FIGURE, TEXT, MODEL, TRAINING, CHECK, OUTPUT, CLUSTER = PANELS
+HELP_OPTIONS, HELP_ALL = ("-h", "--help"), "--help-all"  # of every command
 FLAG = re.compile(r"--([a-z-]+)")
 COMMAND_LINE_ONLY = re.compile(r"\{(.*?)\}")
 
@@ -38,6 +40,7 @@ class Option(NamedTuple):
     flags: str | None = None  # None: by its field's name
     short: str | None = None  # such as "-o"
     table: str | None = None  # "package:NAME", a table of plugins that its value may name
+    is_common: bool = False  # in `--help` also of a command that has many; `--help-all` shows the others
 
     def names(self) -> list[tuple[str, str]]:
         """List the names in the option's table, each with its line of help."""

@@ -37,30 +37,34 @@ STYLE = (  # options of every command that draws
 PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 
 # Options that several specs have, with defaults or types of their own.
-MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
+MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL, "GIB")
 KEEP = Option("The first N tokens, or N/2 of the beginning and of the end.", MODEL)
 WEIGH = Option(
     "values: shares of what each weight moves, weight × ‖value × output projection‖, in numbers, too.", FIGURE
 )
-Query = Annotated[str | None, Option("A word of the text or its position.", TEXT, "WORD|N")]
-Against = Annotated[str | None, Option("Explain by how much the answer exceeds this other one.", MODEL, "LABEL|TOKEN")]
-Heads = Annotated[int | None, Option("Heads: N for multi:N, 1 for single.", MODEL)]
+Query = Annotated[str | None, Option("A word of the text or its position.", TEXT, "WORD|N", is_common=True)]
+Against = Annotated[
+    str | None,
+    Option("Explain by how much the answer exceeds this other one.", MODEL, "LABEL|TOKEN", is_common=True),
+]
+Heads = Annotated[int | None, Option("Heads: N for multi:N, 1 for single.", MODEL, is_common=True)]
 Width = Annotated[int | None, Option("Width of the model, shared by its heads.", MODEL)]
 Layers = Annotated[int | None, Option("Layers of the model.", MODEL)]
 Seed = Annotated[int, Option("Seed of what is random.", MODEL)]
-Device = Annotated[str, Option("auto, cpu, cuda, cuda:N or mps.", MODEL)]
+Device = Annotated[str, Option("auto, cpu, cuda, cuda:N or mps.", MODEL, "DEVICE")]
 Tokenizer = Annotated[TokenizerKind | None, Option("Kind of vocabulary to make.", MODEL)]
-MaxTokens = Annotated[int | None, Option("At most N tokens of a text; --keep says which.", MODEL)]
+MaxTokens = Annotated[int | None, Option("At most N tokens of a text; --keep says which.", MODEL, is_common=True)]
 Keep = Annotated[KeepKind, KEEP]
 LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
-Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o")]
+Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o", is_common=True)]
 Measure = Annotated[
     tuple[str, ...],
     Option(
-        "Which measures, or all, several with commas; `attnviz measures` lists them.",
+        "Measures, with commas, or all; see `attnviz measures`.",
         OUTPUT,
         "NAME",
         table="attnviz.measures:MEASURES",
+        is_common=True,
     ),
 ]
 TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT)]
@@ -71,23 +75,35 @@ class TextOptions:
     """Which texts. Without a text, a file or a data set it is the packaged sample."""
 
     inline_text: Annotated[str | None, Option("A text, or a file that is one or holds many.", ARGUMENT, "TEXT")] = None
-    text: Annotated[tuple[str, ...], Option("A text{; repeat for several}.", TEXT, short="-t")] = ()
+    text: Annotated[tuple[str, ...], Option("A text{; repeat for several}.", TEXT, short="-t", is_common=True)] = ()
     text_file: Annotated[tuple[str, ...], Option("A file that is one text{; - is stdin}.", TEXT, "FILE")] = ()
     dataset: Annotated[
         str | None,
-        Option("{names}, a name on the hub, or a local file or folder.", TEXT, "NAME|PATH", table="attnviz.text:NAMES"),
+        Option(
+            "{names}, a name on the hub, a file or a folder.",
+            TEXT,
+            "NAME|PATH",
+            table="attnviz.text:NAMES",
+            is_common=True,
+        ),
     ] = None
     # None: `train` where there is one, else the only split
-    split: Annotated[str | None, Option("train, test, train[:1000], train[-5:], train[:10%], train+test.", TEXT)] = None
+    split: Annotated[
+        str | None, Option("train, test, train[:1000], train[-5:], train[:10%], train+test.", TEXT, "SPLIT")
+    ] = None
     text_column: Annotated[
         str | None, Option("The column of texts, by name or number, if not found by name.", TEXT, "NAME|N")
     ] = None
     label_column: Annotated[
         str | None, Option("The column of labels, likewise; none: leave labels out.", TEXT, "NAME|N")
     ] = None
-    encoding: Annotated[str | None, Option("How the files are encoded, if not in UTF-8: latin-1, say.", TEXT)] = None
+    encoding: Annotated[
+        str | None, Option("How the files are encoded, if not in UTF-8: latin-1, say.", TEXT, "NAME")
+    ] = None
     # empty: every text given as such, the first of a data set
-    index: Annotated[tuple[str, ...], Option("Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N")] = ()
+    index: Annotated[
+        tuple[str, ...], Option("Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N", is_common=True)
+    ] = ()
 
     @property
     def inline(self) -> bool:
@@ -105,7 +121,15 @@ class ModelOptions:
     """Which model, how it is made and what it reads."""
 
     model: Annotated[
-        str, Option("{names}, multi:N, random:N, a folder, or a name on the hub.", MODEL, table=MODELS, short="-m")
+        str,
+        Option(
+            "{names}, multi:N, random:N, a folder, or a name on the hub.",
+            MODEL,
+            "MODEL",
+            table=MODELS,
+            short="-m",
+            is_common=True,
+        ),
     ] = "multi"
     heads: Heads = None  # short for multi:N
     d_model: Width = None  # None: the shipped model's, or 64 where none is shipped
@@ -166,10 +190,7 @@ class PretrainedOptions:
         None
     )
     generate: Annotated[
-        int | None,
-        Option(
-            "Let the model write at most N tokens and draw them, too; rows are named by what they chose.", TEXT, "N"
-        ),
+        int | None, Option("Let the model write up to N tokens, and draw them, too.", TEXT, "N", is_common=True)
     ] = None
     # None: always the most probable token
     temperature: Annotated[
@@ -183,11 +204,7 @@ class PrintOptions:
 
     print: Annotated[
         PrintKind | None,
-        Option(
-            "On stdout: table (the default), json, csv, markdown, latex or none; then nothing else is there.",
-            OUTPUT,
-            "WHAT",
-        ),
+        Option("table, json, csv, markdown, latex or none, alone on stdout.", OUTPUT, "WHAT", is_common=True),
     ] = None
     json: Annotated[bool, Option("Short for --print json: all numbers.", OUTPUT)] = False
     quiet: Annotated[bool, Option("Short for --print none.", OUTPUT, short="-q")] = False
@@ -215,26 +232,29 @@ class FigureOptions:
         Option("Which heads: 0, 0-3,7{; repeat}; mean: the mean over all of a layer. Default: all.", FIGURE, "N"),
     ] = ()
     pick: Annotated[
-        tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD")
+        tuple[str, ...],
+        Option("Only these heads, as one figure: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD", is_common=True),
     ] = ()
     all_heads: Annotated[bool, Option("Also a file for each head where there are more than 24.", FIGURE)] = False
     query: Annotated[
         str | None,
-        Option("Just what this token attends to, a row per head; of several, 3:9, their rows.", FIGURE, "WORD|N|N:M"),
+        Option("Only what this token attends to, a row per head; or N:M.", FIGURE, "WORD|N|N:M", is_common=True),
     ] = None
     key: Annotated[
-        str | None, Option("Just what these tokens get: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+        str | None, Option("Only what these tokens get: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
     ] = None
     tokens: Annotated[
-        str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+        str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART", is_common=True)
     ] = None
     # None: by their number and, where a width is asked for, by what leaves tokens their labels
     columns: Annotated[int | None, Option("How many heads side by side.", FIGURE)] = None
     format: Annotated[
-        tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")
+        tuple[str, ...],
+        Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS", is_common=True),
     ] = ("png",)
     cmap: Annotated[
-        str, Option("A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.", FIGURE)
+        str,
+        Option("A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.", FIGURE, "NAME"),
     ] = "auto"
     dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
     scale: Annotated[
@@ -243,28 +263,29 @@ class FigureOptions:
             "lift: multiples of an equal share, 1/n; fixed: 0 to 1; shared: 0 to the largest; log: for small weights; "
             "auto: shared or log.",
             FIGURE,
+            "KIND",
         ),
     ] = "lift"
     annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
-    title: Annotated[str | None, Option("Title of the figures; '': neither title nor subtitle.", FIGURE)] = None
-    kind: Annotated[
-        FigureKind, Option("map; lines from queries to keys; text, each token shaded by what it gets.", FIGURE)
-    ] = "map"
+    title: Annotated[
+        str | None, Option("Title of the figures; '': neither title nor subtitle.", FIGURE, is_common=True)
+    ] = None
+    kind: Annotated[FigureKind, Option("map, lines to keys, or text with shades.", FIGURE, "KIND", is_common=True)] = (
+        "map"
+    )
     width: Annotated[
-        str | None,
-        Option("Lay figures out for this width, with text of at least 6 points: 3.3in, 84mm.", FIGURE, "LENGTH"),
+        str | None, Option("Width on paper: 3.3in, 84mm; text of at least 6 points.", FIGURE, "LENGTH", is_common=True)
     ] = None
     font_size: Annotated[
-        float | None, Option("Points, of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE)
+        float | None, Option("Size of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE, "POINTS")
     ] = None
-    theme: Annotated[ThemeName, Option("paper; slide: larger text; dark: light on dark, for slides.", FIGURE)] = "paper"
+    theme: Annotated[ThemeName, Option("paper, slide (larger text) or dark.", FIGURE, "NAME", is_common=True)] = "paper"
     transparent: Annotated[bool, Option("No ground behind the figure.", FIGURE)] = False
     svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False
     out: Out = "attention"
     # also in the numbers
     merge: Annotated[
-        MergeKind | None,
-        Option("words: the pieces of a word become one token (sum over keys, mean over queries).", FIGURE),
+        MergeKind | None, Option("words: join pieces (sum over keys, mean over queries).", FIGURE, is_common=True)
     ] = None
     # numbers still count what is not drawn
     hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False
@@ -289,10 +310,13 @@ class FigureOptions:
     table: Annotated[
         TableKind,
         Option(
-            "In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing; full: of "
-            "every query in LaTeX and every weight in CSV, too.",
+            "In the terminal: heads with the sharpest map, heatmap, top (keys), full (all weights, in LaTeX and CSV, "
+            "too) or none.",
             OUTPUT,
+            "WHAT",
         ),
     ] = "heads"
     top_k: TopK = 3
-    open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False
+    open: Annotated[
+        bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT, is_common=True)
+    ] = False

@@ -1,4 +1,4 @@
-"""Pages of the site that follow from the program: one for each command, with its help as `--help` shows it."""
+"""Pages of the site that follow from the program: one for each command, with its help as `--help-all` shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def on_config(config: Any) -> Any:
 def on_files(files: Files, config: Any) -> Files:
     """Add a page for each command."""
     for command in COMMANDS:
-        help_text = write_command_help(command.name, load(command.spec))
+        help_text = write_command_help(command.name, load(command.spec), is_full=True)
         text = f"# attnviz {command.name}\n\n{command.help}.\n\n```text\n{help_text}\n```\n"
         files.append(File.generated(config, f"commands/{command.name}.md", content=text))
     return files

@@ -16,10 +16,11 @@ from attnviz.cli.help import write_command_help
 from attnviz.cli.process import abandon_stdout, flush_stderr, interrupt_on_end_signals, pause_gc, prepare_streams
 from attnviz.commands import COMMANDS
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
-from attnviz.options import HELP_OPTIONS
+from attnviz.options import HELP_ALL, HELP_OPTIONS
 from attnviz.registry import load
 
 TOO_MANY_FILES = "too many open files. A larger limit (ulimit -n) allows more"
+HELP_COMMAND = "help"  # attnviz help heatmap: attnviz heatmap --help
 DONE, READER_LEFT, NO_COMMAND, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
 
@@ -70,9 +71,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    for command in COMMANDS if len(arguments) == 2 and arguments[1] in HELP_OPTIONS else ():
+    if arguments and arguments[0] == HELP_COMMAND:
+        arguments = [*arguments[1:2], HELP_OPTIONS[-1]]
+    for command in COMMANDS if len(arguments) == 2 and arguments[1] in (*HELP_OPTIONS, HELP_ALL) else ():
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
-            show.line(write_command_help(command.name, load(command.spec)))
+            show.line(write_command_help(command.name, load(command.spec), is_full=arguments[1] == HELP_ALL))
             return DONE
     from attnviz.cli.parser import UsageError, parse_and_run  # it imports typer
 

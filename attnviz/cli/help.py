@@ -8,18 +8,27 @@ from dataclasses import MISSING
 from textwrap import wrap
 from typing import Any, Literal, get_args, get_origin
 
-from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, list_options
+from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, PANELS, FlatOption, list_options
 
 MAX_WIDTH, MAX_LEFT_WIDTH, MIN_RIGHT_WIDTH = 80, 30, 20  # columns: of the page, of what one writes, of what it does
+MAX_OPTIONS = 20  # of a help that shows all
+TYPE_WORDS = {int: "N", float: "NUMBER", str: "TEXT"}
 
 
-def write_command_help(name: str, spec: type[Any]) -> str:
-    """What `attnviz NAME --help` shows: usage, the spec's docstring, and a list of options for each panel."""
+def write_command_help(name: str, spec: type[Any], *, is_full: bool = False) -> str:
+    """Write what `attnviz NAME --help` shows: usage, the spec's docstring, and a list of options for each panel.
+
+    Where a command has many, those that are common and must be given; with `is_full`, as for --help-all, all of them.
+    """
     options = list_options(spec)
+    is_full |= len(options) <= MAX_OPTIONS
     panels: dict[str, list[tuple[str, str]]] = {}
-    for option in sorted(options, key=lambda option: option.option.panel != ARGUMENT):  # what must be given, first
-        panels.setdefault(option.option.panel, []).append((_write_option(option), _describe_option(option)))
+    for option in sorted(options, key=lambda option: PANELS.index(option.option.panel)):
+        if is_full or option.option.is_common or _is_argument(option):
+            panels.setdefault(option.option.panel, []).append((_write_option(option), _describe_option(option)))
     panels["Options"] = [(", ".join(HELP_OPTIONS), "Show this message and exit.")]
+    if not is_full:
+        panels["Options"].append((HELP_ALL, f"Show all {len(options)} options."))
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     places = [_write_placeholder(option) for option in options if _is_argument(option)]
     lines = [" ".join(["Usage: attnviz", name, "[OPTIONS]", *places])]
@@ -64,13 +73,13 @@ def _write_option(option: FlatOption) -> str:
 
 
 def _describe_kind(annotation: Any) -> str:
-    """What a value may be: "<int>", "<pre|post>"; nothing where there is no value."""
+    """Write what a value may be: "N", "pre|post"; nothing where there is no value."""
     if annotation is bool:
         return ""
     if get_origin(annotation) is Literal:
-        return f"<{'|'.join(get_args(annotation))}>"
+        return "|".join(get_args(annotation))
     inner = [each for each in get_args(annotation) if each not in (type(None), ...)]
-    return _describe_kind(inner[0]) if inner else f"<{annotation.__name__}>"
+    return _describe_kind(inner[0]) if inner else TYPE_WORDS[annotation]
 
 
 def _describe_option(option: FlatOption) -> str:

@@ -23,14 +23,19 @@ from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
-from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, list_options
+from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, Option, build, list_options
 from attnviz.registry import load
 from attnviz.running import Command
 
 COMPLETE_VARIABLE = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
 WHOLE_NUMBER = re.compile(r"[-+]?[0-9]{1,18}")
 DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-NO_TYPER_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}  # else typer reads a None
+HELP_NAMES = ("help", "help_all")  # which of its flags names the option is left to chance
+NO_TYPER_DEFAULTS = {
+    **dict.fromkeys(HELP_NAMES, False),
+    "install_completion": False,
+    "show_completion": False,
+}  # else typer reads a None
 
 
 def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
@@ -128,9 +133,11 @@ def _make_app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Ty
         rich_markup_mode=None,  # its boxes take longer than all the rest
         context_settings={"help_option_names": list(HELP_OPTIONS), "default_map": NO_TYPER_DEFAULTS},
     )
+    helps = {"help_option_names": [*HELP_OPTIONS, HELP_ALL]}
     for command in commands:
         if command.name == called or COMPLETE_VARIABLE in os.environ:
-            app.command(command.name, help=command.help, cls=_make_command_class(command))(make_function(command))
+            words = _make_command_class(command)
+            app.command(command.name, help=command.help, cls=words, context_settings=helps)(make_function(command))
         else:
             app.command(command.name, help=command.help)(_refuse_call)
     app.callback()(_accept_program_options)
@@ -141,15 +148,12 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
     """The class of a command whose help is ours, also between other words, and whose words typer does not read."""
 
     class Words(TyperCommand):
-        def get_help(self, ctx: Any) -> str:
-            return write_command_help(command.name, load(command.spec))
-
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             words, surplus, _ = self.make_parser(ctx).parse_args(list(args))
-            wants_help = words.pop("help", False)
+            wants_help = any(words.pop(name, False) for name in HELP_NAMES)
             if not ctx.resilient_parsing:  # else a shell completes
                 if wants_help:
-                    show.line(self.get_help(ctx))
+                    show.line(write_command_help(command.name, load(command.spec), is_full=HELP_ALL in args))
                     ctx.exit()
                 if surplus:
                     ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")

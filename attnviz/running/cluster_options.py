@@ -5,7 +5,7 @@ from typing import Annotated
 
 from attnviz.options import CLUSTER, OUTPUT, Option
 
-Processes = Annotated[int | None, Option("Processes; default: just this one.", OUTPUT, "N")]
+Processes = Annotated[int | None, Option("Processes; default: just this one.", OUTPUT, "N", is_common=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: Ru
 def test_help_in_every_encoding(encoding: str, run_cli: RunCli) -> None:
     run = run_cli("heatmap", "--help", env={"PYTHONIOENCODING": f"{encoding}:strict"})
     assert (run.exit_code, run.err) == (0, b"")
-    assert "--text-file" in run.out.decode(encoding)
+    assert "--text TEXT" in run.out.decode(encoding)
 
 
 def test_a_home_that_cannot_be_written(run_cli: RunCli, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,13 @@ import pytest
 
 from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
-from attnviz.options import ARGUMENT, list_options
+from attnviz.options import ARGUMENT, PANELS, list_options
 from attnviz.registry import load
 from attnviz.running import Command
 from tests.process import ROOT, RunCli, bare_environment
 
-GOLDEN = Path(__file__).parent / "help/heatmap.txt"
+GOLDEN = Path(__file__).parent / "help"
+MAX_LINES = 45  # of a help, which a screen shows at once
 HEAVY = {"torch", "numpy", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "transformers", "tokenizers"}
 HEAVY |= {"pydantic"}
 EIGHTY = {"COLUMNS": "80"}
@@ -29,7 +31,7 @@ EIGHTY = {"COLUMNS": "80"}
 def test_every_option_has_help_within_eighty_columns(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     spec = load(command.spec)
-    lines = write_command_help(command.name, spec).splitlines()
+    lines = write_command_help(command.name, spec, is_full=True).splitlines()
     assert lines[0].startswith(f"Usage: attnviz {command.name} [OPTIONS]")
     assert max(map(len, lines)) <= 80
     for option in list_options(spec):
@@ -37,6 +39,19 @@ def test_every_option_has_help_within_eighty_columns(command: Command, monkeypat
         assert any(written in line.split() for line in lines), option.name
         assert option.option.write_command_line_help() in " ".join(" ".join(lines).split()), option.name
         assert option.option.help.endswith((".", "}", "…")), option.name
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_a_short_help_fits_a_screen(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    spec = load(command.spec)
+    short, full = (write_command_help(command.name, spec, is_full=is_full).splitlines() for is_full in (False, True))
+    assert len(short) <= MAX_LINES
+    shown, known = ({*re.findall(r"^ +(-.*?)(?:  |$)", "\n".join(lines), re.MULTILINE)} for lines in (short, full))
+    assert {"-h, --help", *(() if short == full else ["--help-all"])} <= shown <= {*known, "--help-all"}
+    assert (short == full) == ("--help-all" not in " ".join(short))
+    panels = [line for line in short if line.endswith(":") and not line.startswith(" ")]
+    assert panels == [f"{panel}:" for panel in (*PANELS, "Options") if f"{panel}:" in short]
 
 
 def test_the_programs_help_names_every_command(run_cli: RunCli) -> None:
@@ -47,25 +62,34 @@ def test_the_programs_help_names_every_command(run_cli: RunCli) -> None:
     assert [command.name for command in COMMANDS if f" {command.name} {command.help}" not in shown] == []
 
 
-def test_one_help_to_the_letter(run_cli: RunCli) -> None:
+@pytest.mark.parametrize(("flag", "file"), [("--help", "heatmap.txt"), ("--help-all", "heatmap-all.txt")])
+def test_one_help_to_the_letter(flag: str, file: str, run_cli: RunCli) -> None:
     """How usage, panels, values and defaults are written."""
-    run = run_cli("heatmap", "--help", env=EIGHTY)
+    run = run_cli("heatmap", flag, env=EIGHTY)
     assert (run.exit_code, run.stderr) == (0, "")
     if os.environ.get("ATTNVIZ_WRITE_HELP"):
-        GOLDEN.write_text(run.stdout, encoding="utf-8")
-    assert run.stdout == GOLDEN.read_text(encoding="utf-8")
+        (GOLDEN / file).write_text(run.stdout, encoding="utf-8")
+    assert run.stdout == (GOLDEN / file).read_text(encoding="utf-8")
 
 
-def test_the_help_is_the_same_between_other_words(run_cli: RunCli) -> None:
-    """Where typer reads the words. Alone it is shown without typer, which takes most of the time of a help."""
-    run = run_cli("heatmap", "--heads", "8", "-h", env=EIGHTY)
-    assert (run.exit_code, run.stdout) == (0, GOLDEN.read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (("heatmap", "--heads", "8", "-h"), "heatmap.txt"),
+        (("heatmap", "--heads", "8", "--help-all"), "heatmap-all.txt"),
+        (("help", "heatmap"), "heatmap.txt"),
+    ],
+)
+def test_the_help_is_the_same_in_other_words(arguments: tuple[str, ...], file: str, run_cli: RunCli) -> None:
+    """Between others typer reads the words. Alone it is shown without typer, which takes most of the time of a help."""
+    run = run_cli(*arguments, env=EIGHTY)
+    assert (run.exit_code, run.stdout) == (0, (GOLDEN / file).read_text(encoding="utf-8"))
 
 
 def test_no_command_shows_the_help(run_cli: RunCli) -> None:
     run = run_cli(env=EIGHTY)
     assert (run.exit_code, run.stderr) == (2, "")
-    assert run.stdout == run_cli("--help", env=EIGHTY).stdout
+    assert run.stdout == run_cli("--help", env=EIGHTY).stdout == run_cli("help", env=EIGHTY).stdout
 
 
 def test_version(run_cli: RunCli) -> None:
@@ -78,6 +102,7 @@ def test_version(run_cli: RunCli) -> None:
     ("arguments", "said"),
     [
         (["heatmpa"], "No such command 'heatmpa'. Did you mean 'heatmap'"),
+        (["help", "heatmpa"], "No such command 'heatmpa'. Did you mean 'heatmap'"),
         (["heatmap", "--hads", "8"], "No such option: --hads"),
         (["heatmap", "--heads", "many"], "--heads: write a whole number, not 'many'"),
         (["heatmap", "--scale", "big"], "--scale: write one of lift, fixed, shared, log, auto, not 'big'"),
@@ -113,6 +138,8 @@ def imported(arguments: list[str], home: Path) -> set[str]:
     [
         ["--help"],
         ["heatmap", "--help"],
+        ["heatmap", "--help-all"],
+        ["help", "heatmap"],
         ["heatmap", "--hads", "8"],
         ["heatmap", "--heads", "7"],
         ["heatmap", "--model", "mlti"],
@@ -123,7 +150,8 @@ def imported(arguments: list[str], home: Path) -> set[str]:
 def test_help_and_wrong_usage_import_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     packages = imported(arguments, tmp_path)
     assert packages & HEAVY == set()
-    assert ("typer" in packages) == (arguments != ["heatmap", "--help"])
+    is_help_of_one = "heatmap" in arguments and any("help" in word for word in arguments)
+    assert ("typer" in packages) == (not is_help_of_one)
 
 
 def test_imports_would_be_noticed(tmp_path: Path) -> None:

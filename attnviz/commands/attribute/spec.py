@@ -18,7 +18,13 @@ from attnviz.specs import (
 
 Method = Annotated[
     str,
-    Option("{names}; several with commas, or all.", FIGURE, "NAME", table="attnviz.models.attribution:METHODS"),
+    Option(
+        "{names}; several with commas, or all.",
+        FIGURE,
+        "NAME",
+        table="attnviz.models.attribution:METHODS",
+        is_common=True,
+    ),
 ]
 
 MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", *WITHOUT)
@@ -39,13 +45,15 @@ class AttributeSpec:
     method: Method = "relevance"
     # None: what the model answers
     target: Annotated[
-        str | None, Option("The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN")
+        str | None,
+        Option("The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN", is_common=True),
     ] = None
     # None: of two labels the other, else none
     against: Against = None
     encoder_alone: Annotated[bool, Option("Without the n-grams that our models add to their answers.", MODEL)] = False
     card: Annotated[
-        bool, Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT)
+        bool,
+        Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT, is_common=True),
     ] = False
     top_k: Annotated[int, Option("Tokens listed.", OUTPUT)] = 10
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(kind="text", out="attribution")

@@ -18,7 +18,7 @@ from attnviz.specs import (
     TextOptions,
 )
 
-Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT)]
+Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT, is_common=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,12 +21,14 @@ class ExplainSpec:
     text: TextOptions = TextOptions()
     model: ModelOptions = ModelOptions()
     # None: the model's own
-    answer: Annotated[str | None, Option("Of a decoder: the next token to explain.", MODEL, "TOKEN")] = None
+    answer: Annotated[
+        str | None, Option("Of a decoder: the next token to explain.", MODEL, "TOKEN", is_common=True)
+    ] = None
     # None: the most probable of the others
     against: Against = None
-    by_hand: Annotated[bool, Option("Work one query out step by step: built-in models, and their default.", TEXT)] = (
-        False
-    )
+    by_hand: Annotated[
+        bool, Option("Work one query out step by step, as for built-in models.", TEXT, is_common=True)
+    ] = False
     # None: the first token, of a causal model and of a decoder the last
     query: Query = None
     layer: Annotated[int, Option("By hand: which layer; -1 is the last.", MODEL, "N")] = 0
@@ -37,10 +39,13 @@ class ExplainSpec:
             "repeat}; default: the first.",
             MODEL,
             "LAYER.HEAD|N",
+            is_common=True,
         ),
     ] = ()
     top_k: Annotated[int, Option("By hand: keys listed for each query.", OUTPUT)] = 10
-    example: Annotated[bool, Option("Instead of a text: three tokens whose numbers fit on paper.", TEXT)] = False
+    example: Annotated[bool, Option("Three tokens whose numbers fit on paper, and no text.", TEXT, is_common=True)] = (
+        False
+    )
     lang: Annotated[LabelKind | None, Option("Labels of the example's tokens.", TEXT)] = None  # None: English
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="explanation")
     printing: PrintOptions = PrintOptions()

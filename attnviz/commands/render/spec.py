@@ -17,20 +17,29 @@ class RenderSpec:
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()
     record: Annotated[
-        str,
-        Option("An attention.safetensors, or weights as .npy, .npz, .pt, .safetensors or .csv.", ARGUMENT, "FILE"),
+        str, Option("An attention.safetensors, or weights as .npy, .npz, .pt, .safetensors or .csv.", ARGUMENT, "FILE")
     ]
     # None: named in the file, else by their positions; so are keys, where they are not the tokens
     tokens_file: Annotated[
-        str | None, Option("Names of the tokens of weights: one a line, or words in a single line.", TEXT, "FILE")
+        str | None,
+        Option("Names of the tokens of weights: one a line, or words in a single line.", TEXT, "FILE", is_common=True),
     ] = None
     keys_file: Annotated[
         str | None, Option("Names of the keys, where they are of another text than the queries.", TEXT, "FILE")
     ] = None
-    words: Annotated[str | None, Option("Names of the tokens, separated by blanks.", TEXT, "TEXT")] = None
-    row: Annotated[int | None, Option("Of weights of several texts, this one, from 0.", TEXT, "N")] = None
+    words: Annotated[str | None, Option("Names of the tokens, separated by blanks.", TEXT, "TEXT", is_common=True)] = (
+        None
+    )
+    row: Annotated[int | None, Option("Of weights of several texts, this one, from 0.", TEXT, "N", is_common=True)] = (
+        None
+    )
     array: Annotated[
         str | None,
-        Option("Of a file of several arrays, this one; several names with commas are layers.", MODEL, "NAME"),
+        Option(
+            "Of a file of several arrays, this one; several names with commas are layers.",
+            MODEL,
+            "NAME",
+            is_common=True,
+        ),
     ] = None
     max_memory: Annotated[float, MAX_MEMORY] = 4.0

@@ -46,29 +46,31 @@ class SurveySpec:
     null: Annotated[
         tuple[str, ...],
         Option(
-            "What numbers are held against, with commas: random (models of first weights), shuffled (words in random "
-            "order), none.",
+            "What numbers are held against, with commas: random (untrained models), shuffled (words), none.",
             OUTPUT,
             "KIND",
+            is_common=True,
         ),
     ] = ("random",)
     probe: Annotated[
-        tuple[str, ...], Option("repeat: scores of heads on random tokens that come twice (induction).", OUTPUT, "KIND")
+        tuple[str, ...],
+        Option("repeat: score induction on random tokens that come twice.", OUTPUT, "KIND", is_common=True),
     ] = ()
     ablate: Annotated[
         tuple[str, ...],
         Option(
-            "What a classifier loses without each head, replaced with commas by: zero, mean, uniform (attention), "
+            "What a classifier loses when each head is replaced, with commas, by zero, mean, uniform (attention) or "
             "queries (of another text).",
             OUTPUT,
             "KIND",
+            is_common=True,
         ),
     ] = ()
     top: Top = 3
     shard: Shard = None
     workers: Processes = None
     cluster: ClusterOptions = ClusterOptions()
-    resume: Annotated[bool, Option("Go on with what --out holds of the same survey.", OUTPUT)] = False
+    resume: Annotated[bool, Option("Go on with what --out holds of the same survey.", OUTPUT, is_common=True)] = False
     printing: PrintOptions = PrintOptions()
 
     @property

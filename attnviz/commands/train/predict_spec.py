@@ -30,7 +30,9 @@ class PredictSpec:
     max_tokens: MaxTokens = None  # None: as many as the model was made for
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
-    heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE)] = False
-    attribute: Annotated[bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE)] = False
+    heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE, is_common=True)] = False
+    attribute: Annotated[
+        bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE, is_common=True)
+    ] = False
     workers: Processes = None
     printing: PrintOptions = PrintOptions()

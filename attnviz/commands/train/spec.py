@@ -56,16 +56,18 @@ class TrainSpec:
     pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
     bigrams: Annotated[int, Option("Pairs of words weighed beside the encoder, as words are; 0: none.", MODEL)] = 65_536
     max_distance: Annotated[int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL)] = 48
-    validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE")] = 0.1
+    validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE", is_common=True)] = 0.1
     max_tokens: MaxTokens = 512
     keep: Keep = "head-tail"
     crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 160
-    pretrain: Annotated[int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS")] = 1
+    pretrain: Annotated[
+        int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS", is_common=True)
+    ] = 1
     # None: 3e-3, and 1.2e-3 of one head, whose full width collapses onto few keys from about 4e-3 on
     pretrain_rate: Annotated[float | None, Option("Largest rate of Adam in these passes.", TRAINING, "RATE")] = None
-    epochs: Annotated[int, Option("Passes over the texts.", TRAINING)] = 2
+    epochs: Annotated[int, Option("Passes over the texts.", TRAINING, is_common=True)] = 2
     batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 32
-    learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING)] = 1.5e-3
+    learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING, "RATE")] = 1.5e-3
     dropout: Annotated[float, Option("Of the pooled encoding.", TRAINING, "SHARE")] = 0.3
     word_dropout: Annotated[float, Option("Words hidden in a step.", TRAINING, "SHARE")] = 0.2
     label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE")] = 0.05
@@ -74,5 +76,5 @@ class TrainSpec:
     device: Device = "auto"
     storage: Annotated[StorageKind, Option("How the embeddings are stored; all else is float32.", OUTPUT)] = "int8"
     out: Out = "model"
-    resume: Annotated[bool, Option("Go on with the run that stopped in --out.", OUTPUT)] = False
+    resume: Annotated[bool, Option("Go on with the run that stopped in --out.", OUTPUT, is_common=True)] = False
     printing: PrintOptions = PrintOptions()
