@@ -1,0 +1,88 @@
+"""What is known of a real decoder: its induction heads, and the heads that name the one who is given a drink.
+
+All of it is held against SmolLM2-135M in four bits, which a package carries.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.commands.explain.answer.why import N_RANDOM, explain_answer, find_reason
+from attnviz.models.decomposition import Decomposable
+from attnviz.models.decomposition.stream import Stream
+from attnviz.records.attribution import Question
+from attnviz.records.explanation import HeadName, Writer
+from tests.pretrained import packaged
+
+WORDS = (
+    "river lemon seven window honest paper drum cloud market silver yellow pencil garden winter bottle island mirror"
+)
+GIVEN = "When Mary and John went to the store, John gave a drink to"
+INDUCTION = (HeadName(18, 6), HeadName(17, 3), HeadName(17, 4))
+PREVIOUS_TOKEN = Writer("head", 16, 0)
+MAX_SECONDS = 3.0  # of a processor, for a sentence
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Decomposable:
+    model = packaged("smollm2").answering(Decomposable).open(())
+    assert isinstance(model, Decomposable)
+    return model
+
+
+def take_apart(model: Decomposable, text: str, against: str | None = None) -> Stream:
+    return model.take_apart(text, "text", Question(against=against))
+
+
+@pytest.mark.parametrize("head", INDUCTION, ids=str)
+def test_induction_heads_look_for_what_one_head_wrote(smollm2: Decomposable, head: HeadName) -> None:
+    """Where words come twice, they look behind the first time, because 16.0 wrote there what stood before."""
+    n_words = len(WORDS.split())
+    stream = take_apart(smollm2, f" {WORDS} {WORDS}")
+    assert len(stream.subject.ids) == 2 * n_words
+    for query in range(n_words + 4, 2 * n_words - 1, 4):
+        key = query - n_words + 1
+        look = find_reason(stream, head, query, key)
+        assert look.weight > 0.5
+        assert look.named is not None
+        assert look.named.writer == PREVIOUS_TOKEN
+        assert look.source == key - 1
+        assert look.weight_without is not None
+        assert look.weight_without <= 0.03
+        assert len(look.random) >= N_RANDOM - 1
+        assert min(look.random) > 0.6 * look.weight
+
+
+def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    begun = time.process_time()
+    found = explain_answer(take_apart(smollm2, GIVEN, against=" John"))
+    taken = time.process_time() - begun
+    torch.set_num_threads(threads)
+    assert (found.target.name, found.target.against) == (" Mary", " John")
+    assert found.total == pytest.approx(found.logit, rel=1e-5)
+    assert found.logit == pytest.approx(6.12, abs=0.01)
+    heads = {str(each.head): each for each in found.contributions}
+    read = {name: found.tokens.pieces[each.source].strip() for name, each in heads.items()}
+    assert {name: read[name] for name in ("23.3", "24.4", "23.0")} == {"23.3": "John", "24.4": "Mary", "23.0": "Mary"}
+    assert heads["23.3"].from_source == pytest.approx(2.87, abs=0.02)
+    assert heads["24.4"].from_source == pytest.approx(-1.17, abs=0.02)
+    assert heads["23.0"].written > 0.8
+    assert abs(heads["23.0"].removal) < 0.1  # what it writes others make up for
+    assert taken < MAX_SECONDS
+
+
+def test_every_row_of_weights_is_the_sum_of_who_wrote_the_keys(smollm2: Decomposable) -> None:
+    stream, rng = take_apart(smollm2, GIVEN), np.random.default_rng(0)
+    for layer in range(len(stream.blocks)):
+        head, query = rng.integers(9), rng.integers(1, len(stream.subject.ids))
+        stream.split_scores(HeadName(layer, int(head)), int(query))  # raises where it misses a weight by 5e-6
+    for answer, against in rng.choice(len(stream.logits), (20, 2)):
+        stream.split_logit(int(answer), int(against))  # or a logit by a share of 1e-5
