@@ -87,13 +87,23 @@ class NextTokenModel(HeadedModel):
 
     def take_apart(self, text: str, text_name: str, question: Question) -> Stream:
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
-        subject = self.subject(text, text_name, question)
+        logits = self._answering().whole_logits(torch.tensor([self.encode(text).source.ids]))[0]
+        target, against = (self._spell(each, logits) for each in (question.target, question.against))
+        subject = self.subject(text, text_name, replace(question, target=target, against=against))
         if subject.against is not None:
             return Stream(subject)
-        first, second = subject.answering.whole_logits(subject.batch)[0].topk(2).indices.tolist()
+        first, second = logits.topk(2).indices.tolist()
         rival = second if first == subject.answer else first
         name = self.loaded.tokenizer.decode_written(subject.ids, (rival,), 0).pieces[0]
         return Stream(replace(subject, against=rival, target=replace(subject.target, against=name)))
+
+    def _spell(self, text: str | None, logits: Tensor) -> str | None:
+        """Put a space before a word where the model is rather going to write it so."""
+        if text is None:
+            return None
+        found = {each: self.loaded.tokenizer.next_id(each) for each in (text, f" {text}")}
+        known = {each: float(logits[i]) for each, i in found.items() if i is not None}
+        return max(known, key=lambda each: known[each], default=text)
 
     def _token(self, text: str, option: str) -> int:
         """The token that goes on with `text`. Raises InvalidOption where that takes several."""

@@ -52,6 +52,7 @@ SIGNS = {
     "·": r"\textperiodcentered{}",
     "“": r"\textquotedblleft{}",
     "”": r"\textquotedblright{}",
+    "‘": r"\textquoteleft{}",
     "’": r"\textquoteright{}",
     "⋅": r"\ensuremath{\cdot}",
     "×": r"\ensuremath{\times}",

@@ -253,7 +253,13 @@ def test_other_models_are_refused_in_a_line(kind: str, auto: str, said: str, run
 @pytest.mark.parametrize("text", ["the", "$_$ [/] </script> \x1b[31m", "猫 the \u202e film"])
 def test_texts_that_are_data(text: str, run_here: RunHere, tmp_path: Path) -> None:
     folder = saved(tmp_path / "tiny", "gpt2", auto=CAUSAL)
-    worked(run_here("explain", "--model", folder, "--text", text, "--format", "png,html"))
+    run = worked(run_here("explain", "--model", folder, "--text", text, "--format", "png,html"))
+    n_tokens = len(take_apart(folder, text).subject.ids)
+    assert f"· {n_tokens} tokens" in " ".join(run.stdout.split())
+    asked = ("--head", "0.0", "--query", "0", "--print", "latex")
+    latex = worked(run_here("explain", "--model", folder, "--text", text, *asked))
+    assert "\\textquoteleft{}" in latex.stdout
+    assert "‘" not in "\n".join(line for line in latex.stdout.splitlines() if not line.startswith("%"))
 
 
 def test_a_real_decoder(run_here: RunHere) -> None:

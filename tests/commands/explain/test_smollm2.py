@@ -79,6 +79,14 @@ def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None
     assert taken < MAX_SECONDS
 
 
+def test_a_word_is_taken_with_its_space(smollm2: Decomposable) -> None:
+    """Both are tokens; the one that the model is rather going to write is meant."""
+    questions = [Question(target=f"{space}Mary", against=f"{space}John") for space in ("", " ")]
+    plain, spaced = (smollm2.take_apart(GIVEN, "text", question) for question in questions)
+    assert plain.subject.target == spaced.subject.target
+    assert (plain.subject.answer, plain.subject.against) == (spaced.subject.answer, spaced.subject.against)
+
+
 def test_every_row_of_weights_is_the_sum_of_who_wrote_the_keys(smollm2: Decomposable) -> None:
     stream, rng = take_apart(smollm2, GIVEN), np.random.default_rng(0)
     for layer in range(len(stream.blocks)):

@@ -12,7 +12,7 @@ from attnviz.commands.explain.answer.words import (
     quote_answer,
     quote_word,
 )
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.records import Provenance, Tokens
 from attnviz.records.explanation import CellExplanation, Contribution, Explanation, Look
 from attnviz.report import Block, Column, Note, Report, Row, Table
@@ -77,7 +77,7 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
         blocks=(
             draw_cell(tokens, found.looks, found.n_layers),
             _steps_table(tokens, found.looks),
-            _shares_table(first),
+            *([_shares_table(first)] if first.shares else []),
             *map(Note, sentences),
             Note(HELD),
         ),
@@ -88,7 +88,8 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
 
 def _compose_subtitle(provenance: Provenance, tokens: Tokens) -> str:
     name = escape_for_display(provenance.text_name, MAX_NAME)
-    return f"{name} · {captions.describe_status(provenance)} · {len(tokens)} tokens"
+    n_tokens = f"{len(tokens)} {pluralize(len(tokens), 'tokens')}"
+    return f"{name} · {captions.describe_status(provenance)} · {n_tokens}"
 
 
 def _unique_looks(contributions: Sequence[Contribution]) -> list[Look]:
