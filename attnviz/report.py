@@ -48,6 +48,7 @@ class Scale:
     high: float
     label: str  # what the colour bar says
     doublings: bool = False  # of a difference: values are log₂ of a ratio
+    is_bounded: bool = False  # no value can be larger than `high`
 
     @property
     def family(self) -> ScaleFamily:

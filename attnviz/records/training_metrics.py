@@ -142,7 +142,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Cost:
+class AttentionCost:
     """How much of a model's accuracy goes with what its attention looks at, paired by text."""
 
     what: str  # "every key alike", "layer 0, head 3: every key alike"
@@ -174,7 +174,7 @@ class TestMetrics:
     accuracies: tuple[float, ...]  # one per seed
     mean: Interval  # over the seeds, Student's t; of one seed over the texts
     baseline: Baseline | None = None  # beside the model of the first seed
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[AttentionCost, ...] = ()
     n_cost_texts: int = 0  # of these texts, that costs were measured on
 
     @property

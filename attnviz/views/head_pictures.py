@@ -185,10 +185,15 @@ def choose_columns(n_heads: int) -> int:
     return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
 
 
-def lift_scale(what: str = "attention weight", of_shown: bool = False) -> Scale:
-    """Return the scale that is the same for every text, model and head. `of_shown`: the share is of the keys shown."""
+def lift_scale(what: str = "attention weight", of_shown: bool = False, n_keys: int = 0) -> Scale:
+    """Return the scale that is the same for every text, model and head. `of_shown`: the share is of the keys shown.
+
+    Of few keys none can get more than n equal shares: there the colours end.
+    """
     equal = "an equal share among the keys shown" if of_shown else "an equal share (1/n)"
-    return Scale("lift", 1.0, MAX_LIFT, f"{what}, × {equal}")
+    is_bounded = 0 < n_keys < MAX_LIFT
+    high = max(2.0, float(n_keys)) if is_bounded else MAX_LIFT
+    return Scale("lift", 1.0, high, f"{what}, × {equal}", is_bounded=is_bounded)
 
 
 def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False) -> Scale:
@@ -198,7 +203,7 @@ def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = Fal
     power of ten. `auto` is `shared`, and `log` for more than 64 keys, where most weights are too small to be seen.
     """
     if kind == "lift":
-        return lift_scale(of_shown=of_shown)
+        return lift_scale(of_shown=of_shown, n_keys=n_keys)
     if kind == "auto":
         kind = "shared" if n_keys <= MAX_SHARED_KEYS else "log"
     if kind == "fixed":
@@ -223,4 +228,9 @@ def rollout_title(several: Sequence[AttentionMaps]) -> str:
 def rollout_scale(kind: ScaleKind, high: float, several: Sequence[AttentionMaps], of_shown: bool = False) -> Scale:
     """Return a scale of rollout's own: its numbers are no weights of attention."""
     what = f"share of the token after {captions.name_layers(several)}"
-    return lift_scale(what, of_shown) if kind == "lift" else Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")
+    n_keys = max(len(maps.keys) for maps in several)
+    return (
+        lift_scale(what, of_shown, n_keys)
+        if kind == "lift"
+        else Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")
+    )

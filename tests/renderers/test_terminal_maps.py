@@ -44,16 +44,16 @@ def test_heatmap_by_eye() -> None:
     weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.03, 0.47, 0.5]]]])
     of = report(record(weights, tokens("a", "b", "猫"), attendable=np.tri(3, dtype=bool)))
     assert shown("heatmap", of=of).split("\n\n", 3)[1:3] == [
-        "1 × [ ░▒▓█] 16 ×  attention weight, × an equal share (1/n)\n"
+        "1 × [ ░▒▓█] 3 ×  attention weight, × an equal share (1/n)\n"
         "rows: query (attends) · columns: key (is attended to), by position · × may not\n"
         "be attended to",
-        "layer 0, head 0\n        0   1   2\n0 a   1.0   ×   ×\n1 b   .25░.75   ×\n2 猫  .03 .47░.50",
+        "layer 0, head 0\n        0   1   2\n0 a   1.0   ×   ×\n1 b   .25░.75   ×\n2 猫  .03░.47░.50",
     ]
     assert last(shown("heatmap", 18, of, encoding="ascii"))[1:] == [
         "          0 1 2",
         "0 a     |   x x|",
-        "1 b     |  .. x|",
-        "2 \\u732b|  ....|",
+        "1 b     |  -- x|",
+        "2 \\u732b|  ----|",
     ]
 
 
@@ -61,7 +61,7 @@ def test_rows_that_are_heads_have_no_position_and_the_tokens_are_named_below() -
     weights = np.array([[[[1, 0], [0.25, 0.75]], [[0, 1], [0.5, 0.5]]]])
     of = report(record(weights, tokens("a", "[/]")), FigureOptions(query="1"))
     text = shown("heatmap", of=of)
-    assert "\n     0   1\n0  .25░.75\n1  .50 .50\n0 a · 1 [/]\n" in text
+    assert "\n     0   1\n0  .25▒.75\n1  .50 .50\n0 a · 1 [/]\n" in text
 
 
 def test_forbidden_cells_do_not_look_like_zero() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from attnviz.errors import InvalidModel
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import (
+    AttentionCost,
     Baseline,
-    Cost,
     Epoch,
     HeadMetrics,
     HeadPoint,
@@ -30,7 +30,7 @@ from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from tests.commands.train import metrics as made
 
 BASELINE = Baseline(Interval(0.5, 0.15, 0.85), Interval(0.25, -0.2, 0.7))
-COST = Cost("every key alike", Interval(0.09, 0.07, 0.11), None, 0.001)
+COST = AttentionCost("every key alike", Interval(0.09, 0.07, 0.11), None, 0.001)
 HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1, baseline=BASELINE)
 TESTED = training_metrics.TestMetrics(
     *("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89), BASELINE, (COST,), 3000)

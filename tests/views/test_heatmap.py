@@ -143,7 +143,11 @@ def test_scales_say_what_they_are() -> None:
 
 def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
     lift = report(uniform_maps(8)).scale
-    assert lift == Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
+    words = "attention weight, × an equal share (1/n)"
+    assert lift == Scale("lift", 1.0, 8.0, words, is_bounded=True)  # no key gets more of 8 keys
+    assert report(uniform_maps(15)).scale.high == 15
+    assert report(uniform_maps(16)).scale == report(uniform_maps(40)).scale == Scale("lift", 1.0, 16.0, words)
+    assert report(uniform_maps(1)).scale.high == 2  # of 1 there would be no colours
     (uniform,) = only(uniform_maps(8), [0], [0]).pictures
     assert isinstance(uniform, Heatmap)
     assert uniform.shade(lift) == pytest.approx(1)
@@ -434,7 +438,8 @@ def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> N
     assert top.title.startswith("attention rollout through all layers (Abnar & Zuidema 2020): top 3 keys")
     assert "rollout" not in report(maps).data
     by_lift = alone(report(maps, FigureOptions(rollout=True)))[-1].scale
-    assert by_lift == Scale("lift", 1.0, 16.0, "share of the token after all layers, × an equal share (1/n)")
+    what = "share of the token after all layers, × an equal share (1/n)"
+    assert by_lift == Scale("lift", 1.0, float(len(maps.keys)), what, is_bounded=True)
 
 
 def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:

@@ -32,7 +32,7 @@ class GridPlan(NamedTuple):
     heading_room: float
     gap: float  # across
     down: float
-    statistics: tuple[Statistic, ...]  # what the cells of each map show where they are pooled
+    statistic: Statistic  # what cells show that are pooled
     lines: bool = False  # from row to column, each with its labels beside it
     beyond: float = 0.0  # what the labels to the right take
     fold: Fold | None = None
@@ -97,6 +97,15 @@ def plan_slim(picture: Heatmap | HeatmapGrid, map_width: float, dpi: int) -> flo
     return ceil_to_pixel(min(MAX_FOLD, max(MIN_FOLD, FOLD_SHARE * map_width)), dpi)
 
 
+def choose_statistic(heatmap: Heatmap, kind: ScaleFamily) -> Statistic:
+    """What a cell shows that stands for several weights: their mean, since nearly all maxima of blocks are large.
+
+    At 2,500 tokens most of a map would be dark that is pale. Where colours are no logarithms, a thin line fades in a
+    mean of few cells, and differences of either sign cancel out: of them a cell shows the largest, up or down.
+    """
+    return "mean" if heatmap.block > 1 or (kind.is_logarithmic and not kind.is_signed) else "largest"
+
+
 def describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
     """What a cell is that stands for several."""
     rows, columns = (pool * heatmap.block for pool in cells.pools)
@@ -126,12 +135,12 @@ def place_maps(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]
     """Rows are labelled in the first column only, columns only where no map follows below."""
     return tuple(
         PlacedMap(
-            heatmap if statistic != "mean" or heatmap.means is None else replace(heatmap, values=heatmap.means),
+            heatmap if grid.statistic != "mean" or heatmap.means is None else replace(heatmap, values=heatmap.means),
             grid.box(index, left, top),
             row_labels=index % grid.n_columns == 0,
             column_labels=index + grid.n_columns >= len(grid.maps),
-            statistic=statistic,
+            statistic=grid.statistic,
             fold=None if grid.fold is None else FoldedColumn(grid.fold_box(index, left, top), grid.fold.shares[index]),
         )
-        for index, (heatmap, statistic) in enumerate(zip(grid.maps, grid.statistics, strict=True))
+        for index, heatmap in enumerate(grid.maps)
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import ceil, floor
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.grid import GridPlan, describe_cells, place_maps, plan_across, plan_slim
+from attnviz.renderers.figure.grid import GridPlan, choose_statistic, describe_cells, place_maps, plan_across, plan_slim
 from attnviz.renderers.figure.header import (
     MARGIN,
     below,
@@ -40,7 +40,7 @@ from attnviz.renderers.figure.layout import (
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import INK
 from attnviz.renderers.figure.text import extent
-from attnviz.report import EdgeNames, HeatmapGrid, Report
+from attnviz.report import EdgeNames, HeatmapGrid, Report, ScaleFamily
 
 MAX_HEIGHT = 16.0  # inches: 2,400 pixels at the usual resolution
 MIN_SIDE = 0.04  # of a map: in less, nothing is to be seen
@@ -70,7 +70,7 @@ def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room)
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale, cells = scale_of(picture, report), _plan_cells(picture, room)
     ticks, limits = plan_ticks(scale), plan_limits(scale)
-    grid = _plan_grid(picture, cells, room)
+    grid = _plan_grid(picture, cells, scale.family, room)
     names = max(extent(name, sizes.panel).width for name in edges.rows) * POINT + 2 * PAD
     bar = plan_bar(scale, ticks, (grid.width, min(grid.height, MAX_BAR)), look.width, room)
     across = plan_across(grid, names, bar, room)
@@ -87,7 +87,7 @@ def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room)
     box, label, lowest = place_bar(bar, grid.width, across, (maps, maps + grid.height), room)
     texts = [READING, *([grid.fold.label] if grid.fold else [])]
     if cells.pools != (1, 1) or picture.maps[0].block > 1:
-        texts.append(describe_cells(grid.statistics[0], picture.maps[0], cells, scale.family))
+        texts.append(describe_cells(grid.statistic, picture.maps[0], cells, scale.family))
     texts[:0] = [] if look.header else headless_notes(picture, report)
     hatched = not all(heatmap.allowed.all() for heatmap in picture.maps)
     swatch, footer, bottom = footer_of(texts, hatched, lowest + GAP, across.width, sizes.small)
@@ -125,7 +125,7 @@ def _plan_cells(picture: HeatmapGrid, room: Room) -> Cells:
     return Cells(side, side, annotated=False)
 
 
-def _plan_grid(picture: HeatmapGrid, cells: Cells, room: Room) -> GridPlan:
+def _plan_grid(picture: HeatmapGrid, cells: Cells, kind: ScaleFamily, room: Room) -> GridPlan:
     dpi, sides = room.look.dpi, zip(cells[:2], shape_of(picture), strict=True)
     height, width = (ceil_to_pixel(side.count(number) * side.length, dpi) for side, number in sides)
     gap, down = (ceil_to_pixel(min(most, max(MIN_BETWEEN, BETWEEN_SHARE * width)), dpi) for most in BETWEEN)
@@ -139,7 +139,7 @@ def _plan_grid(picture: HeatmapGrid, cells: Cells, room: Room) -> GridPlan:
         heading_room=0.0,
         gap=gap,
         down=down,
-        statistics=("mean" if picture.maps[0].block > 1 else "largest",) * len(picture.maps),
+        statistic=choose_statistic(picture.maps[0], kind),
         fold=picture.fold,
         slim=plan_slim(picture, width, dpi),
     )

@@ -11,7 +11,15 @@ from math import ceil, inf
 from typing import Literal
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.grid import GridPlan, describe_cells, fold_maps, place_maps, plan_across, plan_slim
+from attnviz.renderers.figure.grid import (
+    GridPlan,
+    choose_statistic,
+    describe_cells,
+    fold_maps,
+    place_maps,
+    plan_across,
+    plan_slim,
+)
 from attnviz.renderers.figure.header import (
     MARGIN,
     Across,
@@ -31,7 +39,6 @@ from attnviz.renderers.figure.header import (
 from attnviz.renderers.figure.layout import (
     GAP,
     MAX_LINES,
-    OBLONG,
     PAD,
     POINT,
     TICK,
@@ -50,12 +57,11 @@ from attnviz.renderers.figure.layout import (
     shape_of,
 )
 from attnviz.renderers.figure.overview import plan_overview
-from attnviz.renderers.figure.scale import Statistic, plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale, ScaleFamily
 
-BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
 MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 
@@ -173,13 +179,9 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
 def _grid(
     picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
 ) -> GridPlan:
-    """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
     maps = label_maps(picture)
-    twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
-    statistics = BOTH if twice else (BOTH[maps[0].block > 1],) * len(maps)  # of large blocks all maxima are large
-    titles = [describe_cells(each, maps[0], cells, kind) for each in statistics if twice]
-    if isinstance(picture, HeatmapGrid):  # one map alone has the picture's title over it
-        titles = [heatmap.title for heatmap in picture.maps]
+    # One map alone has the picture's title over it.
+    titles = [heatmap.title for heatmap in picture.maps] if isinstance(picture, HeatmapGrid) else []
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
@@ -193,8 +195,8 @@ def _grid(
     headings = tuple(wrap(title, size, points) for title in titles)
     above = max((height_of(lines, size) for lines in headings), default=0.0)
     return GridPlan(
-        maps=maps * (len(BOTH) if twice else 1),
-        n_columns=(2 if width < OBLONG * height else 1) if twice else columns_of(picture),
+        maps=maps,
+        n_columns=columns_of(picture),
         map_width=width,
         map_height=height,
         heading_size=size,
@@ -202,7 +204,7 @@ def _grid(
         heading_room=ceil_to_pixel(above + 0.02, dpi) if headings else 0.0,
         gap=ceil_to_pixel(GAP + beside, dpi),
         down=ceil_to_pixel(GAP, dpi),
-        statistics=statistics,
+        statistic=choose_statistic(maps[0], kind),
         lines=lines,
         beyond=labels[1].room if lines else 0.0,
         fold=picture.fold if isinstance(picture, HeatmapGrid) else None,
@@ -278,8 +280,8 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
         texts.append(f"the {thicker} a line, the larger its weight")
     if grid.fold is not None:
         texts.append(grid.fold.label)
-    if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
-        texts.append(describe_cells(grid.statistics[0], grid.maps[0], cells, scale.family))
+    if cells.pools != (1, 1) or grid.maps[0].block > 1:
+        texts.append(describe_cells(grid.statistic, grid.maps[0], cells, scale.family))
     return texts
 
 

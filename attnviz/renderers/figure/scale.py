@@ -34,6 +34,7 @@ Statistic = Literal["largest", "mean"]  # of a block of weights, or of differenc
 MINUS = "\u2212"  # as wide as a plus
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
+APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
@@ -62,8 +63,9 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
     low, high = plan_limits(scale)
     kind = scale.family
     if kind.is_multiple:
-        inner = range(round(log2(low)) + 1, round(log2(high)))
-        return (low, f"≤ {low:g} ×"), *((2.0**power, f"{2**power} ×") for power in inner), (high, f"≥ {high:g} ×")
+        inner = [2**power for power in range(round(log2(low)) + 1, ceil(log2(high))) if 2**power <= APART * high]
+        most = f"{high:g} ×" if scale.is_bounded else f"≥ {high:g} ×"
+        return (low, f"≤ {low:g} ×"), *((float(each), f"{each} ×") for each in inner), (high, most)
     if kind.is_signed:
         return _place_signed_ticks(high if scale.high else 0.0)
     if kind.is_logarithmic:

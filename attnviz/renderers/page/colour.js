@@ -104,12 +104,14 @@ export function hatching(context) {
 }
 
 const MOST_TICKS = 4; // of multiples
+const APART = 0.8; // of the end of a bar: numbers of multiples beyond would lie on its own
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-function rounded(value, { is_multiple, is_logarithmic, low, high, doublings }) {
+function rounded(value, { is_multiple, is_logarithmic, is_bounded, low, high, doublings }) {
   const power = Math.round(Math.log10(value));
   if (doublings) return value < 0 ? `÷ ${2 ** -value}` : `× ${2 ** value}`;
-  if (is_multiple) return `${value >= high ? "≥ " : value <= low ? "≤ " : ""}${Math.round(value)} ×`;
+  const beyond = value <= low ? "≤ " : value >= high && !is_bounded ? "≥ " : "";
+  if (is_multiple) return `${beyond}${Math.round(value)} ×`;
   if (is_logarithmic && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
@@ -124,7 +126,8 @@ function ticksOf(scale) {
   for (let power = Math.ceil(powerOf(low) - 1e-9); power <= powerOf(high) + 1e-9; power++) {
     powers.push(placeOf(base ** power, scale));
   }
-  return powers;
+  if (!scale.is_bounded) return powers;
+  return [...powers.filter((place) => valueAt(place, scale) <= APART * high), 1];
 }
 
 // Bars of colours, one below the other, with their numbers and the report's words; each paint colours places of 0 to 1.

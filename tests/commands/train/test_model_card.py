@@ -16,7 +16,7 @@ from attnviz.commands.train.model_card import card_report, format_command
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import list_values
 from attnviz.records import training_metrics
-from attnviz.records.training_metrics import Baseline, Cost, HeadMetrics, HeadScore, History, Interval
+from attnviz.records.training_metrics import AttentionCost, Baseline, HeadMetrics, HeadScore, History, Interval
 from attnviz.renderers.documents import markdown
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal import show as terminal
@@ -159,8 +159,8 @@ def test_what_does_without_attention_stands_beside_the_model() -> None:
     """And what its attention is worth, in the same places."""
     baseline = Baseline(Interval(0.9121, 0.907, 0.917), Interval(-0.0177, -0.022, -0.013))
     costs = (
-        Cost("every key alike", Interval(0.09, 0.07, 0.11), Interval(0.085, 0.06, 0.11), 1e-9),
-        Cost("layer 0, head 3: every key alike", Interval(0.004, -0.001, 0.009), None, 0.4),
+        AttentionCost("every key alike", Interval(0.09, 0.07, 0.11), Interval(0.085, 0.06, 0.11), 1e-9),
+        AttentionCost("layer 0, head 3: every key alike", Interval(0.004, -0.001, 0.009), None, 0.4),
     )
     tested = replace(TESTED, baseline=baseline, costs=costs, n_cost_texts=3000)
     report = card_report(replace(METRICS, tested=tested))

@@ -18,6 +18,7 @@ from attnviz.renderers.figure import files
 from attnviz.renderers.figure.draw import THIN
 from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
+from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import DARK, look_of
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -195,9 +196,23 @@ def test_of_very_many_lines_the_strongest_are_drawn_and_the_figure_says_so() -> 
         assert any("of each head, the 400 strongest lines are drawn" in line.text for line in made.plan.lines)
 
 
+@pytest.mark.parametrize(
+    ("high", "ticks"),
+    [
+        (2.0, ["≤ 1 ×", "2 ×"]),
+        (3.0, ["≤ 1 ×", "2 ×", "3 ×"]),
+        (9.0, ["≤ 1 ×", "2 ×", "4 ×", "9 ×"]),
+        (11.0, ["≤ 1 ×", "2 ×", "4 ×", "8 ×", "11 ×"]),
+    ],
+)
+def test_a_bar_of_few_keys_ends_where_weights_do(high: float, ticks: list[str]) -> None:
+    assert [text for _, text in plan_ticks(replace(LIFT, high=high, is_bounded=True))] == ticks
+    assert [text for _, text in plan_ticks(LIFT)] == ["≤ 1 ×", "2 ×", "4 ×", "8 ×", "≥ 16 ×"]
+
+
 def test_cells_that_stand_for_several_multiples_say_so() -> None:
     texts = [line.text for line in plan(heatmap(1100), report(heatmap(1100), scale=LIFT), FigureStyle()).lines]
-    assert "each cell is the maximum of 2 × 2 multiples" in texts
+    assert texts[-1].endswith("each cell is the mean of 2 × 2 multiples")
 
 
 def test_text_is_shaded_by_what_each_token_gets() -> None:

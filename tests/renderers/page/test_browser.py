@@ -207,7 +207,9 @@ def test_a_word_shades_what_it_attends_to(shown: Open) -> None:
     words = page.page.locator(".word")
     words.nth(1).hover()
     shades = [each.evaluate(ALPHA) for each in words.all()]
-    assert shades == pytest.approx([0, 0, np.log2(2.8) / 4, 0], abs=0.01)  # 0.7 is 2.8 equal shares
+    assert shades == pytest.approx(
+        [0, 0, np.log2(2.8) / np.log2(4), 0], abs=0.01
+    )  # 0.7 is 2.8 of at most 4 equal shares
     assert page.page.locator(".listed td").all_inner_texts()[:2] == ["2 c", "0.7"]
 
 
@@ -335,7 +337,7 @@ def test_the_threshold_slides(shown: Open) -> None:
     drawn = page.page.locator(".crossing svg:first-child line")
     shares = maps.weights[maps.weights * N >= 3.25] * N
     opacities = drawn.evaluate_all("lines => lines.map(line => Number(line.getAttribute('stroke-opacity')))")
-    assert sorted(opacities) == pytest.approx(sorted(np.minimum(np.log2(shares) / 4, 1)), abs=1e-3)
+    assert sorted(opacities) == pytest.approx(sorted(np.minimum(np.log2(shares) / np.log2(N), 1)), abs=1e-3)
 
 
 def test_heads_are_sorted_and_copied(shown: Open) -> None:
