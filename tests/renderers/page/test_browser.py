@@ -207,9 +207,8 @@ def test_a_word_shades_what_it_attends_to(shown: Open) -> None:
     words = page.page.locator(".word")
     words.nth(1).hover()
     shades = [each.evaluate(ALPHA) for each in words.all()]
-    assert shades == pytest.approx(
-        [0, 0, np.log2(2.8) / np.log2(4), 0], abs=0.01
-    )  # 0.7 is 2.8 of at most 4 equal shares
+    share = np.log2(2.8) / np.log2(4)  # 0.7 is 2.8 equal shares, of 4 at most
+    assert shades == pytest.approx([0, 0, share, 0], abs=0.01)
     assert page.page.locator(".listed td").all_inner_texts()[:2] == ["2 c", "0.7"]
 
 
