@@ -179,9 +179,9 @@ def test_what_cannot_be_asked_of_a_model_of_others(
     refused(run_here("heatmap", "--model", whole, "--text", "the cat", *options), says)
 
 
-@pytest.mark.parametrize("command", ["explain", "predict"])
-def test_what_only_models_of_ours_do(command: str, whole: Path, run_here: RunHere) -> None:
-    refused(run_here(command, "--model", whole, "--text", "the cat"), "built-in")
+@pytest.mark.parametrize(("command", "says"), [("explain", "writes no next token to explain"), ("predict", "built-in")])
+def test_what_an_encoder_without_a_head_does_not(command: str, says: str, whole: Path, run_here: RunHere) -> None:
+    refused(run_here(command, "--model", whole, "--text", "the cat"), says)
 
 
 @pytest.mark.parametrize("option", [("--attention", "self"), ("--pair", "a"), ("--target-text", "a")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import fields
 
 from attnviz.commands.explain.spec import LOOKS, ExplainSpec
@@ -14,9 +15,10 @@ from attnviz.options import find_changed
 from attnviz.selection import select_numbers
 from attnviz.specs import PrintOptions
 
-EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *(field.name for field in fields(PrintOptions))}
-OF_DECODERS = ("answer", "against", *(name for name in LOOKS if name != "out"))  # a batch gives every job a folder
-OF_BUILT_IN = ("layer", "top_k", "causal", "show_padding")
+DRAWN = frozenset(LOOKS) - {"out"}  # what a batch may set for all of its jobs, by hand for nothing
+EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}
+OF_DECODERS = ("answer", "against")
+OF_BUILT_IN = ("layer", "causal", "show_padding")
 
 
 def explain_inputs(spec: ExplainSpec) -> Inputs:
@@ -73,6 +75,13 @@ def _check_by_hand(spec: ExplainSpec, reference: ModelReference) -> None:
     if reference.n_layers is not None and reference.n_heads is not None:
         select_numbers((str(spec.layer),), reference.n_layers, "layer")
         select_numbers(spec.head, reference.n_heads, "head")
+
+
+def list_unused(spec: ExplainSpec, names: Collection[str], why: str) -> Iterator[str]:
+    """Say which options change nothing here."""
+    for name in find_changed(spec):
+        if name in names:
+            yield f"--{name.replace('_', '-')} changes nothing: {why}"
 
 
 def _refuse(spec: ExplainSpec, names: tuple[str, ...], why: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attnviz.commands.explain.example import load_examples
 from attnviz.commands.explain.example_report import example_report
+from attnviz.commands.explain.inputs import DRAWN, list_unused
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.inputs import Inputs
@@ -13,6 +14,8 @@ from attnviz.models.protocols import Traceable
 from attnviz.running import Events, Result
 from attnviz.selection import find_token, select_numbers
 from attnviz.text import Document, decode_argument
+
+UNDRAWN = "by hand nothing is drawn"
 
 
 def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
@@ -29,7 +32,8 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
 
 
 def _explain_example(spec: ExplainSpec) -> Result:
-    return Result(example_report(load_examples(spec.lang or "en"), spec.top_k))
+    report = example_report(load_examples(spec.lang or "en"), spec.top_k)
+    return Result(report, notices=tuple(list_unused(spec, DRAWN, UNDRAWN)))
 
 
 def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
@@ -53,6 +57,7 @@ def _choose_query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> in
 
 
 def _notices(spec: ExplainSpec, document: Document, piece: str, query: int) -> Iterator[str]:
+    yield from list_unused(spec, DRAWN, UNDRAWN)
     if not (spec.text.index or spec.text.inline):
         yield f"explaining {document.name}; --text and --index choose others"
     if spec.query is None:

@@ -30,7 +30,7 @@ def test_every_setting_is_described_without_flags(run_cli: RunCli) -> None:
     of_flags = [text for text in said.values() if any(word in text for word in ("--", "; repeat", "stdin"))]
     assert of_flags == []
     assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
-    assert said["explain", "layer"] == "Which layer; -1 is the last."
+    assert said["explain", "layer"] == "By hand: which layer; -1 is the last."
     assert said["heatmap", "max_tokens"] == "At most N tokens of a text; keep says which."
 
 

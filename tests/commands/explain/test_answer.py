@@ -26,7 +26,7 @@ from attnviz.renderers.figure.files import draw_plan, plan_picture
 from attnviz.renderers.figure.style import drawing
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import ModelOptions
-from tests.attacks.endings import RunHere, refused, worked
+from tests.attacks.endings import RunHere, notes, refused, worked
 from tests.pretrained import FAMILIES, GROUPED, NEEDS, saved, stories
 
 CAUSAL = "AutoModelForCausalLM"
@@ -176,6 +176,7 @@ def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
 def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHere, tmp_path: Path) -> None:
     asked = ("explain", "--model", decoder, TEXT, "--format", "png,svg,pdf,html")
     shown = worked(run_here(*asked))
+    assert "--top-k changes nothing" in worked(run_here(*asked, "--top-k", "3")).stderr
     assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
     assert "writes" in shown.stdout
     assert "self-repair" in " ".join(shown.stdout.split())
@@ -214,7 +215,6 @@ def test_one_look_of_one_head(decoder: Path, run_here: RunHere, tmp_path: Path) 
         (("--head", "2.0", "--answer", "film"), "--answer is of the answer, and --head asks for one look"),
         (("--query", "film"), "--query asks for one look of a head"),
         (("--layer", "1"), "--layer is for built-in models"),
-        (("--top-k", "3"), "--top-k is for built-in models"),
         (("--causal",), "--causal cannot be chosen for a pretrained model"),
         (("--by-hand",), "cannot be worked out by hand"),
         (("--answer", "film", "--against", "film"), "--against 'film' is the target itself"),
@@ -233,7 +233,12 @@ def test_what_cannot_be_is_refused(
 def test_options_of_decoders_are_refused_by_hand(run_here: RunHere) -> None:
     said = "--answer is for decoders, and multi:8 is worked out by hand"
     refused(run_here("explain", TEXT, "--answer", "film"), said)
-    refused(run_here("explain", TEXT, "--format", "svg"), "--format is for decoders")
+    assert notes(worked(run_here("explain", TEXT, "--format", "svg", "--query", "0"))) == [
+        "--format changes nothing: by hand nothing is drawn"
+    ]
+    assert notes(worked(run_here("explain", "--example", "--dpi", "40"))) == [
+        "--dpi changes nothing: by hand nothing is drawn"
+    ]
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from attnviz import store
 from attnviz.commands.explain.answer.report import answer_report, cell_report
 from attnviz.commands.explain.answer.why import explain_answer, explain_cell
-from attnviz.commands.explain.inputs import parse_head
+from attnviz.commands.explain.inputs import list_unused, parse_head
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidModel, InvalidSelection
 from attnviz.inputs import Inputs
@@ -70,5 +70,6 @@ def _write(
 
 
 def _list_notices(spec: ExplainSpec, document: Document) -> Iterator[str]:
+    yield from list_unused(spec, ("top_k",), "it is of the calculation by hand")
     if not (spec.text.index or spec.text.inline):
         yield f"explaining {document.name}; --text and --index choose others"
