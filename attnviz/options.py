@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields, replace
 from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from attnviz.registry import load
 
@@ -40,6 +40,7 @@ class Option(NamedTuple):
     flags: str | None = None  # None: by its field's name
     short: str | None = None  # such as "-o"
     table: str | None = None  # "package:NAME", a table of plugins that its value may name
+    offers: tuple[str, ...] = ()  # what else a shell offers to complete it
     is_common: bool = False  # in `--help` also of a command that has many; `--help-all` shows the others
 
     def names(self) -> list[tuple[str, str]]:
@@ -80,6 +81,13 @@ class FlatOption(NamedTuple):
     option: Option
     default: Any  # dataclasses.MISSING: it must be given
 
+    def complete(self, incomplete: str) -> list[tuple[str, str]]:
+        """List the values that a shell offers for the beginning of one, each with its line of help."""
+        kinds = (self.type, *get_args(self.type))
+        choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+        known = [*self.option.names(), *((name, "") for name in (*self.option.offers, *choices))]
+        return [(name, help) for name, help in known if name.startswith(incomplete)]
+
     @property
     def flag(self) -> str:
         """What users write on a command line."""
@@ -90,6 +98,11 @@ def list_options(spec: type[Any]) -> tuple[FlatOption, ...]:
     """List all options of a spec in the order of its fields, those of its groups in their places."""
     key: Any = spec  # to mypy, a type is not hashable
     return _list_options(key)
+
+
+def find_example(spec: type[Any]) -> str:
+    """Return the command line that a spec's docstring gives as an example, "" without one."""
+    return " ".join((spec.__doc__ or "").partition("Example: ")[2].split())
 
 
 @cache

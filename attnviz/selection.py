@@ -69,10 +69,15 @@ def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[i
     exist and for anything written otherwise.
     """
     found = []
-    for item in ",".join(chosen).split(","):
+    written = ",".join(chosen)
+    for item in written.split(","):
         match = _PAIR.fullmatch(item)
         if match is None:
-            raise InvalidSelection(f"{item.strip()!r} does not say which head of which layer", hint=PAIR_GRAMMAR)
+            meant = re.sub(r"\s*[,:/]\s*", ".", written.strip())
+            near = f"Did you mean {meant}? " if _PAIR.fullmatch(meant) else ""
+            raise InvalidSelection(
+                f"{_shorten(item.strip())} does not say which head of which layer", hint=near + PAIR_GRAMMAR
+            )
         layer, head = match.groups()
         of_head = len(heads) if head == MEAN else heads.index(_parse_number(head, heads, "head"))
         found.append((layers.index(_parse_number(layer, layers, "layer")), of_head))

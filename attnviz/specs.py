@@ -34,6 +34,7 @@ STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
     *("title", "transparent", "svg_text", "out"),
 )
+COLOUR_MAPS = ("auto", "lift", "viridis", "cividis", "magma", "inferno", "plasma", "Greys", "Blues", "rocket", "mako")
 PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 
 # Options that several specs have, with defaults or types of their own.
@@ -128,6 +129,7 @@ class ModelOptions:
             "MODEL",
             table=MODELS,
             short="-m",
+            offers=("multi:2", "multi:4", "multi:8", *(f"recall:{n}" for n in (1, 2, 4, 8))),
             is_common=True,
         ),
     ] = "multi"
@@ -254,7 +256,12 @@ class FigureOptions:
     ] = ("png",)
     cmap: Annotated[
         str,
-        Option("A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.", FIGURE, "NAME"),
+        Option(
+            "A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.",
+            FIGURE,
+            "NAME",
+            offers=COLOUR_MAPS,
+        ),
     ] = "auto"
     dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
     scale: Annotated[

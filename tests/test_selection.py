@@ -128,6 +128,8 @@ def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
         ("1.0", "no layer 1. There are layers 0, 4."),
         ("4.3", "no head 3. There are heads 0 to 2."),
         ("4", "'4' does not say which head of which layer. Write layer.head, several with commas: 0.2,1.8."),
+        ("0,2", "'0' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
+        ("0:2", "'0:2' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
         ("0.1,", "'' does not say which head of which layer"),
         ("-1.0", "'-1.0' does not say which head of which layer"),
     ],

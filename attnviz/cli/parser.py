@@ -23,7 +23,7 @@ from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
-from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, Option, build, list_options
+from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, build, find_example, list_options
 from attnviz.registry import load
 from attnviz.running import Command
 
@@ -64,7 +64,8 @@ class UsageError(Exception):
 
 def make_function(command: Command) -> Callable[..., None]:
     """A function that takes the words of a command's options by name, None of those that are not there."""
-    options = list_options(load(command.spec))
+    spec = load(command.spec)
+    options = list_options(spec)
 
     def from_words(**words: Any) -> None:
         given = {}
@@ -72,10 +73,10 @@ def make_function(command: Command) -> Callable[..., None]:
             if words[each.name] is not None:
                 given[each.name] = parse_option(each, words[each.name])
             elif each.default is MISSING and each.option.panel == ARGUMENT:
-                raise UsageError(f"Missing argument '{each.option.metavar}'.")
+                raise UsageError(f"Missing argument {each.option.metavar}. Such as: {find_example(spec)}")
             elif each.default is MISSING:
-                raise UsageError(f"Missing option '{each.flag}'.")
-        run_command(command, build(load(command.spec), **given))
+                raise UsageError(f"Missing option {each.flag}. Such as: {find_example(spec)}")
+        run_command(command, build(spec, **given))
 
     parameters = [
         Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotate(each)) for each in options
@@ -99,23 +100,12 @@ def parse_option(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
         raise InvalidOption(f"{each.flag}: {error}") from error
 
 
-def make_completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
-    """What a shell offers to complete a name of the option's table."""
-    if option.table is None:
-        return None
-
-    def complete(incomplete: str) -> list[tuple[str, str]]:
-        return [(name, help) for name, help in option.names() if name.startswith(incomplete)]
-
-    return complete
-
-
 def _annotate(each: FlatOption) -> Any:
     option = each.option
     shared: dict[str, Any] = {
         "help": option.write_command_line_help(),
         "metavar": option.metavar,
-        "autocompletion": make_completer(option),
+        "autocompletion": each.complete if each.complete("") else None,
     }
     kind: Any = bool if bool in (each.type, *get_args(each.type)) else str
     if get_origin(each.type) is tuple:
@@ -156,7 +146,8 @@ def _make_command_class(command: Command) -> type[TyperCommand]:
                     show.line(write_command_help(command.name, load(command.spec), is_full=HELP_ALL in args))
                     ctx.exit()
                 if surplus:
-                    ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")
+                    example = find_example(load(command.spec))
+                    ctx.fail(f"unexpected: {' '.join(surplus)}. A text stands in quotes. Such as: {example}")
             ctx.params = {name: value for name, value in words.items() if value is not None and value != ()}
             return []
 

@@ -19,8 +19,8 @@ from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions
 
-UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
-LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
+UNITS = {"in": 1.0, "": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
+LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)}|)")
 MAX_WIDTH = 40  # inches
 LARGE_FILE = 5_000_000  # bytes of a file: its size is said before it is written
 DIGEST = re.compile("[0-9a-f]{8,64}")
@@ -99,14 +99,17 @@ class Pictures:
 
 
 def parse_inches(length: str | None) -> float | None:
-    """A length as people write it. Raises InvalidOption for anything else, and what is not a width of a figure."""
+    """Read a length as people write it, a bare number in inches. Raises InvalidOption where it is no width."""
     if length is None:
         return None
     match = LENGTH.fullmatch(length.strip())
-    found = float(match[1]) / UNITS[match[2]] if match else 0.0
+    if match is None:
+        raise InvalidOption(f"--width {length!r} is not a length", hint="Write 3.3in or 84mm.")
+    found = float(match[1]) / UNITS[match[2]]
     if not 1 <= found <= MAX_WIDTH:
+        in_mm = f" Did you mean {match[1]}mm?" if not match[2] and 25.4 <= found <= 25.4 * MAX_WIDTH else ""
         raise InvalidOption(
-            f"--width {length!r} is not a width of a figure", hint=f"Write 3.3in or 84mm; from 1 to {MAX_WIDTH} inches."
+            f"--width {length!r} is {found:.4g} inches, out of range", hint=f"It is 1 to {MAX_WIDTH} inches.{in_mm}"
         )
     return found
 

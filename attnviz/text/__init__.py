@@ -114,7 +114,8 @@ def mend_surrogates(
 def resolve_argument(spec: TextOptions) -> TextOptions:
     """Return the options with the argument among them: as the file or folder of that name, else as a text.
 
-    Raises InvalidOption for a file of many texts beside another data set.
+    Raises InvalidOption for a file of many texts beside another data set, InvalidSource for one word that is called as
+    files are and names none.
     """
     given = spec.inline_text
     if given is None or given in (
@@ -124,13 +125,19 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     ):  # the last: it was resolved before
         return spec
     path = Path(given)
-    if not (is_file(path) or is_folder(path)):
+    if not given or not (is_file(path) or is_folder(path)):
+        if _is_called_file(path) and len(given.split()) == 1:
+            raise InvalidSource(f"no file {given}", hint=f"--text {shlex.quote(given)} takes its name as words.")
         return replace(spec, text=(given, *spec.text))
     if path.suffix.lower() == ".txt" or not (is_folder(path) or _holds_many_texts(path)):
         return replace(spec, text_file=(given, *spec.text_file))
     if spec.dataset is not None:
         raise InvalidOption(f"{given} and --dataset {spec.dataset} exclude each other", hint="Leave one of them out.")
     return replace(spec, dataset=given)
+
+
+def _is_called_file(path: Path) -> bool:
+    return path.suffix.lower() == ".txt" or _holds_many_texts(path)
 
 
 def _holds_many_texts(path: Path) -> bool:

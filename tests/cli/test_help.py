@@ -15,9 +15,12 @@ import pytest
 
 from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
+from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, PANELS, list_options
 from attnviz.registry import load
+from attnviz.renderers.figure.style import colour_map
 from attnviz.running import Command
+from attnviz.specs import COLOUR_MAPS
 from tests.process import ROOT, RunCli, bare_environment
 
 GOLDEN = Path(__file__).parent / "help"
@@ -160,9 +163,12 @@ def test_imports_would_be_noticed(tmp_path: Path) -> None:
     assert "numpy" in imported(["render", "missing.safetensors"], tmp_path)
 
 
-def test_completion_offers_models_and_data_sets(run_cli: RunCli) -> None:
+def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:
     models = {"single", "multi", "random", "dot", "recall", "minilm", "smollm2"}
-    for option, expected in (("--model", models), ("--dataset", {"sample", "imdb"})):
+    models |= {"multi:2", "multi:4", "multi:8", "recall:1", "recall:2", "recall:4", "recall:8"}
+    data_sets, scales = {"sample", "imdb"}, {"lift", "fixed", "shared", "log", "auto"}
+    given = ("--model", models), ("--dataset", data_sets), ("--scale", scales), ("--cmap", {*COLOUR_MAPS})
+    for option, expected in given:
         run = run_cli(
             env={
                 "_ATTNVIZ_COMPLETE": "complete_bash",
@@ -172,6 +178,13 @@ def test_completion_offers_models_and_data_sets(run_cli: RunCli) -> None:
             }
         )
         assert set(run.stdout.split()) == expected
+
+
+def test_colour_maps_that_are_offered_exist() -> None:
+    for name in {*COLOUR_MAPS} - {"auto"}:
+        assert colour_map(name)
+    with pytest.raises(InvalidOption):
+        colour_map("auto")
 
 
 def test_the_installed_command_is_the_program() -> None:

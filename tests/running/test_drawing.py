@@ -86,9 +86,11 @@ def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
     ("choice", "says"),
     [
         ({"columns": 0}, "--columns 0 is too small"),
-        ({"width": "3.3"}, "--width '3.3' is not a width of a figure. Write 3.3in or 84mm"),
-        ({"width": "5mm"}, "--width '5mm' is not a width of a figure"),
-        ({"width": "99999999in"}, "is not a width of a figure"),
+        ({"width": "wide"}, "--width 'wide' is not a length. Write 3.3in or 84mm."),
+        ({"width": "5mm"}, "--width '5mm' is 0.1969 inches, out of range. It is 1 to 40 inches."),
+        ({"width": "84"}, "--width '84' is 84 inches, out of range. It is 1 to 40 inches. Did you mean 84mm?"),
+        ({"width": "9999in"}, "is 9999 inches, out of range"),
+        ({"width": "99999999in"}, "is not a length"),
         ({"pick": ("0.1",), "head": ("1",)}, "--pick names layers and heads by itself"),
     ],
 )
@@ -99,7 +101,7 @@ def test_what_cannot_be_drawn_is_refused_at_once(choice: dict[str, object], says
 
 @pytest.mark.parametrize(
     ("length", "expected"),
-    [("3.3in", 3.3), (" 84 mm", 84 / 25.4), ("8.4cm", 8.4 / 2.54), ("240pt", 240 / 72), (None, None)],
+    [("3.3in", 3.3), ("3.3", 3.3), (" 84 mm", 84 / 25.4), ("8.4cm", 8.4 / 2.54), ("240pt", 240 / 72), (None, None)],
 )
 def test_widths_in_the_units_of_publishers(length: str | None, expected: float | None) -> None:
     assert parse_inches(length) == expected

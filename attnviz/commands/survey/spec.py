@@ -6,6 +6,7 @@ from typing import Annotated
 
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import ClusterOptions, Processes
 from attnviz.specs import (
     OF_DATA_SETS,
@@ -103,8 +104,7 @@ def _choose(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tu
     asked = [name.strip().lower() for item in written for name in item.split(",")]
     for name in asked:
         if name not in (*known, NONE):
-            names = ", ".join((*known, NONE))
-            raise InvalidOption(f"{option} {name[:40]!r} is not known", hint=f"There is {names}.")
+            raise InvalidOption(f"no {option} {name[:40]!r}", hint=suggest_name(name, (*known, NONE)))
     if NONE in asked and len(set(asked)) > 1:
         raise InvalidOption(f"{option} none excludes the others", hint="Leave it out.")
     return tuple(name for name in known if name in asked)

@@ -28,9 +28,15 @@ if TYPE_CHECKING:
 
 WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
 ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model without it lacks, and what to take
-    Attributable: ("has no answer to explain", "attribute takes classifiers of texts and causal language models."),
-    Decomposable: ("writes no next token to explain", "explain takes decoders such as Llama or GPT-2."),
-    Classifies: ("classifies no texts", "predict takes built-in models, and folders of ForSequenceClassification."),
+    Attributable: (
+        "has no answer to explain",
+        "attribute takes classifiers of texts and decoders: --model multi, --model smollm2.",
+    ),
+    Decomposable: (
+        "writes no next token to explain",
+        "explain takes decoders and built-in models: --model smollm2, --model multi.",
+    ),
+    Classifies: ("classifies no texts", "predict takes --model multi, or one saved as ForSequenceClassification."),
 }
 TEMPERATURES = 0.01, 100.0  # beyond them softmax overflows, or every token is as probable
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
@@ -51,7 +57,9 @@ class HuggingFaceReference(ModelReference):
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
         if needs is Traceable:
-            raise InvalidOption(f"{self} cannot be worked out by hand", hint="explain takes a built-in model.")
+            raise InvalidOption(
+                f"{self} cannot be worked out by hand", hint="--by-hand takes a built-in model: --model multi."
+            )
         if needs is Ablatable:
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
         check_generation(self.extras)

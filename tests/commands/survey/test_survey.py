@@ -363,7 +363,7 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     for written in ("0/3", "4/3", "3", "a/b", "1/0"):
         with pytest.raises(InvalidOption, match="is not a part"):
             parse_shard(written)
-    with pytest.raises(InvalidOption, match="--null 'chance' is not known"):
+    with pytest.raises(InvalidOption, match="no --null 'chance'. There are random, shuffled, none."):
         run(tmp_path / "x", null=("chance",))
     with pytest.raises(InvalidOption, match="dot has no weights to draw anew"):
         run(tmp_path / "x", model="dot", null=("random",))
@@ -422,7 +422,7 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
     assert set(data(found)["facts"]["probes"]) == {"induction", "duplicate token", "previous token"}
     with pytest.raises(InvalidModel, match="random weights and cannot classify"):
         run(tmp_path / "x", model="random:2", ablate=("zero",))
-    with pytest.raises(InvalidOption, match=r"--ablate .all. is not known"):
+    with pytest.raises(InvalidOption, match=r"no --ablate .all.\. There are zero"):
         run(tmp_path / "x", ablate=("all",))
 
 

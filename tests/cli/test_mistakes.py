@@ -1,0 +1,83 @@
+"""Mistakes as people make them: each ends in one line, at once, that holds the way that works."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import run_here
+
+MISTAKES = (
+    # commands and options
+    ("heatmpa", "Did you mean 'heatmap'"),
+    ("help heatmpa", "Did you mean 'heatmap'"),
+    ("heatmap 'a b' --hads 8", "--heads"),
+    ("heatmap 'a b' --modle multi", "--model"),
+    ("heatmap the cat sat", 'Such as: attnviz heatmap "the cat sat on the mat"'),
+    ("compare", "Missing argument MODELS. Such as: attnviz compare single multi"),
+    ("compare single", "attnviz compare single multi"),
+    ("render", "Missing argument FILE. Such as: attnviz render weights.npy"),
+    ("batch", "attnviz batch figures.yaml"),
+    ("diff before after", "cannot read before: No such file or directory. Name a file or a folder."),
+    # closed choices
+    ("heatmap 'a b' --scale shard", "Did you mean 'shared'"),
+    ("heatmap 'a b' --table foo", "heads, heatmap, top, full, none"),
+    ("heatmap 'a b' --table heatmaps", "Did you mean 'heatmap'"),
+    ("heatmap 'a b' --kind heatmap", "Did you mean 'map'"),
+    ("heatmap 'a b' --theme drak", "Did you mean 'dark'"),
+    ("heatmap 'a b' --print jsno", "Did you mean 'json'"),
+    ("heatmap 'a b' --merge word", "Did you mean 'words'"),
+    ("heatmap 'a b' --weigh value", "Did you mean 'values'"),
+    ("heatmap 'a b' --format pgn", "Did you mean 'png'"),
+    ("heatmap 'a b' --cmap virids", "Did you mean 'viridis'"),
+    ("heatmap 'a b' --measure entropi", "Did you mean 'entropy'"),
+    ("heatmap 'a b' --sort -entopy", "Did you mean 'entropy'"),
+    ("heatmap 'a b' --attention cros", "Did you mean 'cross'"),
+    ("heatmap 'a b' --device gpu", "auto, cpu"),
+    ("survey 'a b' --null rnadom", "Did you mean 'random'"),
+    ("survey 'a b' --probe repeats", "Did you mean 'repeat'"),
+    ("survey 'a b' --ablate foo", "zero, mean, uniform, queries, none"),
+    ("survey 'a b' --shard 3-16", "Write 3/16"),
+    ("attribute 'a b' --method relevanc", "Did you mean 'relevance'"),
+    ("train --dataset sample --storage int4", "Did you mean 'int8'"),
+    # numbers and places
+    ("heatmap 'a b' --width 84", "Did you mean 84mm?"),
+    ("heatmap 'a b' --width wide", "Write 3.3in or 84mm"),
+    ("heatmap 'a b' --pick 0,1", "Did you mean 0.1?"),
+    ("heatmap 'a b' --pick 0:1", "Did you mean 0.1?"),
+    ("heatmap 'a b' --layer 7", "There is only layer 0."),
+    ("heatmap 'a b' --head 9", "There are heads 0 to 7."),
+    ("heatmap 'a b' --heads 7", "try 1, 2, 4, 8"),
+    ("heatmap 'good film' --query god", "The nearest is 0 'good'."),
+    ("train --dataset sample --validation 2", "0 ≤ validation < 0.5"),
+    # texts, models and folders
+    ("heatmap review.txt", "no file review.txt. --text review.txt takes its name as words."),
+    ("heatmap ''", "no tokens in the text. It is empty"),
+    ("heatmap --dataset sampel", "Did you mean 'sample'"),
+    ("heatmap --dataset sample --split trian", "Did you mean 'train'"),
+    ("heatmap --dataset sample --index 99", "There are texts 0 to 39."),
+    ("heatmap --dataset ./nowhere --label-column none", "no file or folder ./nowhere"),
+    ("heatmap 'a b' --model mlti", "Did you mean 'multi'"),
+    ("heatmap 'a b' --model ./nowhere --generate 3", "no model or checkpoint folder './nowhere'"),
+    ("render ./nowhere --array layers", "cannot read nowhere"),
+    ("heatmap 'a b' --generate 3", "takes a decoder"),
+    ("heatmap 'a b' --pair 'c d'", "Leave it out."),
+    ("predict 'a b' --model random", "Choose single, multi"),
+    ("explain 'a b' --answer good", "Leave it out."),
+    ("attribute 'a b' --target postive", "Did you mean 'positive'"),
+)
+
+
+@pytest.mark.parametrize(("line", "way"), MISTAKES, ids=[line for line, _ in MISTAKES])
+def test_a_mistake_ends_with_the_way_that_works(
+    line: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = run_here(capsys, *shlex.split(line))
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert run.stderr.startswith("error: ")
+    assert run.stderr.count("\n") == 1
+    assert way in run.stderr
+    assert list(tmp_path.iterdir()) == []
