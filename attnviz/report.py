@@ -338,6 +338,7 @@ class Table:
     rows: Sequence[Row]
     links: tuple[str, ...] = ()
     first: tuple[int, ...] = ()  # the rows that are listed where there is no room for all; (): all
+    more: str = ""  # what lists the others
 
     def __post_init__(self) -> None:
         assert not self.links or len(self.links) == len(self.rows), "a link for each row, or none at all"
@@ -348,6 +349,7 @@ class Note:
     """One sentence that has to be read with the rest."""
 
     text: str
+    leads: bool = False  # it is what the report has to say, and stands before the numbers
 
 
 Picture = Heatmap | HeatmapGrid | Curves | Distributions | Arcs

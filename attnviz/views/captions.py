@@ -136,9 +136,13 @@ def describe_known_heads(maps: AttentionMaps) -> Iterator[Note]:
     places = product(maps.layer_numbers, maps.head_numbers)
     named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
     if maps.known_heads:
-        said = ", ".join(f"{place} {escape_for_display(name)}" for place, name in named)
-        said = f"{said}; no single pattern in the others" if said else "no single pattern in any"
-        yield Note(f"Over many texts, by its card, layer.head and share or × an equal share: {said}.")
+        said = ", ".join(f"{place} {_write_percent(escape_for_display(name))}" for place, name in named)
+        yield Note(f"Known heads: {said or 'none has a single pattern'} (over many texts, by the model's card).")
+
+
+def _write_percent(label: str) -> str:
+    """ "next token 60 %" for a label that ends in a share, as 0.60."""
+    return re.sub(r" [01]\.[0-9]{2}$", lambda share: f" {float(share[0]):.0%}".replace("%", " %"), label)
 
 
 def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:

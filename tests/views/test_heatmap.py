@@ -193,19 +193,17 @@ def test_notes_tell_what_would_mislead() -> None:
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        (("next token 0.60", "", "", ""), "0.0 next token 0.60; no single pattern in the others."),
-        (("", "", "", "own bracket 9.1 ×"), "1.1 own bracket 9.1 ×; no single pattern in the others."),
-        (("", "", "", ""), "no single pattern in any."),
+        (("next token 0.60", "", "", ""), "0.0 next token 60 %"),
+        (("", "", "", "own bracket 9.1 ×"), "1.1 own bracket 9.1 ×"),
+        (("", "", "", ""), "none has a single pattern"),
     ],
 )
 def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str) -> None:
     maps = random_maps("abc", n_layers=2, n_heads=2)
     facts = Facts(known_heads=known)
     notes = [note.text for note in report(replace(maps, provenance=replace(maps.provenance, facts=facts))).notes]
-    assert [note for note in notes if "Over many texts" in note] == [
-        f"Over many texts, by its card, layer.head and share or × an equal share: {said}"
-    ]
-    assert not any("Over many texts" in note.text for note in report(maps).notes)
+    assert notes[-1] == f"Known heads: {said} (over many texts, by the model's card)."
+    assert not any("Known heads" in note.text for note in report(maps).notes)
 
 
 def test_many_unknown_tokens_are_counted() -> None:

@@ -51,8 +51,9 @@ class ComparisonAccumulator:
 
     @classmethod
     def for_models(cls, n_models: int, measures: Sequence[str]) -> ComparisonAccumulator:
-        """Raises InvalidOption for a measure that there is not."""
-        return cls([Numbers() for _ in range(n_models)], tuple(measures), choose_measures(measures))
+        """Begin with nothing measured; `measures` is empty for all. Raises InvalidOption for one that there is not."""
+        asked = tuple(measures) or ("all",)
+        return cls([Numbers() for _ in range(n_models)], asked, choose_measures(asked))
 
     def add(self, several: Sequence[AttentionMaps]) -> None:
         """One text through each of the models, brought to common units. Raises InvalidOption where it has none."""

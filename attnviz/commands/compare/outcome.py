@@ -141,7 +141,7 @@ def report_of(
     extent = highest(drawn), len(last[0].keys)
     scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
     theory = _theory(whole, spec.kernel) if spec.theory else ()
-    return compare_report(whole, drawn, scales, theory, spec.figure.title), tuple(compare_rows(whole))
+    return compare_report(whole, drawn, scales, theory, spec), tuple(compare_rows(whole))
 
 
 def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[MeanDifference, ...]:

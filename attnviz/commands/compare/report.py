@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
+import numpy as np
+
 from attnviz.commands.compare.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
 from attnviz.commands.compare.costs import costs_table
+from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import verdict
 from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.records.answers import AnswerInfo
@@ -15,6 +18,7 @@ from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Ta
 from attnviz.views.captions import choose_title
 
 MAX_NAME_LENGTH = 40
+HEADLINE = ("effective_keys", "peak", "distance", "vendi_score", "divergence_from_mean")  # listed where none is named
 ROUGHLY = "~"  # before a difference whose interval includes 0
 Row = tuple[str, ...]
 
@@ -24,11 +28,13 @@ def compare_report(
     pictures: Sequence[Picture],
     scales: Sequence[Scale],
     theory: Sequence[Block],
-    title: str | None = None,
+    spec: CompareSpec,
 ) -> Report:
-    """Pictures, the numbers beside each other, what they cost, theory if wanted, and what it all says."""
-    blocks: list[Block] = [*pictures, *_measures(comparison), costs_table(comparison), *theory]
-    blocks += [Note(sentence) for sentence in (*verdict(comparison), *_remarks(comparison))]
+    """What it all says, pictures, the numbers beside each other, what they cost, and theory if wanted."""
+    title, shown = spec.figure.title, _choose_shown(comparison, spec.measure)
+    blocks: list[Block] = [Note(sentence, leads=True) for sentence in verdict(comparison)]
+    blocks += [*pictures, *_measures(comparison, shown, spec.measure), costs_table(comparison), *theory]
+    blocks += [Note(sentence) for sentence in _remarks(comparison, shown)]
     names = [escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models]
     texts = escape_for_display(comparison.texts, MAX_NAME_LENGTH * 2)
     return Report(
@@ -82,15 +88,26 @@ def change(difference: MeanDifference, n_digits: int, factor: float = 1.0) -> st
     return f"{ROUGHLY if difference.includes_zero else ''}{value} {interval}"
 
 
-def _measures(comparison: Comparison) -> Iterator[Table]:
+def _choose_shown(comparison: Comparison, named: Sequence[str]) -> list[MeasureInfo]:
+    """Leave out measures that are 0 everywhere, but for those that were named."""
+    names = ",".join(named).split(",")
+
+    def is_zero(measure: MeasureInfo) -> bool:
+        values = [model.per_text(measure.name) for model in comparison.models]
+        return not any(each.any() for each in (*values, comparison.uniform.get(measure.name, np.zeros(1))))
+
+    return [measure for measure in comparison.measures if measure.name in names or not is_zero(measure)]
+
+
+def _measures(comparison: Comparison, shown: Sequence[MeasureInfo], named: Sequence[str]) -> Iterator[Table]:
     """One table for two models; for more, the differences have one of their own."""
-    first, *others = (escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models)
+    name, *others = (escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models)
     two = len(others) == 1
     interval = " (95 % interval)" if _have_intervals(comparison) else ""
-    columns = [Column("mean per head"), Column("uniform"), Column(first), *map(Column, others)]
+    columns = [Column("mean per head"), Column("uniform"), Column(name), *map(Column, others)]
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
-    for measure in comparison.measures:
+    for measure in shown:
         label = f"{measure.name} ({measure.unit})"
         n_digits = digits(measure)
         chance = comparison.uniform.get(measure.name)
@@ -102,13 +119,18 @@ def _measures(comparison: Comparison) -> Iterator[Table]:
         changes.append((label, *against))
     if two:
         columns.append(Column(f"difference{interval}"))
-    yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows))
+    first = tuple(n for n, measure in enumerate(shown) if not named and measure.name in HEADLINE)
+    more = f"{len(shown) - len(first)} more: --measure all."
+    yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=first, more=more)
     if not two:
         heading = (Column("mean per head"), *map(Column, others))
-        yield Table("differences", f"Difference from {first}{interval}", "compared", heading, tuple(changes))
+        title = f"Difference from {name}{interval}"
+        yield Table("differences", title, "compared", heading, tuple(changes), first=first, more=more)
 
 
-def _remarks(comparison: Comparison) -> Iterator[str]:
+def _remarks(comparison: Comparison, shown: Sequence[MeasureInfo]) -> Iterator[str]:
+    if zero := [measure.name for measure in comparison.measures if measure not in shown]:
+        yield f"0 everywhere: {', '.join(zero)}."
     if _have_intervals(comparison):
         yield (
             f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "

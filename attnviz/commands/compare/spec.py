@@ -45,7 +45,7 @@ class CompareSpec:
     layer: LayerSelection = ()
     # None: the one on which heads differ most
     query: Query = None
-    measure: Measure = ("all",)
+    measure: Measure = ()  # empty: all, of which the terminal lists five
     theory: Theory = False
     kernel: Annotated[int, Option("Width of the convolutions in --theory.", OUTPUT, "K")] = 3
     time: Annotated[

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -15,8 +16,11 @@ from rich.text import Text
 from attnviz.renderers.terminal.maps import cell_width, excerpt, is_text, legend, long_form, matrix, shade_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
-from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
+from attnviz.report import Block, Formula, Heatmap, Note, Report, Scale, Section, Table
 from attnviz.specs import TableKind
+
+GAP = "    "  # between two maps
+MIN_HALF_WIDTH = 78  # of a map beside another, which takes 160 columns
 
 __all__ = ["HIDDEN", "Screen", "lines", "render"]
 
@@ -43,12 +47,21 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     if any(isinstance(block, Formula | Section) for block in report.blocks):
         yield from _walk(page, report.blocks)
         return
+    leading = [note for note in report.notes if note.leads]
+    yield from _notes(page, leading)
     for table in report.tables:  # last, because the end of a long output is what stays on the screen
         if table.role != "top":
-            yield from listing(page, _shorten(table) if kind != "full" else table, compact=kind == "heads")
+            is_short = kind != "full" and bool(table.first)
+            yield from listing(page, _shorten(table) if is_short else table, compact=kind == "heads")
+            yield from page.prose(table.more, DIM) if is_short and table.more else ()
     if kind == "heads":
         yield from _focus(page, report)
-    for number, note in enumerate(report.notes):
+    yield from _notes(page, [note for note in report.notes if not note.leads])
+
+
+def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
+    """Notes after an empty line; nothing without any."""
+    for number, note in enumerate(notes):
         yield from () if number else (Text(),)
         yield from page.prose(note.text)
 
@@ -69,7 +82,7 @@ def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
 
 def _shorten(table: Table) -> Table:
     """Leave only the rows that are listed where not all are."""
-    return replace(table, rows=tuple(table.rows[n] for n in table.first)) if table.first else table
+    return replace(table, rows=tuple(table.rows[n] for n in table.first))
 
 
 def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
@@ -86,15 +99,37 @@ def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]
         return
     yield Text()
     yield from legend(page, pictures, kind, report.scale)
+    half = ScreenLayout(replace(page.screen, width=(page.screen.width - len(GAP)) // 2))
+    is_wide = len(pictures) > 1 and half.screen.width >= MIN_HALF_WIDTH
+    if is_wide and all(cell_width(half, picture, kind) for picture in pictures):
+        for left, right in zip_longest(pictures[::2], pictures[1::2]):
+            pair = [list(_map(half, each, kind, report.scale)) for each in (left, right) if each]
+            yield Text()
+            yield from _join_columns(pair, half.screen.width)
+        return
     for picture in pictures:
         yield Text()
         instead = tops.get(f"{picture.name}-top")
-        width = cell_width(page, picture, kind)
-        if not width and kind == "heatmap" and instead:
+        if kind == "heatmap" and instead and not cell_width(page, picture, kind):
             yield from top(page, instead)
-            continue
-        yield from page.prose(picture.title, BOLD)
-        yield from matrix(page, picture, kind, width, report.scale) if width else long_form(page, picture)
+        else:
+            yield from _map(page, picture, kind, report.scale)
+
+
+def _map(page: ScreenLayout, picture: Heatmap, kind: TableKind, scale: Scale) -> Iterator[Text]:
+    """One map under its title."""
+    yield from page.prose(picture.title, BOLD)
+    width = cell_width(page, picture, kind)
+    yield from matrix(page, picture, kind, width, scale) if width else long_form(page, picture)
+
+
+def _join_columns(columns: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
+    """Lines side by side, each column but the last filled up to `width`."""
+    for first, *others in zip_longest(*columns, fillvalue=Text()):
+        line = first
+        for other in others:
+            line = Text.assemble(line, " " * (width - line.cell_len) + GAP, other)
+        yield line
 
 
 def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:

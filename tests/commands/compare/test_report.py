@@ -10,7 +10,9 @@ import pytest
 
 from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.commands.compare.costs import write_bytes, write_count
-from attnviz.commands.compare.report import compare_report, compare_rows
+from attnviz.commands.compare.report import HEADLINE, compare_report, compare_rows
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.options import build
 from attnviz.report import Note, Report, Scale
 from tests.commands.compare.comparisons import card, comparison, model
 from tests.made import table
@@ -19,8 +21,9 @@ SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
 SHORTER = MeanDifference(-8.1, -8.4, -7.8)
 
 
-def report(of: Comparison, title: str | None = None) -> Report:
-    return compare_report(of, (), (SCALE,), (), title)
+def report(of: Comparison, title: str | None = None, measure: tuple[str, ...] = ()) -> Report:
+    spec = build(CompareSpec, models=("single", "multi"), title=title, measure=measure)
+    return compare_report(of, (), (SCALE,), (), spec)
 
 
 def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:
@@ -48,6 +51,37 @@ def test_two_models_share_a_table_with_their_difference() -> None:
     assert found["effective_keys (keys)"] == ("200.00", "14.20", "6.10", "-8.10 (-8.40 to -7.80)")
     assert found["vendi_score (heads)"][:3] == ("-", "1.00", "8.00")
     assert shown.title == "single and multi:8 on imdb test[:500]"
+
+
+def test_the_verdict_leads() -> None:
+    shown = report(two())
+    leads = [isinstance(block, Note) and block.leads for block in shown.blocks]
+    assert leads == sorted(leads, reverse=True)
+    assert [note.text for note in shown.notes if note.leads] == shown.data["verdict"]
+    assert not all(note.leads for note in shown.notes)
+
+
+def test_five_measures_are_listed_first_where_none_is_named() -> None:
+    of = two()
+    names = [measure.name for measure in of.measures]
+    shown = table(report(of), "measures")
+    assert [str(shown.rows[n][0]).split()[0] for n in shown.first] == [name for name in names if name in HEADLINE]
+    assert shown.more == f"{len(names) - len(shown.first)} more: --measure all."
+    assert table(report(of, measure=("all",)), "measures").first == ()
+
+
+def test_what_is_0_everywhere_is_left_out_unless_it_is_named() -> None:
+    of = two(divergences=None)
+    zero = replace(of.measures[0], name="to_sink")
+    values = {"to_sink": np.zeros((2, 1))}
+    models = tuple(replace(each, per_head={**each.per_head, **values}) for each in of.models)
+    differences = {**of.differences, "to_sink": (MeanDifference(0.0),)}
+    of = replace(of, measures=(*of.measures, zero), models=models, differences=differences)
+    label = f"to_sink ({zero.unit})"
+    assert label not in rows(report(of), "measures")
+    assert "0 everywhere: to_sink." in notes(report(of))
+    for named, is_shown in ((("all",), False), (("effective_keys,to_sink",), True)):
+        assert (label in rows(report(of, measure=named), "measures")) == is_shown
 
 
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
