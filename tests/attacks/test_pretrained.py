@@ -179,7 +179,13 @@ def test_what_cannot_be_asked_of_a_model_of_others(
     refused(run_here("heatmap", "--model", whole, "--text", "the cat", *options), says)
 
 
-@pytest.mark.parametrize(("command", "says"), [("explain", "writes no next token to explain"), ("predict", "built-in")])
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("explain", "writes no next token to explain"),
+        ("predict", "which classifies no texts. predict takes --model multi"),
+    ],
+)
 def test_what_an_encoder_without_a_head_does_not(command: str, says: str, whole: Path, run_here: RunHere) -> None:
     refused(run_here(command, "--model", whole, "--text", "the cat"), says)
 
