@@ -32,7 +32,8 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 MAP = DOCS / "develop.md"
 # In the order in which their commands run, in one folder. Those of the gallery have a test of their own.
 FIRST = (README, DOCS / "everyday.md")
-DOCUMENTS = (*FIRST, *sorted({*DOCS.glob("*.md")} - {*FIRST, DOCS / "gallery.md"}))
+CHINESE = (ROOT / "README.zh.md", *sorted((DOCS / "zh").glob("*.md")))
+DOCUMENTS = (*FIRST, *sorted({*DOCS.glob("*.md")} - {*FIRST, DOCS / "gallery.md"}), *CHINESE)
 IMAGES = DOCS / "images"
 ENCODER, DECODER = "path/to/encoder", "path/to/decoder"
 OF_PACKAGES = re.compile(rf" ({'|'.join(plugin.name for plugin in PACKAGED)})(?= |$)")
@@ -152,6 +153,23 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
     for path, *anchors in links:
         headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE) if anchors else []
         assert {*anchors} <= {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", CHINESE, ids=lambda path: path.name)
+def test_every_link_of_a_chinese_page_leads_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(run_cli: RunCli) -> None:
+    paths = (DOCS / "zh/student.md", README, DOCS / "student.md")
+    page, *english = (path.read_text(encoding="utf-8").replace(" .05 %", " 0.05 %") for path in paths)
+    sources = "".join([run_cli("explain", "--example", "--lang", "zh").stdout, *english])
+    said = {*re.findall(r"(?<![\d.])\d\.\d+", page)}
+    assert len(said) > 10
+    known = {*re.findall(r"\d\.\d+", sources)}
+    assert said - known - {each.rstrip("0") for each in known} == set()
 
 
 @pytest.mark.parametrize(
