@@ -23,7 +23,7 @@ from attnviz.records.training_metrics import HeadScore, name_offset
 N_TOKENS = 128  # read of each text
 N_INFORMATIVE = 60  # words of each label
 N_RANDOM = 20  # encoders with random weights: what chance gives
-OPENING, CLOSING, STOPS = "([{", ")]}", ".?!"
+OPENING, CLOSING, STOPS = "([{（［｛【「『《〈", ")]}）］｝】」』》〉", ".?!。？！．"
 
 Target = tuple[Bool[np.ndarray, "query key"], Bool[np.ndarray, " query"]]  # which keys count, and for which queries
 

@@ -17,14 +17,16 @@ TEXT = np.array([3, 4, 5, 6, 7, 3])
 SIZES = EncoderConfig(len(PIECES), d_model=8, n_heads=2, d_feed_forward=8, max_distance=2)
 
 
-def targets(*texts: np.ndarray) -> HeadTargets:
-    return HeadTargets(texts or (TEXT,), PIECES, {"positive": np.array([5])})
+def targets(*texts: np.ndarray, pieces: tuple[str, ...] = PIECES) -> HeadTargets:
+    return HeadTargets(texts or (TEXT,), pieces, {"positive": np.array([5])})
 
 
-def test_which_keys_count_for_which_queries() -> None:
+@pytest.mark.parametrize("signs", ["().", "（）。", "【】！", "「」？"])
+def test_which_keys_count_for_which_queries(signs: str) -> None:
+    pieces = tuple(dict(zip("().", signs, strict=True)).get(piece, piece) for piece in PIECES)
     found = {
         name: (keys[queries].nonzero()[1].tolist(), queries.nonzero()[0].tolist())
-        for name, (keys, queries) in targets().list_targets(TEXT)
+        for name, (keys, queries) in targets(pieces=pieces).list_targets(TEXT)
     }
     assert found["previous token"] == ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5])
     assert found["next token"] == ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5])
