@@ -1,9 +1,12 @@
 """Makes the models that come with attnviz: each number of heads with several seeds, measured on the test split.
 
+    python -m tests.benchmarks.shipped rates path/to/imdb runs [--at-once 2]  # which rates suit each
     python -m tests.benchmarks.shipped run path/to/imdb runs [--at-once 2]    # trains what `runs` does not hold yet
     python -m tests.benchmarks.shipped ship runs                             # seed 0 of each into the package
 
-One run is one `attnviz train` with its defaults, on one core. Whoever changes the recipe runs both again.
+One run is one `attnviz train` of the recipe below, on one core; a run that was stopped goes on. Rates are chosen for
+each number of heads out of three, by the log loss on texts that are held out from the training split, after one pass of
+either stage. Whoever changes the recipe runs all three again.
 """
 
 from __future__ import annotations
@@ -14,14 +17,20 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from attnviz import store
-from attnviz.commands.train.outcome import write_card
+from attnviz.commands.train.examples import Examples
+from attnviz.commands.train.outcome import compare_with_ngrams, write_card
+from attnviz.commands.train.pretraining import LEARNING_RATE, LEARNING_RATE_OF_ONE_HEAD
+from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
 from attnviz.measures.intervals import compute_seed_interval
@@ -30,25 +39,53 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
 from attnviz.options import build
-from attnviz.records.training_metrics import TestMetrics
+from attnviz.records.training_metrics import AttentionCost, Baseline, Interval, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
+from tests.benchmarks.worth import ALIKE, OTHER, describe_costs, measure_costs
 from tests.starting import train
 
 HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)  # the first is shipped; the others are measured as far as they were trained
 TESTED = "tested.json"
+COSTS = "costs.npz"
+RECIPE: dict[str, Any] = {"layers": 2, "bigrams": 0, "pretrain": 3, "epochs": 3}
+SHORT = {**RECIPE, "pretrain": 1, "epochs": 1}
+FACTORS = (0.5, 1.0, 2.0)  # of both rates
+PRETRAIN_RATES = {1: LEARNING_RATE_OF_ONE_HEAD, 2: LEARNING_RATE, 4: LEARNING_RATE, 8: LEARNING_RATE}
+RATE = TrainSpec().learning_rate
+N_COST_TEXTS = 3_000  # of the test split, drawn once, that costs are measured on
 
 
-def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
+def train_one(data: str, folder: Path, heads: int, seed: int, factor: float, recipe: Mapping[str, Any]) -> None:
+    """Train in this process, from where an earlier one was stopped."""
+    rates = {"pretrain_rate": factor * PRETRAIN_RATES[heads], "learning_rate": factor * RATE}
+    where = {"dataset": data, "split": "train", "out": str(folder), "resume": True}
+    *_, last = train(build(TrainSpec, heads=heads, seed=seed, **recipe, **rates, **where))
+    assert isinstance(last, Result)
+
+
+def choose_factor(runs: Path, heads: int) -> float:
+    """Return which of the rates did best on texts held out. All have to be there."""
+    losses = {}
+    for factor in FACTORS:
+        held_out = load_metrics(name_rate_run(runs, heads, factor)).held_out
+        assert held_out is not None
+        losses[factor] = held_out.loss
+    return min(losses, key=losses.__getitem__)
+
+
+def name_rate_run(runs: Path, heads: int, factor: float) -> Path:
+    """Return the folder of a short run."""
+    return runs / f"rate-{heads}-times-{factor:g}"
+
+
+def run_one(data: str, runs: Path, folder: Path, heads: int, seed: int) -> None:
     """Train in this process, then look at the test split once, with the weights as stored."""
     begun = time.monotonic()
-    *_, last = train(
-        build(TrainSpec, dataset=data, split="train", heads=heads, seed=seed, out=str(folder), resume=True)
-    )
-    assert isinstance(last, Result)
+    train_one(data, folder, heads, seed, choose_factor(runs, heads), RECIPE)
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
     corpus = load_corpus(TextOptions(dataset=data, split="test"))
@@ -57,30 +94,60 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     ]
     gold = np.array([document.label for document in corpus.documents])
     stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
+    drawn = np.random.default_rng(0).permutation(len(texts))[:N_COST_TEXTS]
+    right = measure_costs(saved.classifier, [texts[place] for place in drawn], gold[drawn])
+    np.savez(folder / COSTS, allow_pickle=False, **right)
     found = {
         "data": corpus.name,
         "n_texts": len(texts),
         "accuracy": float((stored == gold).mean()),
         "seconds": seconds,
+        "baseline": asdict(_ask_ngrams(data, folder, Examples(texts, gold), stored)) if seed == SEEDS[0] else None,
     }
     (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
+def _ask_ngrams(data: str, folder: Path, tested: Examples, stored: Int[np.ndarray, " text"]) -> Baseline:
+    """Fit words and pairs to the texts that the run in a folder learned from, and ask them those of the test split."""
+    corpus = load_corpus(TextOptions(dataset=data, split="train"))
+    labels = [document.label for document in corpus.documents if document.label is not None]
+    spec = build(TrainSpec, dataset=data, split="train", **{**RECIPE, "pretrain": 0}, out=str(folder))
+    ngrams = begin([document.text for document in corpus.documents], labels, spec).baseline
+    assert ngrams is not None
+    return compare_with_ngrams(ngrams, tested, stored)
+
+
 def run_all(data: str, runs: Path, at_once: int) -> None:
+    """Train every number of heads with every seed."""
+    several = [
+        (runs / f"heads-{heads}-seed-{seed}", TESTED, heads, seed) for seed in SEEDS for heads in reversed(HEADS)
+    ]
+    _start(data, runs, at_once, "one", several)
+
+
+def run_rates(data: str, runs: Path, at_once: int) -> None:
+    """Train every number of heads for a short time with every rate, and say which is chosen."""
+    several = [(name_rate_run(runs, heads, f), NAME, heads, f) for heads in reversed(HEADS) for f in FACTORS]
+    _start(data, runs, at_once, "rate", several)
+    for heads in HEADS:
+        print(heads, "heads:", choose_factor(runs, heads), "of the usual rates", flush=True)
+
+
+def _start(data: str, runs: Path, at_once: int, command: str, several: Sequence[tuple[Path, str, int, float]]) -> None:
     """Each run in a process of its own, on one thread: side by side they share the cores without waiting."""
 
-    def start(run: tuple[int, int]) -> None:
-        heads, seed = run
-        folder = runs / f"heads-{heads}-seed-{seed}"
-        if (folder / TESTED).exists():
+    def start(run: tuple[Path, str, int, float]) -> None:
+        folder, made, heads, number = run
+        if (folder / made).exists():
             return
         folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tests.benchmarks.shipped", "one", data, str(folder), str(heads), str(seed)]
-        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        print(folder.name, (folder / TESTED).read_text(encoding="utf-8").strip(), flush=True)
+        asked = [command, data, str(runs), str(folder), str(heads), str(number)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        subprocess.run([sys.executable, "-m", "tests.benchmarks.shipped", *asked], check=True, env=environment)
+        print(folder.name, "is done", flush=True)
 
     with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(start, [(heads, seed) for heads in reversed(HEADS) for seed in SEEDS]))
+        list(pool.map(start, several))
 
 
 def ship(runs: Path) -> None:
@@ -104,31 +171,60 @@ def ship(runs: Path) -> None:
             if len(found) > 1
             else compute_score_interval(accuracies[0], tested[0]["n_texts"]),
         )
+        costs = _read_costs([runs / f"heads-{heads}-seed-{seed}" / COSTS for seed in found])
+        report = replace(report, costs=costs, n_cost_texts=N_COST_TEXTS, baseline=_read_baseline(tested[0]["baseline"]))
         metrics = replace(load_metrics(source), tested=report)
         store.write(folder / NAME, encode_metrics(metrics))
         write_card(folder, metrics)
         print(folder.name, [round(a, 4) for a in accuracies], report.mean)
 
 
+def _read_baseline(found: dict[str, Any]) -> Baseline:
+    difference = found["difference"]
+    return Baseline(Interval(**found["accuracy"]), None if difference is None else Interval(**difference))
+
+
+def _read_costs(files: Sequence[Path]) -> tuple[AttentionCost, ...]:
+    """Of the model that is shipped, and what other seeds lose where all heads are changed alike.
+
+    Heads of one number are other heads with another seed: they have no mean.
+    """
+    every = [{name: arrays[name] for name in arrays.files} for arrays in map(np.load, files)]
+    described = [{cost.what: cost for cost in describe_costs(right)} for right in every]
+    found = []
+    for what, cost in described[0].items():
+        values = [each[what].texts.value for each in described]
+        whole = what in (ALIKE, OTHER) and len(values) > 1
+        found.append(replace(cost, seeds=compute_seed_interval(values)) if whole else cost)
+    return tuple(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    all_runs = commands.add_parser("run")
-    all_runs.add_argument("data")
-    all_runs.add_argument("runs", type=Path)
-    all_runs.add_argument("--at-once", type=int, default=2)
-    one = commands.add_parser("one")
-    one.add_argument("data")
-    one.add_argument("folder", type=Path)
-    one.add_argument("heads", type=int)
-    one.add_argument("seed", type=int)
+    for name in ("run", "rates"):
+        several = commands.add_parser(name)
+        several.add_argument("data")
+        several.add_argument("runs", type=Path)
+        several.add_argument("--at-once", type=int, default=2)
+    for name, number, kind in (("one", "seed", int), ("rate", "factor", float)):
+        one = commands.add_parser(name)
+        one.add_argument("data")
+        for folder in ("runs", "folder"):
+            one.add_argument(folder, type=Path)
+        one.add_argument("heads", type=int)
+        one.add_argument(number, type=kind)
     commands.add_parser("ship").add_argument("runs", type=Path)
     asked = parser.parse_args()
     match asked.command:
         case "run":
             run_all(asked.data, asked.runs, asked.at_once)
+        case "rates":
+            run_rates(asked.data, asked.runs, asked.at_once)
         case "one":
-            run_one(asked.data, asked.folder, asked.heads, asked.seed)
+            run_one(asked.data, asked.runs, asked.folder, asked.heads, asked.seed)
+        case "rate":
+            train_one(asked.data, asked.folder, asked.heads, SEEDS[0], asked.factor, SHORT)
         case "ship":
             ship(asked.runs)
 

@@ -1,0 +1,123 @@
+"""What a classifier's attention is worth: how much accuracy goes where heads look elsewhere, paired by text.
+
+Every key alike: a head attends to each token of the text as much. Queries of another text: it attends as the same
+places of another text of about the same length do. Beside them each single head with every key alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from attnviz.measures.intervals import compute_intervals, correct_p_values, p_value
+from attnviz.models.batches import Ids, batch_by_length, pad
+from attnviz.models.classifier import Classifier
+from attnviz.models.encoder import EncoderBlock
+from attnviz.records.training_metrics import AttentionCost, Interval
+
+BATCH, TOKENS = 64, 2**14  # texts, and tokens of them, at a time
+ALIKE, OTHER = "every key alike", "queries of another text"
+Right = Bool[np.ndarray, " text"]
+
+
+def measure_costs(classifier: Classifier, texts: Sequence[Ids], gold: Int[np.ndarray, " text"]) -> dict[str, Right]:
+    """Return by change, "" for none, which texts are still judged rightly."""
+    found = {"": _judge(classifier, texts, gold, {})}
+    attentions = [block.attention for block in classifier.encoder.blocks if isinstance(block, EncoderBlock)]
+    heads = [(layer, head) for layer, each in enumerate(attentions) for head in range(_count_heads(each))]
+    for change in (ALIKE, OTHER):
+        found[change] = _judge(classifier, texts, gold, dict.fromkeys(heads, change))
+    if len(heads) > len(attentions):
+        for layer, head in heads:
+            found[f"layer {layer}, head {head}: {ALIKE}"] = _judge(classifier, texts, gold, {(layer, head): ALIKE})
+    return found
+
+
+def describe_costs(right: dict[str, Right]) -> tuple[AttentionCost, ...]:
+    """Return what goes with each change: mean, interval over texts, and p corrected for their number."""
+    whole, rows = right[""].astype(np.float64), [(what, each) for what, each in right.items() if what]
+    intervals, p_values = [], []
+    for _, each in rows:
+        lost = whole - each
+        (low,), (high,) = np.nan_to_num(compute_intervals(lost[:, None]))
+        intervals.append(Interval(float(lost.mean()), float(low), float(high)))
+        error = float(lost.std(ddof=1)) / sqrt(len(lost))
+        p_values.append(p_value(float(lost.mean()) / error, len(lost) - 1) if error else 1.0)
+    return tuple(
+        AttentionCost(what, interval, None, p)
+        for (what, _), interval, p in zip(rows, intervals, correct_p_values(p_values), strict=True)
+    )
+
+
+def _judge(
+    classifier: Classifier, texts: Sequence[Ids], gold: Int[np.ndarray, " text"], changes: dict[tuple[int, int], str]
+) -> Right:
+    right = np.zeros(len(texts), dtype=bool)
+    classifier.eval()
+    with torch.inference_mode():
+        for chosen in batch_by_length([len(text) for text in texts], BATCH, TOKENS):
+            ids, real = pad([texts[place] for place in chosen], 8)
+            with _changed(classifier, changes, real):
+                right[chosen] = classifier(ids, real).argmax(dim=-1).numpy() == gold[chosen]
+    return right
+
+
+@contextmanager
+def _changed(classifier: Classifier, changes: dict[tuple[int, int], str], real: Tensor) -> Iterator[None]:
+    """While it is open, the heads that are named attend otherwise."""
+    with ExitStack() as stack:
+        for layer, block in enumerate(classifier.encoder.blocks):
+            assert isinstance(block, EncoderBlock)
+            for change in (ALIKE, OTHER):
+                heads = [head for (where, head), what in changes.items() if where == layer and what == change]
+                if heads:
+                    stack.enter_context(_hook(block.attention, heads, change, real))
+        yield
+
+
+@contextmanager
+def _hook(attention: nn.Module, heads: Sequence[int], change: str, real: Tensor) -> Iterator[None]:
+    projection = attention.get_submodule("output")
+    assert isinstance(projection, nn.Linear)
+    d_head = projection.in_features // _count_heads(attention)
+    columns = torch.cat([torch.arange(head * d_head, (head + 1) * d_head) for head in heads])
+    if change == OTHER:
+        name, hook = "query", _replace(columns, lambda states: states.roll(1, dims=0))
+        with attention.get_submodule(name).register_forward_hook(lambda _, __, output: hook(output)):
+            yield
+        return
+    values: list[Tensor] = []
+    counted = real.unsqueeze(-1).float()
+
+    def average(_: Tensor) -> Tensor:
+        mean = (values[-1] * counted).sum(dim=1, keepdim=True) / counted.sum(dim=1, keepdim=True)
+        return mean.expand_as(values[-1])
+
+    put = _replace(columns, average)
+    with (
+        attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output)),
+        attention.get_submodule("output").register_forward_pre_hook(lambda _, given: (put(given[0]),)),
+    ):
+        yield
+
+
+def _replace(columns: Tensor, change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Of states the columns of some heads, changed."""
+
+    def replaced(states: Tensor) -> Tensor:
+        result = states.clone()
+        result[..., columns] = change(states)[..., columns]
+        return result
+
+    return replaced
+
+
+def _count_heads(attention: Any) -> int:
+    return int(attention.n_heads)
