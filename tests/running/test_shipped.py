@@ -42,4 +42,4 @@ def test_what_its_card_knows_of_its_heads_comes_with_every_picture(tmp_path: Pat
         found.removesuffix(" ×").rpartition(" ") for found in load(tmp_path / "out/attention.safetensors").known_heads
     ]
     assert [name for name, _, _ in told] == [name[0] if name else "" for name in names]
-    assert any("2 after 0.41" in note.text for note in notes)
+    assert any("2 after 41 %" in note.text for note in notes)
