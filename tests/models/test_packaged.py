@@ -194,8 +194,9 @@ WITHOUT = [
 
 @pytest.mark.parametrize("command", WITHOUT, ids=lambda command: command[0])
 def test_without_its_package_a_line_names_the_command(
-    command: tuple[str, ...], attnviz: RunHere, monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...], attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ATTNVIZ_CACHE", str(tmp_path / "empty"))  # one that holds the model needs no converter
     monkeypatch.setattr(packaged, "SMOLLM2", replace(SMOLLM2, package="none-such", converters=("none-either",)))
     monkeypatch.setattr(packaged, "MINILM", replace(MINILM, package="none-such"))
     run = attnviz(*command, "smollm2", "--text", TEXT)
