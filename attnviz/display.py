@@ -119,9 +119,13 @@ def format_count(number: int, many: str) -> str:
 
 
 def quote_beginning(text: str) -> str:
-    """Name a text by its beginning: “the film was not good but…”."""
+    """Name a text by its beginning, up to the end of a word: “the film was not good but…”."""
     words = " ".join(text.split())
-    return f"“{words}”" if len(words) <= MAX_EXCERPT_LENGTH else f"“{words[:MAX_EXCERPT_LENGTH].rstrip()}…”"
+    if len(words) <= MAX_EXCERPT_LENGTH:
+        return f"“{words}”"
+    whole, _, _ = words[: MAX_EXCERPT_LENGTH + 1].rpartition(" ")  # of a script without spaces the characters
+    beginning = whole if len(whole) >= MAX_EXCERPT_LENGTH // 2 else words[:MAX_EXCERPT_LENGTH]
+    return f"“{beginning}…”"
 
 
 def list_first(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:

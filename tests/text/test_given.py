@@ -75,7 +75,10 @@ def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]
         ("a short one", "“a short one”"),
         ("over\n two  lines", "“over two lines”"),
         ("x" * 40, f"“{'x' * 40}”"),
-        ("the film was not good but the acting saved the film", "“the film was not good but the acting sav…”"),
+        ("the film was not good but the acting saved the film", "“the film was not good but the acting…”"),
+        (f"{'x' * 30} yyyyyyyyy z", f"“{'x' * 30} yyyyyyyyy…”"),
+        ("猫" * 50, f"“{'猫' * 40}…”"),
+        (f"a {'x' * 60}", f"“a {'x' * 38}…”"),
     ],
 )
 def test_a_text_without_a_name_is_called_by_how_it_begins(text: str, name: str) -> None:

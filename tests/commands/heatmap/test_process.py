@@ -37,7 +37,7 @@ def digests(folder: Path) -> dict[str, str]:
 def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> None:
     run = run_cli("heatmap", "--text", TEXT, "--heads", "2")
     assert run.exit_code == 0
-    assert run.stdout.startswith(f"multi:2 attends to “the film was not good but the acting sav…”\n{TRAINED}")
+    assert run.stdout.startswith(f"multi:2 attends to “the film was not good but the acting…”\n{TRAINED}")
     assert "strongest pair" in run.stdout
     assert run.stderr == "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
 
@@ -45,7 +45,7 @@ def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> 
 def test_json_is_one_document_and_nothing_else(attnviz: RunHere) -> None:
     run = worked(attnviz("heatmap", "--text", TEXT, "--text", "another film", "--heads", "2", "--json"))
     first, second = document(run)["texts"]
-    assert first["text"]["name"] == "“the film was not good but the acting sav…”"
+    assert first["text"]["name"] == "“the film was not good but the acting…”"
     assert second["text"]["name"] == "“another film”"
     assert first["status"].startswith(TRAINED)
     assert first["text"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
