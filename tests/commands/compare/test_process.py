@@ -38,7 +38,7 @@ def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: Ru
 
 def test_markdown_shows_the_pictures(attnviz: RunHere, tmp_path: Path) -> None:
     run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "markdown", "--out", "a b"))
-    assert run.stdout.startswith("# single and multi:2 on “not a good film , but the acting saves i…”\n")
+    assert run.stdout.startswith("# single and multi:2 on “not a good film , but the acting saves…”\n")
     assert "](a%20b/maps.png)" in run.stdout
     assert "| effective\\_keys (keys) |" in run.stdout
     assert run.stdout.count("\n| ---") == 2
