@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt64
+from jaxtyping import Float64, Int64, Shaped, UInt64
 
 from attnviz.errors import TooLarge
 
@@ -174,10 +174,27 @@ def _largest(
     Float64[np.ndarray, "2 place column"], Int64[np.ndarray, "2 place column"], Float64[np.ndarray, "2 place column"]
 ]:
     """Return the largest ranks of each column, of equal ones the first texts, and their values; padded if too few."""
-    order = np.lexsort((texts, -ranks), axis=1)[:, :N_EXTREMES]
-    found = [np.take_along_axis(of, order, axis=1) for of in (ranks, texts, values)]
-    missing = ((0, 0), (0, N_EXTREMES - order.shape[1]), (0, 0))
-    largest = np.pad(found[0], missing, constant_values=-np.inf)
-    largest_texts = np.pad(found[1], missing, constant_values=NO_TEXT)
-    of_largest = np.pad(found[2], missing, constant_values=np.nan)
-    return largest, largest_texts, np.where(largest_texts == NO_TEXT, np.nan, of_largest)
+    largest, of_texts, of_values = keep_largest(ranks, (texts,), (values,), (np.nan,), N_EXTREMES)
+    return largest, of_texts, np.where(of_texts == NO_TEXT, np.nan, of_values)
+
+
+def keep_largest(
+    ranks: Float64[np.ndarray, "side item column"],
+    numbers: Sequence[Int64[np.ndarray, "side item column"]],
+    others: Sequence[Shaped[np.ndarray, "side item column *more"]],
+    fills: Sequence[float],
+    n: int,
+) -> list[Any]:
+    """Return the `n` largest ranks of each column, of equal ones those of the smallest numbers; and what they are of.
+
+    Where there are too few, ranks are padded with -inf, numbers with NO_TEXT, and others with their `fills`.
+    """
+    order = np.lexsort((*numbers[::-1], -ranks), axis=1)[:, :n]
+    paddings: tuple[Any, ...] = (-np.inf, *(NO_TEXT for _ in numbers), *fills)
+    found = []
+    for of, padding in zip((ranks, *numbers, *others), paddings, strict=True):
+        deeper = of.ndim - order.ndim
+        kept = np.take_along_axis(of, order.reshape(order.shape + (1,) * deeper), axis=1)
+        missing = ((0, 0), (0, n - order.shape[1]), *((0, 0),) * (of.ndim - 2))
+        found.append(np.pad(kept, missing, constant_values=padding))
+    return found

@@ -13,17 +13,21 @@ import numpy as np
 
 from attnviz import store
 from attnviz.commands.survey.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
-from attnviz.commands.survey.survey import EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt, WordTable
+from attnviz.commands.survey.moments import N_MOMENTS, N_SHOWN, Moments
+from attnviz.commands.survey.survey import EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt
+from attnviz.commands.survey.words import WordTable
 from attnviz.errors import InvalidRecord
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.records.training_metrics import name_offset
+from attnviz.records.walk import ROW_SUM_TOLERANCE
 from attnviz.running.metrics import decode_json
 from attnviz.views.patterns import LABELS
 
 NAME, PARTIAL = "survey.safetensors", "survey.partial.safetensors"  # a finished one, and one that goes on
-SCHEMA = 2
+SCHEMA = 3
 MAX_BYTES = 2**32
 DATASET_OPTION = re.compile("--(dataset|split|text-column)")
+MOMENT = "moment_"  # what names of arrays of moments begin with
 # Of a summary.
 ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "extreme_values", "hashes", "sampled_texts", "sample")
 
@@ -31,7 +35,7 @@ ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "extreme_values
 def survey_bytes(survey: Survey) -> bytes:
     """A survey as a safetensors file: equal surveys, equal bytes."""
     arrays = {name: getattr(survey.summary, name) for name in ARRAYS}
-    arrays |= _other_arrays(survey)
+    arrays |= _other_arrays(survey) | _moment_arrays(survey)
     meta = {
         "schema": SCHEMA,
         "info": asdict(survey.info),
@@ -72,6 +76,7 @@ def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
         ),
         summary=Summary(count["n_measured"], **{name: arrays[name] for name in ARRAYS}),
         slopes=arrays["slopes"],
+        moments=Moments(**{each.name: arrays[f"{MOMENT}{each.name}"] for each in fields(Moments)}),
         excerpts={each.text: each for each in decode_json(tuple[TextExcerpt, ...], meta["excerpts"], "excerpts")},
         distances=arrays["distances"],
         equal_distances=arrays["equal_distances"],
@@ -89,6 +94,10 @@ def _other_arrays(survey: Survey) -> dict[str, np.ndarray]:
     """Return what is not of the summary."""
     found = {name: getattr(survey, name) for name in ("slopes", "distances", "equal_distances")}
     return found | {name: getattr(survey.words, name) for name in ("support", "equal", "mass")}
+
+
+def _moment_arrays(survey: Survey) -> dict[str, np.ndarray]:
+    return {f"{MOMENT}{each.name}": getattr(survey.moments, each.name) for each in fields(Moments)}
 
 
 def _names(found: Any) -> dict[int, str]:
@@ -124,6 +133,7 @@ def _check(survey: Survey) -> None:
         if found[name].shape != shape or found[name].dtype != kind:
             raise ValueError(f"{name} is of shape {found[name].shape}, expected {shape}")
     _check_counts(info, summary)
+    _check_moments(survey)
     if not (info.bounds[0] < info.bounds[1]).all():
         raise ValueError("bounds hold nothing between them")
     if not np.isfinite(survey.slopes).all():
@@ -167,6 +177,31 @@ def _check_counts(info: SurveyInfo, summary: Summary) -> None:
         raise ValueError("texts are counted that are not there")
     if summary.n_texts > MAX_TEXTS or not ((summary.sums >= 0) & (summary.sums <= summary.counts * UNIT)).all():
         raise ValueError("sums are not of so many numbers from 0 to 1")
+
+
+def _check_moments(survey: Survey) -> None:
+    """Raises ValueError where they are not of the survey's heads, or of tokens that it does not hold."""
+    moments, room = survey.moments, (2, N_MOMENTS, survey.info.n_places)
+    blank = Moments.empty(0)
+    for each in fields(Moments):
+        found, kind = getattr(moments, each.name), getattr(blank, each.name).dtype
+        deeper = (N_SHOWN,) if each.name in ("positions", "weights") else ()
+        if found.shape != (*room, *deeper) or found.dtype != kind:
+            raise ValueError(f"{each.name} of moments is of shape {found.shape}")
+    there = moments.ranks > -np.inf
+    shares = np.stack([moments.to_first, moments.weights.max(axis=-1), -moments.weights.min(axis=-1)])
+    if not ((moments.texts != NO_TEXT) == there).all() or not (shares <= 1 + ROW_SUM_TOLERANCE).all():
+        raise ValueError("moments are of no texts")
+    if not (moments.n_keys[there] > 0).all() or not np.isfinite(moments.effective_keys).all():
+        raise ValueError("moments are of no keys")
+    for text, positions in moments.list_tokens().items():
+        if text not in survey.excerpts or min(positions) < 0:
+            raise ValueError("a moment is of a text that is not there")
+        excerpt = survey.excerpts[text]
+        if excerpt.positions != (tuple(positions) if survey.info.has_words else ()):
+            raise ValueError("the tokens of a moment are not there")
+    if any(len(each.pieces) != len(each.positions) for each in survey.excerpts.values()):
+        raise ValueError("tokens and their positions do not belong together")
 
 
 def _check_facts(info: SurveyInfo, facts: ModelFacts) -> None:

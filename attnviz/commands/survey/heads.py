@@ -9,16 +9,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.commands.survey.exact import N_EXTREMES
-from attnviz.commands.survey.survey import (
-    ABLATION,
-    EQUAL,
-    MASS_BITS,
-    UNKNOWN,
-    ModelFacts,
-    Survey,
-    SurveyMeasure,
-    TextExcerpt,
-)
+from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, SurveyMeasure, TextExcerpt
+from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.display import escape_for_spreadsheet
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.records import is_mostly_unknown, training_metrics

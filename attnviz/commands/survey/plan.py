@@ -149,6 +149,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
         max_tokens=spec.model.max_tokens,
         keep=spec.model.keep,
         reach=MAX_OFFSET,
+        has_words=not spec.no_text,
         measures=tuple(_measures(spec, maps)),
         settings=dict(sorted(settings.items())),  # as a file has them
         versions=dict(sorted(read_versions().items())),

@@ -18,7 +18,8 @@ from attnviz.commands.survey.heads import (
     survey_data,
     top_words,
 )
-from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Survey, SurveyMeasure
+from attnviz.commands.survey.survey import ABLATION, ModelFacts, Survey, SurveyMeasure
+from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import DEFAULT_MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS

@@ -68,6 +68,7 @@ class SurveySpec:
         ),
     ] = ()
     top: Top = 3
+    no_text: Annotated[bool, Option("Keep no words of the texts: only their names, and numbers.", OUTPUT)] = False
     shard: Shard = None
     workers: Processes = None
     cluster: ClusterOptions = ClusterOptions()

@@ -5,8 +5,8 @@ Parts of one survey have equal `SurveyInfo`; whatever the order in which they ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attnviz.commands.survey.exact import Summary, merge_summaries
+from attnviz.commands.survey.moments import N_MOMENTS, Moments, merge_moments
+from attnviz.commands.survey.words import WordTable, merge_words
 from attnviz.errors import InvalidOption
 from attnviz.records import Setting
 
-UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
-MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
 EQUAL = "equal_"  # what attention that favours no key gives, one number of each text
@@ -57,6 +57,7 @@ class SurveyInfo:
     max_tokens: int
     keep: str
     reach: int  # how far from the query attention is told by its distance, on either side
+    has_words: bool  # whether anything of the texts is kept but their names and numbers
     measures: tuple[SurveyMeasure, ...]
     settings: dict[str, Setting]
     versions: dict[str, str]
@@ -102,16 +103,6 @@ class ModelFacts:
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
 
 
-@dataclass(frozen=True, eq=False)
-class WordTable:
-    """Of each word of the texts how often it stands there, and how much attention its places receive of each head."""
-
-    words: tuple[str, ...] = ()  # sorted
-    support: Int64[np.ndarray, " word"] = field(default_factory=lambda: np.zeros(0, np.int64))
-    equal: Int64[np.ndarray, " word"] = field(default_factory=lambda: np.zeros(0, np.int64))  # if no key is favoured
-    mass: Int64[np.ndarray, "word place"] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-
-
 @dataclass(frozen=True)
 class TextExcerpt:
     """Enough of a text to know it again."""
@@ -120,6 +111,15 @@ class TextExcerpt:
     name: str
     n_tokens: int
     words: str  # the first ones
+    positions: tuple[int, ...] = ()  # of the tokens that moments show
+    pieces: tuple[str, ...] = ()  # these, each after a space where the text has room before it
+
+    def keep(self, positions: Sequence[int]) -> TextExcerpt:
+        """Return it with these tokens only."""
+        if self.positions == tuple(positions):
+            return self
+        known = dict(zip(self.positions, self.pieces, strict=True))
+        return replace(self, positions=tuple(positions), pieces=tuple(known[position] for position in positions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,8 @@ class Survey:
     blocks: tuple[tuple[int, int], ...]  # stretches of blocks of texts, in order, none touching the next
     summary: Summary
     slopes: Float64[np.ndarray, " column"]  # change of each number with the log of a text's length
-    excerpts: dict[int, TextExcerpt]  # of the texts that the summary names
+    moments: Moments
+    excerpts: dict[int, TextExcerpt]  # of the texts that the summary or a moment names
     distances: Int64[np.ndarray, "place offset"]  # attention from a query to the key so far behind it: see `reach`
     equal_distances: Int64[np.ndarray, " offset"]  # the same of attention that favours no key
     n_queries: int
@@ -155,7 +156,8 @@ def empty_survey(info: SurveyInfo, slopes: Float64[np.ndarray, " column"]) -> Su
     n_columns = info.bounds.shape[1]
     summary = Summary.from_texts(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
-    return Survey(info, (), summary, slopes, {}, distances, distances.sum(axis=0), 0, WordTable())
+    moments = Moments.empty(info.n_places, N_MOMENTS)
+    return Survey(info, (), summary, slopes, moments, {}, distances, distances.sum(axis=0), 0, WordTable())
 
 
 def merge_surveys(parts: Sequence[Survey]) -> Survey:
@@ -171,13 +173,15 @@ def merge_surveys(parts: Sequence[Survey]) -> Survey:
     if len(set(known)) > 1:
         raise InvalidOption(f"the texts were {min(known):,} and then {max(known):,}", hint="Survey one state of them.")
     summary = merge_summaries([part.summary for part in parts])
+    moments = merge_moments([part.moments for part in parts])
     excerpts = {text: excerpt for part in parts for text, excerpt in part.excerpts.items()}
     return Survey(
         info=first.info,
         blocks=_join_stretches([block for part in parts for block in part.blocks]),
         summary=summary,
         slopes=first.slopes,
-        excerpts={text: excerpts[text] for text in sorted(summary.texts)},
+        moments=moments,
+        excerpts=_keep_named(excerpts, summary, moments, first.info),
         distances=np.sum([part.distances for part in parts], axis=0),
         equal_distances=np.sum([part.equal_distances for part in parts], axis=0),
         n_queries=sum(part.n_queries for part in parts),
@@ -188,21 +192,13 @@ def merge_surveys(parts: Sequence[Survey]) -> Survey:
     )
 
 
-def merge_words(tables: Sequence[WordTable]) -> WordTable:
-    """One table with the words of all."""
-    tables = [table for table in tables if table.words]
-    if not tables:
-        return WordTable()
-    words = sorted({word for table in tables for word in table.words})
-    places = {word: place for place, word in enumerate(words)}
-    support, equal = np.zeros((2, len(words)), np.int64)
-    mass = np.zeros((len(words), tables[0].mass.shape[1]), np.int64)
-    for table in tables:
-        at = [places[word] for word in table.words]  # no word twice
-        support[at] += table.support
-        equal[at] += table.equal
-        mass[at] += table.mass
-    return WordTable(tuple(words), support, equal, mass)
+def _keep_named(
+    excerpts: Mapping[int, TextExcerpt], summary: Summary, moments: Moments, info: SurveyInfo
+) -> dict[int, TextExcerpt]:
+    """Keep the texts that the summary or a moment names, and of their tokens those that moments show."""
+    shown = moments.list_tokens()
+    texts = sorted(summary.texts | shown.keys())
+    return {text: excerpts[text].keep(shown.get(text, ()) if info.has_words else ()) for text in texts}
 
 
 def _join_stretches(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

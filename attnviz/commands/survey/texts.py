@@ -5,26 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from attnviz.commands.survey.exact import Summary
+from attnviz.commands.survey.moments import MomentCollector
 from attnviz.commands.survey.survey import (
     ABLATION,
     EQUAL,
-    MASS_BITS,
     QUERIES,
     TOKENS,
-    UNKNOWN,
     Survey,
     SurveyInfo,
     TextExcerpt,
-    WordTable,
 )
+from attnviz.commands.survey.words import WordCollector, to_mass
 from attnviz.errors import InvalidText
 from attnviz.measures import MEASURES, measure_possible
-from attnviz.measures.concentration import average_received, make_uniform
+from attnviz.measures.concentration import make_uniform
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.measures.rows import count_attendable, sum_by_distance
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
@@ -35,47 +33,6 @@ from attnviz.views.patterns import LABELS
 KNOWN = frozenset(measure.name for measure in MEASURES)
 EXCERPT = 40  # characters
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
-
-
-@dataclass(eq=False)
-class _Words:
-    """Tokens of several texts: which word each is, and what it receives of each head."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    tokens: list[np.ndarray] = field(default_factory=list)  # of each text
-    equal: list[np.ndarray] = field(default_factory=list)
-    mass: list[np.ndarray] = field(default_factory=list)
-
-    def add(self, maps: AttentionMaps, uniform: AttentionMaps, n_queries: int) -> None:
-        keys, numbers = maps.keys, self.numbers
-        others = np.flatnonzero(keys.markers | np.array(keys.unknown))
-        there = np.ones(len(keys.distinct_pieces), dtype=bool)  # pieces that are words
-        if len(others):
-            there = np.bincount(np.delete(keys.places, others), minlength=len(there)) > 0
-        of_pieces = [
-            numbers.setdefault(word, len(numbers)) if is_word else -1
-            for word, is_word in zip(keys.words, there.tolist(), strict=True)
-        ]
-        of_tokens = np.array(of_pieces)[keys.places]
-        for token in others.tolist():
-            known = UNKNOWN if keys.unknown[token] else keys.pieces[token]
-            of_tokens[token] = numbers.setdefault(known, len(numbers))
-        self.tokens.append(of_tokens)
-        received = average_received(maps).reshape(-1, len(maps.keys))
-        self.mass.append(to_mass(received.T * n_queries))
-        self.equal.append(to_mass(average_received(uniform).mean(axis=(0, 1)) * n_queries))
-
-    def table(self) -> WordTable:
-        if not self.numbers:
-            return WordTable()
-        words = sorted(self.numbers)
-        rank = np.empty(len(words), np.int64)
-        rank[[self.numbers[word] for word in words]] = np.arange(len(words))
-        of_tokens = rank[np.concatenate(self.tokens)]
-        order = np.argsort(of_tokens, kind="stable")
-        starts = np.searchsorted(of_tokens[order], np.arange(len(words)))
-        equal, mass = (np.add.reduceat(np.concatenate(of)[order], starts, axis=0) for of in (self.equal, self.mass))
-        return WordTable(tuple(words), np.bincount(of_tokens).astype(np.int64), equal, mass)
 
 
 def survey_block(
@@ -96,7 +53,7 @@ def survey_block(
     rows, texts, hashes, skipped = [], [], [], {}
     distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
     equal_distances, lengths = np.zeros(2 * info.reach + 1, np.int64), dict[int, int]()
-    words, n_queries = _Words(), 0
+    words, n_queries, moments = WordCollector(), 0, MomentCollector(info.n_places)
     attention = quickest_attention(model)
     for text, document in enumerate(documents, first):
         try:
@@ -114,6 +71,7 @@ def survey_block(
         distances += to_mass(sum_by_distance(maps).reshape(info.n_places, -1))
         equal_distances += to_mass(sum_by_distance(uniform).mean(axis=(0, 1)))
         words.add(maps, uniform, n_tokens)
+        moments.add(text, maps, hashes[-1])
         lengths[text] = n_tokens
         n_queries += n_tokens
         del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
@@ -126,15 +84,29 @@ def survey_block(
         np.array(hashes, np.uint64),
         ranks=values - logs[:, None] * slopes,
     )
-    excerpts = {text: _excerpt(text, documents[text - first], lengths[text]) for text in sorted(summary.texts)}
     counts = distances, equal_distances, n_queries
-    return Survey(info, ((block, block + 1),), summary, slopes, excerpts, *counts, words.table(), skipped)
+    stretches = moments.read_tokens()
+    excerpts = {
+        text: _excerpt(text, documents[text - first], lengths[text], info, stretches.get(text, ((), ())))
+        for text in sorted(summary.texts | stretches.keys())
+    }
+    table = words.table() if info.has_words else words.table().without_words()
+    return Survey(info, ((block, block + 1),), summary, slopes, moments.found, excerpts, *counts, table, skipped)
 
 
-def _excerpt(text: int, document: Document, n_tokens: int) -> TextExcerpt:
+def _excerpt(
+    text: int,
+    document: Document,
+    n_tokens: int,
+    info: SurveyInfo,
+    stretch: tuple[tuple[int, ...], tuple[str, ...]],
+) -> TextExcerpt:
+    """Describe a text; without words, it is only named."""
+    if not info.has_words:
+        return TextExcerpt(text, document.name, n_tokens, "")
     words = " ".join(document.text[: 4 * EXCERPT].split())
     shown = words if len(words) <= EXCERPT else f"{words[: EXCERPT - 1]}…"
-    return TextExcerpt(text, document.name, n_tokens, shown)
+    return TextExcerpt(text, document.name, n_tokens, shown, *stretch)
 
 
 def fit_slopes(model: AttentionModel, info: SurveyInfo, texts: Sequence[str]) -> np.ndarray:
@@ -218,8 +190,3 @@ def text_hash(number: int, text: str) -> int:
     """What decides whether a text is in the sample: even for equal texts another one each."""
     digest = hashlib.blake2b(f"{number} ".encode() + text.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
-
-
-def to_mass(shares: np.ndarray) -> np.ndarray:
-    """Whole multiples of 2⁻³⁰."""
-    return np.rint(shares * 2.0**MASS_BITS).astype(np.int64)
