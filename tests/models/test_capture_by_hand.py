@@ -95,6 +95,26 @@ def test_low_scores_are_not_forbidden_ones() -> None:
     np.testing.assert_array_equal(call.attendable[0], np.tri(5, dtype=bool))  # beside others they are
 
 
+def test_what_minus_a_hundred_forbids_is_forbidden() -> None:
+    """As in shifted windows; the 4e-44 that is left of a weight is no attention."""
+    windows = torch.zeros(5, 5)
+    windows[:2, 2:] = windows[2:, :2] = -100
+    scores = STATES @ STATES.mT + windows
+    assert (scores.softmax(dim=-1)[..., :2, 2:] > 0).any()
+    call = only(lambda: scores.softmax(dim=-1) @ STATES)
+    np.testing.assert_array_equal(call.attendable[0], windows.numpy() == 0)
+    assert (call.weights[..., windows.numpy() < 0] == 0).all()
+    np.testing.assert_allclose(call.weights, scores.softmax(dim=-1).numpy(), atol=1e-30)
+
+
+def test_scores_that_fall_with_distance_are_not_forbidden() -> None:
+    """As those of linear biases do, to far below -100, without a gap."""
+    distance = (torch.arange(300)[:, None] - torch.arange(300)).abs()
+    states = drawn(3, 1, 1, 300, 4)
+    call = only(lambda: (states @ states.mT - distance).softmax(dim=-1) @ states)
+    assert call.attendable.all()
+
+
 def test_columns_that_are_cut_off_are_a_sink() -> None:
     sink = torch.tensor([0.0, 1.0, 2.0]).view(1, 3, 1, 1).expand(2, 3, 5, 1)
     scores = torch.cat([STATES @ STATES.transpose(-2, -1), sink], dim=-1)

@@ -27,14 +27,16 @@ ADDED = torch.zeros(ALLOWED.shape).masked_fill(~ALLOWED, -torch.inf)
         lambda: SDPA(value=VALUE, query=QUERY, key=KEY, attn_mask=ADDED),
         lambda: SDPA(QUERY, KEY, VALUE, ADDED.nan_to_num(neginf=torch.finfo(torch.float32).min)),
         lambda: SDPA(QUERY, KEY, VALUE, ADDED.nan_to_num(neginf=-1e4)),
+        lambda: SDPA(QUERY, KEY, VALUE, ADDED.nan_to_num(neginf=-100)),
         lambda: SDPA(QUERY, KEY, VALUE, attn_mask=ALLOWED.expand(2, 4, 5, 7)),
     ],
-    ids=["bool", "infinite, by name", "smallest", "minus ten thousand", "of every head"],
+    ids=["bool", "infinite, by name", "smallest", "minus ten thousand", "minus a hundred", "of every head"],
 )
 def test_masks(run: Callable[[], Tensor]) -> None:
     call = only(run)
     np.testing.assert_allclose(call.weights, attention_weights(QUERY, KEY, ALLOWED).numpy(), atol=1e-6)
     np.testing.assert_array_equal(call.attendable, ALLOWED[:, 0].numpy())
+    assert (call.weights[~np.broadcast_to(ALLOWED.numpy(), call.weights.shape)] == 0).all()
 
 
 def test_attendable_is_by_any_head() -> None:

@@ -24,6 +24,10 @@ ROUNDED_TO = {"high": torch.float16, "medium": torch.bfloat16}
 NO_SCORE = -1e8  # no score is that low, and what is was put there to forbid a key: -1e9 is a habit
 MASKED = -9e3  # so is -1e4, where another key of the row has a score: all scores of a row may be low
 APART = 5e3
+# -100 is what forbids a key in shifted windows. It leaves a gap in the scores of a row that no distance makes: 40
+# between two keys is a weight of 4e-18 for the lower one.
+MASKED_IN_WINDOWS = -50.0
+GAP = 40.0
 ROUNDED = {torch.float16: 2**-6, torch.bfloat16: 2**-4}  # by how much a row of rounded weights may miss 1
 EVALUATE = "Call model.eval() before recording."
 
@@ -43,10 +47,15 @@ class CapturedAttention:
 
 def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     """Which scores, or additive masks, let attention through."""
-    low = scores <= MASKED
+    low = scores <= MASKED_IN_WINDOWS
     if not bool(low.any()):
         return ~low
-    apart = low & (scores < scores.amax(dim=-1, keepdim=True) - APART)
+    largest = scores.amax(dim=-1, keepdim=True)
+    apart = (scores <= MASKED) & (scores < largest - APART)
+    below = low & ~apart & (scores < largest - GAP)
+    lowest_above = scores.masked_fill(apart | below, torch.inf).amin(dim=-1, keepdim=True)
+    highest_below = scores.masked_fill(~below, -torch.inf).amax(dim=-1, keepdim=True)
+    apart |= below & (lowest_above - highest_below >= GAP)
     lowest = torch.finfo(scores.dtype).min / 2
     # NaN is not forbidden but wrong, and shows
     forbidden = apart | (scores <= max(lowest, NO_SCORE))

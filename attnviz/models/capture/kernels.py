@@ -180,7 +180,7 @@ def _mix(values: Float[Tensor, "batch head position d_value"]) -> Float[Tensor, 
 def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Float[Tensor, ""]:
     """Fill in the weights of some heads. Returns by how much they miss the output."""
     scores = part.query @ part.key.transpose(-2, -1)
-    empty = None
+    empty = forbidden = None
     if part.mask is not None:
         passing = part.mask if part.mask.dtype == torch.bool else find_allowed(part.mask)
         empty = ~passing.any(dim=-1, keepdim=True)
@@ -188,9 +188,12 @@ def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Flo
             scores = scores.masked_fill_(~part.mask, -torch.inf)
         else:
             scores = scores.add_(part.mask)
+            forbidden = ~passing
     exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
     if empty is not None and bool(empty.any()):
         exact = exact.masked_fill_(empty, 0)  # NaN, or the same for every key
+    if forbidden is not None:
+        exact = exact.masked_fill_(forbidden, 0)  # of a key that -100 forbids, 4e-44 is left
     output = (part.value.transpose(-2, -1) @ exact.transpose(-2, -1)).transpose(-2, -1)  # faster where mixtures are few
     missed = (output - part.output).abs_()
     if empty is not None:

@@ -56,7 +56,7 @@ def _split_up(asked: Mapping[str, Any], own: Tensor, output: Tensor, again: Tens
     attendable = _attendable_of_module(asked, (*weights.shape[:3], n_keys))
     nothing = ~attendable.any(dim=-1)
     sink = weights[..., n_keys:].sum(dim=-1) if weights.shape[-1] > n_keys else None
-    weights = weights[..., :n_keys].masked_fill_(nothing[:, None, :, None], 0)  # else NaN, or the same for every key
+    weights = weights[..., :n_keys].masked_fill_(~attendable[:, None], 0)  # else NaN, or the same for every key
     if bool(weights.isnan().any()):
         raise InvalidRecord(f"{what} gives weights that are not a number", hint="Its input may hold NaN or infinity.")
     weights, sink, error = renormalise(weights, sink, own.dtype)

@@ -61,8 +61,8 @@ def read_product(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
         attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
     else:
         by_any = to_batch_heads(softmax.attendable)
-        weights.masked_fill_(~by_any.any(dim=-1, keepdim=True), 0)  # where no key may be attended to
         attendable = by_any.any(dim=1)
+        weights.masked_fill_(~attendable.unsqueeze(1), 0)  # else the same for every key, or what -100 leaves of one
     weights, sink, error = renormalise(weights, sink, multiplied.dtype)
     return CapturedAttention(weights, attendable, sink, "multiplied", error)
 
