@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.calls import capture
 
 SDPA = functional.scaled_dot_product_attention
 

@@ -22,13 +22,13 @@ from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.capture.by_hand import SOFTMAXES
-from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
+from attnviz.models.classifier import AttentionPool, Classifier, ClassifierConfig, NgramClassifier
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.loading import find_model
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
-from attnviz.specs import ModelOptions
+from attnviz.specs import ModelOptions, PoolKind
 from tests.pretrained import NEEDS, built, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
@@ -200,7 +200,7 @@ def test_every_method_scores_each_token_of_a_decoder() -> None:
     model = reference.open(())
     assert isinstance(model, Attributable)
     text = "Once upon a time, there was a little girl who loved to"
-    for method in (name for name in NAMES if name != "integrated-gradients"):
+    for method in (name for name in NAMES if name not in ("integrated-gradients", "pooling")):
         found = attribute(model.subject(text, "text", Question(target=" play", against=" be")), method)
         assert len(found.scores) == len(found.tokens) > 8
     with pytest.raises(InvalidOption, match="not one token"):
@@ -243,9 +243,14 @@ YES_OR_NO = AnswerInfo.from_training(("no", "yes"))
 
 @pytest.fixture(scope="module")
 def planted() -> Classifier:
+    return learn_planted("mean")
+
+
+def learn_planted(pool: PoolKind) -> Classifier:
     """Learns, in two seconds, to answer by whether one word stands in the text."""
     torch.manual_seed(0)
-    found = Classifier(ClassifierConfig(EncoderConfig(N_WORDS, 16, 2, 1, 32, max_distance=4)))
+    encoder = EncoderConfig(N_WORDS, 16, 2, 1, 32, max_distance=4)
+    found = Classifier(ClassifierConfig(encoder, pool=pool))
     found.train()
     optimizer = torch.optim.Adam(found.parameters(), 1e-2)
     generator = torch.Generator().manual_seed(1)
@@ -281,7 +286,7 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
         yield make_subject(answering, given, tokens_of(12), YES_OR_NO, Question(target="yes"), PROVENANCE)
 
 
-HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient")]
+HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient", "pooling")]
 
 
 @pytest.mark.parametrize("method", HONEST)
@@ -299,11 +304,25 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
     """Through the arithmetic of the card: nothing is lost by any deletion, whatever a method ranks first."""
     ignoring = copy.deepcopy(planted)
     torch.nn.init.zeros_(ignoring.output.weight)
-    methods = [name for name in NAMES if name != "integrated-gradients"]
+    methods = [name for name in NAMES if name not in ("integrated-gradients", "pooling")]
     for subject in subjects(ignoring, 3):
         for name, (comprehensiveness, sufficiency, *_) in attribution_card.test_methods(subject, methods):
             assert comprehensiveness == pytest.approx(0, abs=1e-7), name
             assert sufficiency == pytest.approx(0, abs=1e-7), name
+
+
+def test_weights_of_pooling_are_those_that_the_text_is_pooled_with(planted: Classifier) -> None:
+    pooled = learn_planted("attention")
+    for subject in subjects(pooled, 10):
+        found = attribute(subject, "pooling")
+        with torch.no_grad():
+            assert isinstance(pooled.pool, AttentionPool)
+            states = pooled.states(subject.batch, torch.ones(1, 12, dtype=torch.bool))
+            expected = pooled.pool.score(states)[0, :, 0].softmax(dim=-1)
+        np.testing.assert_allclose(found.scores, expected.numpy(), atol=1e-6)
+        assert np.ptp(found.scores) > 0.01  # not the mean of all
+    with pytest.raises(InvalidModel, match="tiny does not pool the 12 tokens of the text by attention"):
+        attribute(next(subjects(planted, 1)), "pooling")
 
 
 def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> None:

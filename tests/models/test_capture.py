@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
-from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.calls import capture
 from tests.models.captures import KEY, QUERY, SDPA, STATES, VALUE, WEIGHTS, captured, drawn, only, softmaxed
 
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.attention import attention_weights
-from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.calls import capture
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
 
 BIAS = drawn(5, 4, 5, 7) * 3

@@ -13,21 +13,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32
+from jaxtyping import Float32
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnviz.display import list_first
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
-from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpack_groups
-from attnviz.models.capture.factored import FactoredRows, FactoringKernel
+from attnviz.models.capture.call import Call, Kept
+from attnviz.models.capture.captured import CapturedAttention, Kernel, unpack_groups
+from attnviz.models.capture.factored import FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
 from attnviz.models.capture.flow import PRODUCTS, ByIdentity, Flow, Origin, is_weight
 from attnviz.models.capture.kernels import axes_of, dot_product
@@ -44,7 +44,8 @@ from attnviz.models.capture.operators import (
 from attnviz.models.capture.paths import COMPILED, NUMBER, Paths, may_be_in
 from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.room import LayersRoom
-from attnviz.models.capture.values import Values, some_values
+from attnviz.models.capture.unread import WHAT, Unread
+from attnviz.models.capture.values import some_values
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 SIDES = ("query", "key", "value")
@@ -52,77 +53,7 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.scaled_dot_product_attention: dot_product,
     functional.multi_head_attention_forward: multi_head,
 }
-READ = "scaled_dot_product_attention, flex_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded"
-NO_SOFTMAX = (
-    f"{READ}. No softmax ran here: a model such as Mamba has none, and kernels of other libraries are not seen."
-)
-UNUSED = (
-    f"{READ}. {{ran}} ran here, and none was multiplied with values as it was: attention in pieces, such as "
-    "Longformer's, cannot be put together."
-)
 DENSE = "Leave out factored."
-WHAT = "the attention in "
-MAX_NAMED = 4  # places in a sentence
-
-
-def _list_places(places: Sequence[str]) -> str:
-    """Write several places once each: "a.0 (linear), a.1 (linear) and 3 more"."""
-    return list_first([place.removeprefix(WHAT) for place in dict.fromkeys(places)], MAX_NAMED)
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One attention as it was computed. The arrays are nobody else's.
-
-    In a row that may attend to nothing all weights are 0; every other row and its sink together sum to 1.
-    """
-
-    path: str  # of the module in the outermost one, such as "encoder.layer.3.attention.self"; "" where there is none
-    number: int  # of the outermost forward pass since the capture began: a step of a generation is a pass
-    kept: Float32[np.ndarray, "batch head query key"] | FactoredRows  # weights after softmax, or what they come of
-    attendable: Bool[np.ndarray, "batch query key"]  # by any head; of factors by any query
-    sink: Float32[np.ndarray, "batch head query"] | None  # the share that goes to no key
-    how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied, or not at all
-    error: float  # largest |weights · value - output of the call itself|, relative to the largest |value|
-    place: int = 0  # among the calls of the capture
-    after: int = 0  # bit n: it reads what call n gave
-    run: int = 0  # which run of its module it is in
-    reads: tuple[int, ...] = ()  # the states, by number, that the module of the path's last number read; (): not known
-    own_keys: bool | None = None  # whether queries and keys come from the same states; None where that is not known
-    n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
-    guess: str = ""  # why it may be no attention over tokens
-    values: Values | None = None  # some of what was attended to, to know a cache again; None: not seen
-    n_steps: int = 1  # how many passes it was joined from
-    apart: str = ""  # why its pass, which goes on from others, was not joined to them
-    heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
-    n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
-    root: str = ""  # the class of the outermost module; "" where there is none
-    is_pooled: bool = False  # its queries need not be tokens: they are learned, or there is one weight a word
-    keys_are_read: bool = True  # whether any module was given as many positions as there are keys
-    n_rows_read: int = 0  # how many texts the outermost module was given; 0: not known
-
-    @property
-    def weights(self) -> Float32[np.ndarray, "batch head query key"]:
-        """After softmax, where they were asked for."""
-        assert isinstance(self.kept, np.ndarray)
-        return self.kept
-
-    @property
-    def factors(self) -> FactoredRows | None:
-        """What the weights come of, where that was asked for."""
-        return self.kept if isinstance(self.kept, FactoredRows) else None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """[batch, head, query, key] of the weights."""
-        return self.kept.shape
-
-    @property
-    def attended(self) -> Bool[np.ndarray, "batch key"]:
-        """Which keys any query attends to."""
-        if self.factors is not None:
-            return self.factors.attended
-        return np.asarray(self.attendable.any(axis=1))
 
 
 @dataclass(eq=False)
@@ -140,19 +71,6 @@ class ModuleCall:
     below: AbstractContextManager[Any] | None = None  # at work while a scripted module is
     n_before: int = 0  # attentions that were seen before it
     path: str = ""  # of a scripted one
-
-
-class Kept(NamedTuple):
-    """What is kept of one attention: fields of `Call`."""
-
-    kept: Float32[np.ndarray, "batch head query key"] | FactoredRows
-    attendable: Bool[np.ndarray, "batch query key"]
-    sink: Float32[np.ndarray, "batch head query"] | None
-    how: How
-    error: float
-    n_heads: int  # of the call, also those that are not kept
-    guess: str = ""
-    is_pooled: bool = False
 
 
 @contextmanager
@@ -204,41 +122,7 @@ class Capture(TorchFunctionMode):
         self._following, self._flow, self._products = SoftmaxTracker(), Flow(), ProductTracker()
         self._paths: Paths | None = None
         self._repeating = False
-        self._places_read: set[str] = set()  # of attentions that were handed over
-        self.scripted: list[str] = []  # modules that ran in which no attention was seen
-        self.no_softmax: list[str] = []  # where states were weighed by what no softmax gave
-        self.unread: list[str] = []  # where kernels attended that keep their weights
-        self.unreadable: list[str] = []  # where attentions, or softmaxes, ran of which nothing could be read
-
-    @property
-    def unclear(self) -> Sequence[str]:
-        """Where products of weights were left out, because their heads could not be told from their batch."""
-        return self._following.unclear
-
-    def describe_none(self) -> str:
-        """Say why nothing was handed over."""
-        n_softmaxes = self._following.n_softmaxes
-        ran = "1 softmax" if n_softmaxes == 1 else f"{n_softmaxes} softmaxes"
-        return " ".join(self.describe_unseen()) or (UNUSED.format(ran=ran) if n_softmaxes else NO_SOFTMAX)
-
-    def describe_unseen(self) -> tuple[str, ...]:
-        """Say in a sentence each what attended, or may have, and was not handed over."""
-        changed, unclear = list(self._following.changed.values()), self._following.unclear
-        found = (
-            (changed, "attention whose weights were changed before the values"),
-            (
-                self._following.find_unused(self._places_read),
-                "softmaxes over products of states that were not multiplied with values as they were",
-            ),
-            (unclear, "attention with heads and batch on one axis, which cannot be told apart"),
-            (self.no_softmax, "what attends without a softmax, and so has no weights that sum to 1"),
-            (self.unread, "attention in kernels that keep their weights"),
-            (self.scripted, "traced or scripted modules in which no attention was seen"),
-        )
-        sentences = [f"Not in here: {what}: {_list_places(places)}." for places, what in found if places]
-        if self.unreadable:
-            sentences.append(f"Not in here: attention {self.unreadable[0]}, whose tensors hold no numbers.")
-        return tuple(sentences)
+        self.unread = Unread(self._following)
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """A module begins."""
@@ -288,7 +172,7 @@ class Capture(TorchFunctionMode):
         if frame.below is not None:
             frame.below.__exit__(None, None, None)
             if self.n_seen == frame.n_before:
-                self.scripted.append(f"{frame.path or 'this block'} ({type(frame.module).__name__})")
+                self.unread.scripted.append(f"{frame.path or 'this block'} ({type(frame.module).__name__})")
         return frame.module is module
 
     def repeat(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
@@ -316,7 +200,7 @@ class Capture(TorchFunctionMode):
             return self._run_operator(function, types, args, kwargs)
         kernel = KERNELS.get(function)
         if (kernel is not None or function in SOFTMAXES) and (why := why_unreadable((*args, *kwargs.values()))):
-            self.unreadable.append(why)
+            self.unread.without_numbers.append(why)
             return function(*args, **kwargs)
         if kernel is not None:
             query, key, value = (args[i] if i < len(args) else kwargs[name] for i, name in enumerate(SIDES))
@@ -356,7 +240,7 @@ class Capture(TorchFunctionMode):
     ) -> None:
         found = self._products.look(function, args, kwargs, result, self._frames[0].n_read if self._frames else ())
         if found:
-            self.no_softmax.append(f"{self._what()} ({found})")
+            self.unread.no_softmax.append(f"{self._what()} ({found})")
 
     def _run_operator(
         self, operator: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -365,7 +249,7 @@ class Capture(TorchFunctionMode):
         call = None if why_unreadable((*args, *kwargs.values())) else read_operator(operator, args, kwargs)
         if call is None:
             if is_unread_kernel(operator):
-                self.unread.append(f"{self._what()} ({operator.__name__})")
+                self.unread.kernels.append(f"{self._what()} ({operator.__name__})")
             result = operator(*args, **kwargs)
             self._flow.follow(operator, args, kwargs, result)
             self._following.note_use(operator, args, result)
@@ -451,7 +335,7 @@ class Capture(TorchFunctionMode):
     def _note_skipped(self, origin: Origin) -> Origin:
         """Where the output of a call comes from of which nothing is kept."""
         self.n_seen += 1
-        self._places_read.add(self._what())
+        self.unread.places_read.add(self._what())
         return Origin(origin.after | 1 << self.n_seen - 1)
 
     def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.models.capture.calls import Call, Capture, capture
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.calls import Capture, capture
 from attnviz.models.capture.norms import NormsOfCalls
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
@@ -303,13 +304,13 @@ class HuggingFaceModel:
             later = crossing(groups)
             groups = [group for group in groups if later.get(group.name) == (kind == "cross")]
         if not groups:
-            raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=watching.describe_none())
+            raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=watching.unread.describe_none())
         if len(groups) > 1:
             names = ", ".join(group.name for group in groups[:4])
             raise InvalidModel(
                 f"{self.name} has attentions of several kinds ({names})", hint="attnviz.record shows each in Python."
             )
-        return replace(groups[0], not_seen=" ".join(watching.describe_unseen()))
+        return replace(groups[0], not_seen=" ".join(watching.unread.describe()))
 
     def _settings(self, read: Read, group: Group) -> tuple[tuple[str, Setting], ...]:
         return (

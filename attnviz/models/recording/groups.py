@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from attnviz.errors import InvalidSelection
-from attnviz.models.capture.calls import Call
+from attnviz.models.capture.call import Call
 from attnviz.models.capture.paths import NUMBER
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import join_passes

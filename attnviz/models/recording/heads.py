@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.calls import Call
+from attnviz.models.capture.call import Call
 from attnviz.models.capture.paths import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 

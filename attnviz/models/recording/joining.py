@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.calls import Call
+from attnviz.models.capture.call import Call
 from attnviz.models.capture.values import Values
 
 APART = (

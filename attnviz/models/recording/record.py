@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, overload
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.models.capture.calls import Call, Capture, capture
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.calls import Capture, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
@@ -157,7 +158,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if names.grid is not None:
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    about = About(model, revision, trained, text_name, " ".join(watching.describe_unseen()))
+    about = About(model, revision, trained, text_name, " ".join(watching.unread.describe()))
     recording._records, recording._not_seen = list(records(groups, names, about)), about.not_seen
 
 
@@ -170,14 +171,14 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
 
 
 def _nothing(watching: Capture) -> InvalidRecord:
-    if watching.unreadable:
+    if without_numbers := watching.unread.without_numbers:
         return InvalidRecord(
-            f"attention {watching.unreadable[0]} cannot be recorded: its tensors stand for numbers and hold none",
+            f"attention {without_numbers[0]} cannot be recorded: its tensors stand for numbers and hold none",
             hint="Call the model in this block without it, on the CPU or a GPU.",
         )
-    if n_unclear := len(watching.unclear):
+    if n_unclear := len(watching.unread.unclear):
         found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
         return InvalidRecord(
             f"{found} heads and batch on one axis and cannot be told apart", hint="Give the model one text at a time."
         )
-    return InvalidRecord("no attention was seen in this block", hint=watching.describe_none())
+    return InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())

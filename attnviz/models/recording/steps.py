@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.models.capture.calls import Call
+from attnviz.models.capture.call import Call
 
 
 def join_steps(calls: Sequence[Call]) -> list[Call]:
