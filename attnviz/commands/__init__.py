@@ -32,6 +32,13 @@ COMMANDS = (
         is_document=True,
     ),
     Command(
+        "lesson",
+        "attnviz.commands.lesson.run:lesson",
+        "Make a page to learn attention from",
+        spec="attnviz.commands.lesson.spec:LessonSpec",
+        inputs="attnviz.commands.lesson.inputs:lesson_inputs",
+    ),
+    Command(
         "render",
         "attnviz.commands.render.run:render",
         "Draw a saved record again",

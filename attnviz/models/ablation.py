@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
 
+COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
 MeanOutputs = Float[np.ndarray, "layer d_model"]  # the heads of a layer side by side
 
@@ -52,6 +53,25 @@ def answers_without_heads(
                     rows.append(_answers(classifier, ids, n_heads))
             found[kind] = np.concatenate(rows)
     return whole, found
+
+
+def answers_with_heads(
+    classifier: Classifier, attention: nn.Module, ids: Ids, kept: Bool[np.ndarray, "answer head"]
+) -> Answers:
+    """The answers to a text where of one layer these heads give what they give, and the others zero."""
+    classifier.eval()
+    found = []
+    for few in np.array_split(kept, -(-len(kept) // COPIES)):
+        scale = torch.from_numpy(few.astype(np.float32))[:, None, :, None]
+
+        def give(_: nn.Module, given: tuple[Tensor], scale: Tensor = scale) -> tuple[Tensor]:
+            (heads,) = given
+            by_head = heads.reshape(*heads.shape[:-1], scale.shape[2], -1)
+            return ((by_head * scale.to(heads.device)).flatten(-2),)
+
+        with torch.inference_mode(), attention.get_submodule("output").register_forward_pre_hook(give):
+            found.append(_answers(classifier, ids, len(few)))
+    return np.concatenate(found)
 
 
 def mean_outputs(classifier: Classifier, attentions: Sequence[nn.Module], texts: Iterable[Ids]) -> MeanOutputs:

@@ -96,6 +96,13 @@ class ClassifierModel(EncoderModel):
         (whole,), without = answers_without_heads(self.saved.classifier, self.attentions, ids, theirs, kinds, means)
         return whole, without
 
+    def answer_with_heads(self, text: str, layer: int, kept: np.ndarray) -> np.ndarray:
+        """[answer, label]: probabilities with these heads of one layer only. Raises as `encode` does."""
+        from attnviz.models.ablation import answers_with_heads
+
+        ids = np.array(self.encode(text).ids)
+        return answers_with_heads(self.saved.classifier, self.attentions[layer], ids, kept)
+
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name, or TooLarge."""
         from attnviz.models.predicting import Predictor

@@ -197,6 +197,12 @@ class Ablatable(Classifies, Protocol):
         `means`, which the kind "mean" needs, are those of `mean_outputs`. Raises as `encode` does.
         """
 
+    def answer_with_heads(self, text: str, layer: int, kept: np.ndarray) -> np.ndarray:
+        """[answer, label]: the probabilities where of one layer only some heads give anything. Raises as `encode` does.
+
+        `kept` [answer, head] says which, for each answer; heads of other layers give what they give.
+        """
+
 
 @runtime_checkable
 class Generates(AttentionModel, Protocol):

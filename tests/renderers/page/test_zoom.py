@@ -16,8 +16,8 @@ from attnviz.measures import rows
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 from attnviz.renderers.page import factor_parts as factors
+from attnviz.renderers.page.bundle import IMPORT
 from attnviz.renderers.page.document import content
-from attnviz.renderers.page.html import IMPORT
 from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import head_pictures
