@@ -90,6 +90,7 @@ WRITING = {
     "render": ("render", "attention.safetensors"),
     "compare": ("compare", "dot", "single", "--text", "a b"),
     "predict": ("predict", "--text", "a b", "--heatmap"),
+    "lesson": ("lesson", "a b"),
     "vocab": ("vocab",),
     "train": ("train", "--dataset", "sample"),
     "batch": ("batch", "figures.yaml"),

@@ -47,6 +47,7 @@ CHEAP = {
     "merge": "--dpi 30",
     "attribute": "--text-file text.txt --dpi 30",
     "explain": "--text-file text.txt",
+    "lesson": "--text-file text.txt --max-tokens 8",
     "predict": "--text-file text.txt --dpi 30",
 }
 HOSTILE: tuple[Any, ...] = (None, True, False, -1, 0, 1, 3, 10**9, 10**18, 10**30, -(2**63), 1e308, float("nan"))

@@ -16,6 +16,7 @@ from attnviz.selection import find_token, select_numbers
 from attnviz.text import Document, decode_argument
 
 UNDRAWN = "by hand nothing is drawn"
+LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
 
 def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
@@ -33,7 +34,7 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
 
 def _explain_example(spec: ExplainSpec) -> Result:
     report = example_report(load_examples(spec.lang or "en"), spec.top_k)
-    return Result(report, notices=tuple(list_unused(spec, DRAWN, UNDRAWN)))
+    return Result(report, notices=tuple(list_unused(spec, DRAWN, UNDRAWN)), closing=(LESSON,))
 
 
 def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:

@@ -43,9 +43,9 @@ class ExplainSpec:
         ),
     ] = ()
     top_k: Annotated[int, Option("By hand: keys listed for each query.", OUTPUT)] = 10
-    example: Annotated[bool, Option("Three tokens whose numbers fit on paper, and no text.", TEXT, is_common=True)] = (
-        False
-    )
+    example: Annotated[
+        bool, Option("Three tokens whose numbers fit on paper, and no text; to explore: lesson.", TEXT, is_common=True)
+    ] = False
     lang: Annotated[LabelKind | None, Option("Labels of the example's tokens.", TEXT)] = None  # None: English
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="explanation")
     printing: PrintOptions = PrintOptions()

@@ -1,0 +1,147 @@
+"""Every number of a lesson, from the models: what attention works with, layer by layer, and answers without heads."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from attnviz.errors import InvalidText, TooLarge
+from attnviz.models.protocols import Ablatable, Classifies, Traceable
+from attnviz.records import Tokens
+from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace
+from attnviz.records.training_metrics import name_heads
+from attnviz.running.metrics import load_model_metrics
+from attnviz.text import Document
+
+MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
+MAX_NUMBERS = 70_000  # queries, keys and values of all models together: 370 kB of a page that may have 500
+MAX_SUBSETS = 256  # answers for each layer: every choice of up to 8 heads
+MAX_LABELS = 5
+
+
+def read_tokens(model: Traceable, document: Document) -> Tokens:
+    """Return the tokens of a sentence. Raises InvalidText for more than a lesson shows."""
+    tokens = model.encode(document.text).tokens
+    if len(tokens) > MAX_TOKENS:
+        raise InvalidText(
+            f"{document.name} has {len(tokens)} tokens, and a lesson shows every number of at most {MAX_TOKENS}",
+            hint=f"Shorten it, or let the model read its first ones only: --max-tokens {MAX_TOKENS}.",
+        )
+    return tokens
+
+
+def choose_layers(models: Sequence[Traceable], n_tokens: int) -> list[tuple[int, ...]]:
+    """Return, for each model, the layers whose numbers a page has room for: all, or the last ones.
+
+    Raises TooLarge where there is no room for one of each.
+    """
+    room = MAX_NUMBERS // len(models)
+    chosen = []
+    for model in models:
+        n_fitting = room // (3 * n_tokens * model.d_model)
+        if n_fitting < 1:
+            raise TooLarge(
+                f"{n_tokens} tokens of width {model.d_model} in {model.name} are too many numbers for one page",
+                hint="Give a shorter sentence, or --max-tokens.",
+            )
+        chosen.append(tuple(range(max(0, model.n_layers - n_fitting), model.n_layers)))
+    return chosen
+
+
+def describe_tokens(tokens: Tokens) -> list[dict[str, Any]]:
+    """Return each token as it stands in the sentence, and whether the model knows it."""
+    return [
+        {"piece": piece, "special": special, "unknown": unknown}
+        for piece, special, unknown in zip(tokens.pieces, tokens.special, tokens.unknown, strict=True)
+    ]
+
+
+def describe_model(model: Traceable, document: Document, layers: Sequence[int]) -> dict[str, Any]:
+    """Return what a page needs of a model. Raises ExecutionError where arithmetic and model do not agree."""
+    metrics = load_model_metrics(model)
+    known = [] if metrics is None or metrics.heads is None else name_heads(metrics.heads)
+    n_queries = len(model.encode(document.text).ids)
+    described = []
+    for layer in layers:
+        traces = [model.trace(document.text, document.name, layer, query) for query in range(n_queries)]
+        described.append({"number": layer, **_describe_layer(traces), "known": known[layer] if known else None})
+    return {
+        "name": model.name,
+        "trained": model.trained,
+        "nParameters": model.n_parameters,
+        "nLayers": model.n_layers,
+        "nHeads": len(traces[0].trace.heads),
+        "dModel": model.d_model,
+        "layers": described,
+        "answers": _describe_answers(model, document, layers),
+    }
+
+
+def _describe_layer(traces: Sequence[VerifiedTrace]) -> dict[str, Any]:
+    """Return q, k, v [3, head, token, component] and the position bias [head, query, key] of all queries."""
+    of_queries = [each.trace for each in traces]
+    first = of_queries[0]
+    vectors = [_stack_queries(of_queries), *(_stack(first, name) for name in ("keys", "values"))]
+    has_bias = first.heads[0].position is not None
+    return {
+        "dHead": first.heads[0].d_head,
+        "vectors": _pack(np.stack(vectors)),
+        "bias": _pack(_stack_biases(of_queries)) if has_bias else None,
+        "error": max(each.error for each in traces),
+        "weightsError": max(each.weights_error for each in traces),
+    }
+
+
+def _stack_queries(traces: Sequence[AttentionTrace]) -> np.ndarray:
+    return np.stack([[trace.heads[head].query for trace in traces] for head in range(len(traces[0].heads))])
+
+
+def _stack(trace: AttentionTrace, name: str) -> np.ndarray:
+    return np.stack([getattr(head, name) for head in trace.heads])
+
+
+def _stack_biases(traces: Sequence[AttentionTrace]) -> np.ndarray:
+    return np.stack([[trace.heads[head].position for trace in traces] for head in range(len(traces[0].heads))])
+
+
+def _describe_answers(model: Traceable, document: Document, layers: Sequence[int]) -> dict[str, Any] | None:
+    """Return the answer of a classifier, and by layer [choice, label] with some of its heads turned off.
+
+    Bit h of a choice says that head h is off. None of a model that answers nothing.
+    """
+    if not isinstance(model, Ablatable):
+        return None
+    off = list_choices(model.n_heads)
+    kept = np.array([[not choice >> head & 1 for head in range(model.n_heads)] for choice in off])
+    by_layer = [model.answer_with_heads(document.text, layer, kept) for layer in layers]
+    shown = np.argsort(-by_layer[0][0], kind="stable")[:MAX_LABELS]
+    return {
+        "labels": [model.answers.labels[label] for label in shown],
+        "nLabels": len(model.answers.labels),
+        "choices": off,
+        "layers": [_pack(answers[:, shown]) for answers in by_layer],
+        "whole": describe_prediction(model, document, shown),
+    }
+
+
+def describe_prediction(model: Classifies, document: Document, labels: np.ndarray) -> list[float]:
+    """Return the probabilities of these labels, as `attnviz predict` gives them."""
+    (prediction,) = model.classify([document])
+    return [prediction.probabilities[label] for label in labels]
+
+
+def list_choices(n_heads: int) -> list[int]:
+    """Return which heads are turned off together: every choice where they are few, else none to two, and all."""
+    if 2**n_heads <= MAX_SUBSETS:
+        return list(range(2**n_heads))
+    pairs = [sum(1 << head for head in heads) for n in range(3) for heads in combinations(range(n_heads), n)]
+    return [*pairs, 2**n_heads - 1]
+
+
+def _pack(numbers: np.ndarray) -> str:
+    """Write numbers as the page reads them: float32, little-endian, base64."""
+    return b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")

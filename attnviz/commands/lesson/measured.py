@@ -1,0 +1,51 @@
+"""When several heads help: what was measured of the models that come with attnviz, and of the study of capacity."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from attnviz.models.built_in import SHIPPED
+from attnviz.records.training_metrics import Interval, Metrics
+from attnviz.running.metrics import NAME, load_metrics
+
+HEADS = (1, 2, 4, 8)
+CAPACITY = "capacity.json"  # from docs/studies/capacity.json, which tests hold it against
+
+
+def describe_reviews() -> list[dict[str, Any]]:
+    """Return, for each number of heads, what its card says of hidden words and of reviews nothing was chosen on."""
+    found = []
+    for heads in HEADS:
+        folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
+        metrics = load_metrics(folder) if (folder / NAME).is_file() else None
+        if metrics is not None and metrics.tested is not None:
+            found.append({"heads": heads, **_describe(metrics)})
+    return found
+
+
+def _describe(metrics: Metrics) -> dict[str, Any]:
+    tested = metrics.tested
+    assert tested is not None
+    losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
+    baseline = tested.baseline
+    uniform = next((cost.texts for cost in tested.costs if cost.what == "every key alike"), None)
+    return {
+        "nTexts": tested.n_texts,
+        "nSeeds": len(tested.seeds),
+        "accuracy": _list_interval(tested.mean),
+        "loss": losses[-1] if losses else None,
+        "words": None if baseline is None else _list_interval(baseline.accuracy),
+        "cost": None if uniform is None else _list_interval(uniform),
+    }
+
+
+def _list_interval(interval: Interval) -> list[float]:
+    return [interval.value, interval.low, interval.high]
+
+
+def describe_capacity() -> dict[str, Any]:
+    """Return the shares of sequences that are recalled whole, by items and heads, and what noise halves them."""
+    found: dict[str, Any] = json.loads(files("attnviz.commands.lesson").joinpath(CAPACITY).read_bytes())
+    return found

@@ -1,0 +1,84 @@
+// One head for one query, in the order of the formula: softmax(q · kᵀ / √d + b) v. Knows numbers and no page.
+
+const MAX_PLAIN = 20; // of the largest score: beyond it, exp has too many digits to be read, or none
+
+export function unpack(packed) {
+  const bytes = Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0));
+  return new Float32Array(bytes.buffer);
+}
+
+export const dot = (left, right) => left.reduce((total, each, at) => total + each * right[at], 0);
+
+const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
+
+// q, k and v [token][component] of each head, and b [query][key] where there is one.
+export function unpackHeads(layer, nHeads, nTokens) {
+  const size = layer.dHead;
+  const numbers = unpack(layer.vectors);
+  const biases = layer.bias === null ? null : unpack(layer.bias);
+  const rowOf = (which, head, at) => {
+    const start = ((which * nHeads + head) * nTokens + at) * size;
+    return Array.from(numbers.subarray(start, start + size));
+  };
+  const all = [...Array(nTokens).keys()];
+  return [...Array(nHeads).keys()].map((head) => {
+    const [queries, keys, values] = [0, 1, 2].map((which) => all.map((at) => rowOf(which, head, at)));
+    const bias =
+      biases &&
+      all.map((query) => {
+        const start = (head * nTokens + query) * nTokens;
+        return Array.from(biases.subarray(start, start + nTokens));
+      });
+    return { queries, keys, values, bias, size };
+  });
+}
+
+// Every step of one query. `temperature` multiplies the divisor; with `causal` later keys are masked.
+export function attend(head, query, { temperature = 1, causal = false } = {}) {
+  const q = head.queries[query];
+  const scores = head.keys.map((key) => dot(q, key));
+  const divided = scores.map((score) => score / (Math.sqrt(head.size) * temperature));
+  const bias = head.bias && head.bias[query].map((each) => each / temperature);
+  const scaled = bias ? divided.map((score, at) => score + bias[at]) : divided;
+  const masked = scaled.map((score, at) => (causal && at > query ? -Infinity : score));
+  const largest = Math.max(...masked);
+  const shift = Math.abs(largest) <= MAX_PLAIN ? 0 : largest;
+  const exponentials = masked.map((score) => Math.exp(score - shift));
+  const total = sum(exponentials);
+  const weights = exponentials.map((each) => each / total);
+  const weighted = head.values.map((value, at) => value.map((each) => each * weights[at]));
+  return { q, scores, divided, bias, scaled, masked, shift, exponentials, total, weights, weighted, output: add(weighted) };
+}
+
+export const add = (vectors) => vectors[0].map((_, at) => sum(vectors.map((each) => each[at])));
+
+export const mean = (vectors) => add(vectors).map((each) => each / vectors.length);
+
+export const distance = (left, right) => Math.hypot(...left.map((each, at) => each - right[at]));
+
+// The exponential of the entropy: over how many keys the weights are spread.
+export const effectiveKeys = (weights) => Math.exp(-sum(weights.map((each) => (each > 0 ? each * Math.log(each) : 0))));
+
+export const findLargest = (numbers) => numbers.indexOf(Math.max(...numbers));
+
+// Normal numbers that are the same in every browser: mulberry32 and Box-Muller.
+export function drawNormal(count, seed) {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+  const found = [];
+  while (found.length < count) {
+    const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
+    const angle = 2 * Math.PI * uniform();
+    found.push(radius * Math.cos(angle), radius * Math.sin(angle));
+  }
+  return found.slice(0, count);
+}
+
+export const rootMeanSquare = (vectors) => Math.sqrt(sum(vectors.map((each) => dot(each, each))) / (vectors.length * vectors[0].length));
+
+export const norm = (vector) => Math.sqrt(dot(vector, vector));

@@ -1,0 +1,255 @@
+// One head, by hand: a table that grows by a step at a time, and one key's arithmetic written out.
+
+import { element, nextFrame, roving } from "../../../renderers/page/dom.js";
+import { attendChosen, change, choice, choosers, chosenHead, chosenLayer, onChange } from "./choice.js";
+import { bar, button, decimal, factor, largestOf, strip, vector } from "./parts.js";
+import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
+
+const LAST = 6;
+const N_WRITTEN = 4; // products and components that are written out; the table of components has all
+const narrow = matchMedia("(max-width: 760px)");
+
+export function byHandSection(place) {
+  const steps = element("div", { class: "steps", role: "group", "aria-label": write("hand.steps") });
+  const items = [...Array(LAST + 1).keys()].map((step) =>
+    button([element("b", {}, `${step}`), ` ${write(`hand.s${step}`)}`], () => change({ step }), { class: "step" }),
+  );
+  steps.append(...items);
+  roving(steps, ".step");
+  steps.addEventListener("focusin", (event) => {
+    const step = items.indexOf(event.target);
+    if (step >= 0 && step !== choice.step && event.target.matches(":focus-visible")) change({ step });
+  });
+  const back = button(write("hand.back"), () => change({ step: choice.step - 1 }));
+  const next = button(write("hand.next"), () => change({ step: choice.step + 1 }), { "data-next": "" });
+  const panel = element("div", { class: "panel", "aria-live": "polite" });
+  const rows = element("div", {});
+  const written = element("div", { class: "written" });
+  const components = element("details", {});
+  const checked = element("p", { class: "hint" });
+  components.addEventListener("toggle", () => drawComponents(components));
+  place.append(
+    paragraph("hand.lead"),
+    element("p", { class: "formula" }, write("hand.formula")),
+    choosers("model", "layer", "head", "query"),
+    steps,
+    panel,
+    element("div", { class: "moves" }, back, next, element("span", { class: "hint" }, write("hand.keys"))),
+    rows,
+    written,
+    components,
+    checked,
+  );
+  rows.addEventListener("keydown", (event) => moveKey(event, rows));
+  const draw = () => {
+    const work = attendChosen();
+    for (const [step, item] of items.entries()) {
+      item.toggleAttribute("aria-current", false);
+      if (step === choice.step) item.setAttribute("aria-current", "step");
+    }
+    back.disabled = choice.step === 0;
+    next.disabled = choice.step === LAST;
+    panel.replaceChildren(...describeStep(work));
+    drawTable(rows, work);
+    written.replaceChildren(...writeOut(work));
+    drawComponents(components);
+    const { weightsError, error } = chosenLayer();
+    checked.replaceChildren(...say("hand.checked", { weights: small(weightsError), output: small(error) }));
+  };
+  onChange(draw);
+  narrow.addEventListener("change", () => nextFrame(narrow, draw));
+}
+
+const small = (value) => value.toExponential(1).replace("e-", " × 10⁻").replace(/\d+$/, (digits) =>
+  [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join(""),
+);
+
+function describeStep(work) {
+  const { step, query } = choice;
+  const d = chosenHead().size;
+  const values = { query: token(query), d, root: decimal(Math.sqrt(d)), total: decimal(work.total) };
+  const found = [element("h3", {}, write(`hand.t${step}`)), element("p", {}, ...say(`hand.e${step}`, values))];
+  if (step === 2 && work.bias) found.push(paragraph("hand.bias"));
+  if (step === 3) {
+    const hidden = work.masked.filter((each) => each === -Infinity).length;
+    const said = { query: token(query), n: hidden, all: work.masked.length };
+    found.push(choice.causal ? paragraph("hand.e3closed", said) : paragraph("hand.e3open"), maskSwitch());
+  }
+  if (step === 4 && work.shift) found.push(paragraph("hand.shift", { shift: decimal(work.shift) }));
+  return found;
+}
+
+function maskSwitch() {
+  const onchange = (event) => {
+    change({ causal: event.target.checked });
+    document.querySelector("#causal")?.focus();
+  };
+  const box = element("input", { type: "checkbox", id: "causal", checked: choice.causal, onchange });
+  return element("label", { class: "switch" }, box, write("hand.causal"));
+}
+
+// Columns by the step that brings them; a step lights up its own. Vectors are shown where they are worked with.
+function columnsOf(work) {
+  const { keys, values } = chosenHead();
+  const [ofKeys, ofValues] = [largestOf(keys, [work.q]), largestOf(values)];
+  const cell = (numbers) => (at) => decimal(numbers[at]);
+  const columns = [
+    ...(choice.step < 5 ? [[0, "c_k", (at) => strip("k", keys[at], ofKeys)]] : []),
+    [1, "c_score", cell(work.scores)],
+    [2, "c_scaled", cell(work.divided)],
+    ...(work.bias ? [[2, "c_bias", cell(work.bias)], [2, "c_sum", cell(work.scaled)]] : []),
+    [3, "c_masked", cell(work.masked)],
+    [4, "c_exp", cell(work.exponentials)],
+    [4, "c_weight", (at) => [decimal(work.weights[at]), bar(work.weights[at])]],
+    ...(choice.step === 0 || choice.step >= 5 ? [[0, "c_v", (at) => strip("v", values[at], ofValues)]] : []),
+    [5, "c_weighted", (at) => strip("a · v", work.weighted[at], ofValues)],
+  ];
+  return columns.filter(([step]) => step <= choice.step && (!narrow.matches || isNear(step)));
+}
+
+// The steps whose columns a narrow screen has room for.
+const NEAR = [[0], [0, 1], [1, 2], [2, 3], [3, 4], [0, 4, 5], [4, 5]];
+const isNear = (step) => NEAR[choice.step].includes(step);
+const lights = (step) => ({ class: step === choice.step ? "now" : "past" });
+
+function drawTable(place, work) {
+  const columns = columnsOf(work);
+  const heads = columns.map(([step, name]) =>
+    element("th", { scope: "col", "data-column": name, ...lights(step) }, write(`hand.${name}`)),
+  );
+  const focused = place.contains(document.activeElement);
+  const body = lesson.tokens.map((_, at) => {
+    const isChosen = at === choice.key;
+    const choose = button(token(at), () => change({ key: at }), {
+      class: "key",
+      "aria-pressed": isChosen,
+      tabindex: isChosen ? 0 : -1,
+    });
+    const cells = columns.map(([step, name, show]) =>
+      element("td", { "data-column": name, ...lights(step) }, ...[show(at)].flat()),
+    );
+    const masked = choice.step >= 3 && work.masked[at] === -Infinity;
+    const of = { class: [isChosen && "chosen", masked && "masked"].filter(Boolean).join(" ") || null };
+    return element("tr", of, element("th", { scope: "row" }, choose), ...cells);
+  });
+  place.replaceChildren(
+    queryLine(work),
+    element(
+      "div",
+      { class: "wide", role: "region", "aria-label": write("hand.table"), tabindex: 0 },
+      element(
+        "table",
+        { class: "hand" },
+        element("thead", {}, element("tr", {}, element("th", { scope: "col" }, write("hand.key")), ...heads)),
+        element("tbody", {}, ...body),
+        ...(choice.step >= 4 ? [element("tfoot", {}, totals(columns, work))] : []),
+      ),
+    ),
+  );
+  if (focused) place.querySelector(".key[aria-pressed=true]").focus();
+}
+
+function queryLine(work) {
+  const { keys } = chosenHead();
+  const shown = strip("q", work.q, largestOf(keys, [work.q]));
+  return element("p", { class: "query" }, element("span", {}, "q", element("sub", {}, choice.query)), " ", token(choice.query), shown);
+}
+
+function totals(columns, work) {
+  const { values } = chosenHead();
+  const shown = {
+    c_exp: () => decimal(work.total),
+    c_weight: () => decimal(work.weights.reduce((a, b) => a + b, 0)),
+    c_weighted: () => (choice.step >= 6 ? strip("o", work.output, largestOf(values)) : ""),
+  };
+  const cells = columns.map(([step, name]) => {
+    const isNow = name === "c_weighted" ? choice.step === 6 : step === choice.step;
+    return element("td", { "data-column": name, class: isNow ? "now" : "past" }, shown[name]?.() ?? "");
+  });
+  return element("tr", {}, element("th", { scope: "row" }, write("hand.total")), ...cells);
+}
+
+function moveKey(event, rows) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const key = choice.key + step;
+  if (!step || !event.target.matches(".key") || !(key in lesson.tokens)) return;
+  event.preventDefault();
+  change({ key });
+  rows.querySelector(".key[aria-pressed=true]").focus();
+}
+
+const indexed = (symbol, at) => element("span", { class: "symbol" }, symbol, element("sub", {}, at));
+
+function writeOut(work) {
+  const { key, query, step } = choice;
+  const lines = WRITTEN[step](work, key, query).map((line) => element("p", { class: "line" }, ...line.flat()));
+  const title = step === LAST ? write("hand.written_sum") : write("hand.written", { key: tokenText(key) });
+  return [element("h3", {}, title), ...lines];
+}
+
+const products = (left, right) => {
+  const shown = left.slice(0, N_WRITTEN).map((each, at) => `${factor(each)} × ${factor(right[at])}`);
+  const rest = left.length - shown.length;
+  return [shown.join(" + "), ...(rest > 0 ? [" + ", element("span", { class: "more" }, write("hand.more", { n: rest }))] : [])];
+};
+
+const WRITTEN = [
+  (work, key, query) => [
+    [indexed("q", query), ` = ${vector(work.q)}`],
+    [indexed("k", key), ` = ${vector(chosenHead().keys[key])}`],
+    [indexed("v", key), ` = ${vector(chosenHead().values[key])}`],
+  ],
+  (work, key, query) => [
+    [indexed("q", query), " · ", indexed("k", key), " = ", products(work.q, chosenHead().keys[key]), ` = ${decimal(work.scores[key])}`],
+  ],
+  (work, key) => {
+    const d = chosenHead().size;
+    const bias = work.bias ? ` + ${factor(work.bias[key])}` : "";
+    return [[indexed("s", key), ` = ${factor(work.scores[key])} ÷ √${d}${bias} = ${factor(work.scores[key])} ÷ ${decimal(Math.sqrt(d))}${bias} = ${decimal(work.scaled[key])}`]];
+  },
+  (work, key) => [[indexed("s", key), ` = ${decimal(work.scaled[key])} → ${decimal(work.masked[key])}`]],
+  (work, key) => {
+    const inside = work.shift ? `${factor(work.masked[key])} − ${factor(work.shift)}` : decimal(work.masked[key]);
+    return [
+      [indexed("a", key), ` = exp(${inside}) ÷ ${decimal(work.total)} = ${decimal(work.exponentials[key])} ÷ ${decimal(work.total)} = ${decimal(work.weights[key])}`],
+    ];
+  },
+  (work, key) => [
+    [indexed("a", key), " ", indexed("v", key), ` = ${decimal(work.weights[key])} × ${vector(chosenHead().values[key])} = ${vector(work.weighted[key])}`],
+  ],
+  (work) => {
+    const order = [...work.weights.keys()].sort((a, b) => work.weights[b] - work.weights[a]); // the largest are written
+    const weights = order.map((at) => work.weights[at]);
+    const first = order.map((at) => chosenHead().values[at][0]);
+    return [
+      ["o = Σ a v = ", vector(work.output)],
+      [element("span", { class: "symbol" }, "o", element("sub", {}, "[0]")), " = ", products(weights, first), ` = ${decimal(work.output[0])}`],
+    ];
+  },
+];
+
+// All components of what is written out: of 128, too. Drawn only while it is open.
+function drawComponents(place) {
+  const work = attendChosen();
+  const head = chosenHead();
+  const { key, step } = choice;
+  const summary = place.querySelector("summary") ?? element("summary", {});
+  summary.replaceChildren(...say("hand.components", { d: head.size }));
+  if (!place.contains(summary)) place.append(summary);
+  place.querySelector(".wide")?.remove();
+  if (!place.open) return;
+  const columns = [
+    ["q", work.q],
+    ["k", head.keys[key]],
+    ...(step >= 1 ? [[write("hand.product"), work.q.map((each, at) => each * head.keys[key][at])]] : []),
+    ["v", head.values[key]],
+    ...(step >= 5 ? [["a · v", work.weighted[key]]] : []),
+    ...(step >= 6 ? [["o", work.output]] : []),
+  ];
+  const rows = work.q.map((_, at) =>
+    element("tr", {}, element("th", { scope: "row" }, at), ...columns.map(([, numbers]) => element("td", {}, decimal(numbers[at])))),
+  );
+  const heads = [write("hand.component"), ...columns.map(([name]) => name)].map((name) => element("th", { scope: "col" }, name));
+  const table = element("table", { class: "components" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  place.append(element("div", { class: "wide tall", role: "region", tabindex: 0, "aria-label": write("hand.components", { d: head.size }) }, table));
+}

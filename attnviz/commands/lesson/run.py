@@ -1,0 +1,83 @@
+"""`attnviz lesson`: one sentence as a page to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from string import Template
+from typing import Any, cast
+
+from attnviz import store
+from attnviz.commands.lesson.content import choose_layers, describe_model, describe_tokens, read_tokens
+from attnviz.commands.lesson.inputs import split_out
+from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
+from attnviz.commands.lesson.spec import LessonSpec
+from attnviz.commands.lesson.words import choose_words
+from attnviz.inputs import Inputs
+from attnviz.models.protocols import Traceable
+from attnviz.records import Tokens
+from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part, write_json, write_policy, write_title
+from attnviz.running import Events, Result
+from attnviz.views import captions
+
+ROOM = "attnviz.commands.lesson.page"
+
+
+def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
+    """Work out everything that the page shows, and write it.
+
+    Raises InvalidText for a sentence that is too long, ExecutionError where arithmetic and model do not agree.
+    """
+    (document,) = inputs.documents
+    models = [cast(Traceable, reference.open(inputs.corpus.texts)) for reference in inputs.models]
+    tokens = read_tokens(models[0], document)
+    notices = [*inputs.corpus.notices, *(note.text for note in captions.describe_unknown(tokens, "tokens"))]
+    if len(models) > 1 and read_tokens(models[1], document).pieces != tokens.pieces:
+        notices.append(f"{models[1].name} cuts the text into other tokens, and is left out")
+        del models[1:]
+    layers = choose_layers(models, len(tokens))
+    notices += _list_left_out(models, layers)
+    content = {
+        "language": spec.lang,
+        "words": choose_words(spec.lang),
+        "text": document.text,
+        "tokens": describe_tokens(tokens),
+        "nUnknown": sum(tokens.unknown),
+        "nTokens": len(tokens) - sum(tokens.special),
+        "mostlyUnknown": tokens.mostly_unknown,
+        "cut": _find_cut(models[0], document.text, tokens),
+        "models": [describe_model(model, document, chosen) for model, chosen in zip(models, layers, strict=True)],
+        "reviews": describe_reviews(),
+        "capacity": describe_capacity(),
+    }
+    _, name = split_out(spec.figure.out)
+    with store.locked(inputs.out):
+        store.write(inputs.out / name, write_page(content))
+    yield Result(files=(inputs.out / name,), notices=tuple(notices))
+
+
+def _list_left_out(models: Sequence[Traceable], layers: Sequence[Sequence[int]]) -> Iterator[str]:
+    for model, chosen in zip(models, layers, strict=True):
+        if len(chosen) < model.n_layers:
+            shown = f"the last {len(chosen)} of {model.n_layers} layers of {model.name}"
+            yield f"the page shows {shown}, and has no room for more"
+
+
+def _find_cut(model: Traceable, text: str, tokens: Tokens) -> int:
+    """Return how many tokens of the text are not read."""
+    return model.encode(text).n_tokens - (len(tokens) - sum(tokens.special))
+
+
+def write_page(content: dict[str, Any]) -> bytes:
+    """Write the whole file: the same content gives the same bytes."""
+    script, style = join_scripts(("lesson.js",), ROOM), join_styles(("base.css", "lesson.css"), ROOM)
+    words = content["words"]
+    strings = {
+        "language": {"en": "en", "zh": "zh-Hans"}[content["language"]],
+        "title": write_title(words["page.title"]),
+        "noscript": write_title(words["page.noscript"]),
+        "policy": write_policy(script, style),
+        "style": style,
+        "content": write_json(content),
+        "script": script,
+    }
+    return Template(read_part("lesson.html", ROOM)).substitute(strings).encode("utf-8")

@@ -1,0 +1,36 @@
+"""The options of `attnviz lesson`."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from attnviz.options import MODEL, OUTPUT, Only, Option
+from attnviz.specs import FigureOptions, ModelOptions, TextOptions
+
+Language = Literal["en", "zh"]
+NAME = "lesson.html"
+OF_MODEL = (
+    *("model", "heads", "d_model", "layers", "seed", "device", "vocab", "tokenizer"),
+    *("max_tokens", "keep", "max_memory"),
+)
+OUT = Option(
+    f"The page: a file that ends in .html, or a folder for {NAME}.", OUTPUT, "FILE|DIR", short="-o", is_common=True
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LessonSpec:
+    """Make one page to learn attention from, of one sentence: one head by hand with every number of the model, what
+    averaging does, heads side by side, heads turned off, and when several heads help. It opens offline, anywhere.
+
+    Example: attnviz lesson "the acting saved the film"
+    """
+
+    text: TextOptions = TextOptions()
+    model: Annotated[ModelOptions, Only(*OF_MODEL)] = ModelOptions()
+    # None: single, beside multi:N
+    beside: Annotated[
+        str | None,
+        Option("Another model shown beside; default: single, beside multi:N.", MODEL, "MODEL", is_common=True),
+    ] = None
+    lang: Annotated[Language, Option("Language of the page: English or Chinese.", OUTPUT, is_common=True)] = "en"
+    figure: Annotated[FigureOptions, Only("out", "open", out=OUT)] = FigureOptions(out=NAME)

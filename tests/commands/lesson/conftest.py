@@ -1,0 +1,55 @@
+"""Lessons as their command writes them, and in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnviz.cli import app
+from tests.browser import Opened
+
+SENTENCE = "the film was not good but the acting saved the film"
+TRAINED = ("--epochs", "1", "--heads", "2", "--layers", "2", "--d-model", "16", "--bigrams", "0", "--pretrain", "0")
+Write = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
+    """Writes a lesson once for each choice of options."""
+    folder = tmp_path_factory.mktemp("lessons")
+    written: dict[tuple[str, ...], Path] = {}
+
+    def make(*options: str, text: str = SENTENCE) -> Path:
+        asked = (text, *options)
+        if asked not in written:
+            written[asked] = folder / f"{len(written)}.html"
+            assert app.run(["lesson", text, *options, "--out", str(written[asked])]) == 0
+        return written[asked]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of two layers with two heads each, and without n-grams."""
+    folder = tmp_path_factory.mktemp("two-layers") / "model"
+    data = ("--dataset", "sample", "--split", "train[:60]")
+    assert app.run(["train", *data, *TRAINED, "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Callable[..., Opened]]:
+    """Opens a file; afterwards no page may have asked for anything or complained."""
+    pages: list[Opened] = []
+
+    def start(file: Path, **settings: Any) -> Opened:
+        pages.append(Opened(chromium, file, **settings))
+        return pages[-1]
+
+    yield start
+    for each in pages:
+        each.close()

@@ -1,0 +1,116 @@
+"""`attnviz lesson` as a command: what it writes, and what it refuses in a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attacks.endings import RunHere, worked
+from tests.commands.lesson.conftest import SENTENCE, Write
+
+MAX_BYTES = 500_000
+LONG = " ".join(["the", "film"] * 12)  # as many tokens as a lesson shows
+
+
+def content(file: Path) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', file.read_text(encoding="utf-8"))
+    assert found
+    loaded: dict[str, Any] = json.loads(found[1])
+    return loaded
+
+
+def test_a_lesson_is_one_small_file_that_opens_offline(write: Write) -> None:
+    file = write(text=LONG)
+    page = file.read_text(encoding="utf-8")
+    assert len(page.encode()) < MAX_BYTES
+    assert "default-src 'none'" in page
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
+    tokens = content(file)["tokens"]
+    assert len(tokens) == 24
+
+
+def test_the_same_lesson_twice_is_the_same_bytes(attnviz: RunHere, tmp_path: Path) -> None:
+    for out in ("a.html", "b"):
+        worked(attnviz("lesson", SENTENCE, "--out", out))
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b/lesson.html").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "b"]
+
+
+def test_the_language_is_that_of_the_page(write: Write) -> None:
+    english, chinese = (write("--lang", language).read_text(encoding="utf-8") for language in ("en", "zh"))
+    assert '<html lang="en">' in english
+    assert '<html lang="zh-Hans">' in chinese
+    assert "<title>从一句话看懂注意力</title>" in chinese
+
+
+def test_two_layers_of_any_number_of_heads(write: Write, two_layers: Path) -> None:
+    (model,) = content(write("--model", str(two_layers)))["models"]
+    assert [layer["number"] for layer in model["layers"]] == [0, 1]
+    assert model["answers"]["choices"] == [0, 1, 2, 3]
+
+
+def test_of_many_heads_pairs_are_turned_off() -> None:
+    from attnviz.commands.lesson.content import list_choices
+
+    assert list_choices(3) == list(range(8))
+    assert list_choices(8) == list(range(256))
+    many = list_choices(12)
+    assert len(many) == 1 + 12 + 66 + 1
+    assert {each.bit_count() for each in many} == {0, 1, 2, 12}
+
+
+def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: Path) -> None:
+    ran = worked(attnviz("lesson", LONG, "--model", "random:4", "--layers", "6", "--d-model", "256", "--out", "l.html"))
+    assert "note: the page shows the last 3 of 6 layers of random:4, and has no room for more" in ran.stderr
+    assert (tmp_path / "l.html").stat().st_size < MAX_BYTES
+    (model,) = content(tmp_path / "l.html")["models"]
+    assert [layer["number"] for layer in model["layers"]] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), 'no sentence to make a lesson of. Give one, as in attnviz lesson "the acting saved the film".'),
+        ((f"{LONG} twice",), "has 25 tokens, and a lesson shows every number of at most 24. Shorten it, or let the"),
+        (("--text", "a", "--text", "b"), "2 texts, where a lesson is of one sentence. --index chooses one."),
+        ((" ",), "no tokens in"),
+        (
+            ("a", "--model", "smollm2"),
+            "cannot be worked out by hand. A lesson takes single, multi:8, random:4 and",
+        ),
+        (("a", "--beside", "nothing"), "nothing cannot be worked out by hand"),
+        (("a", "--lang", "fr"), "fr"),
+        ((LONG, "--model", "random:2", "--d-model", "2048"), "are too many numbers for one page"),
+    ],
+)
+def test_what_is_no_lesson_is_refused_in_a_line(
+    arguments: tuple[str, ...], said: str, attnviz: RunHere, tmp_path: Path
+) -> None:
+    ran = attnviz("lesson", *arguments, "--out", "lesson.html")
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_sentence_is_cut_where_that_is_asked_for(attnviz: RunHere, tmp_path: Path) -> None:
+    worked(attnviz("lesson", f"{LONG} and more", "--max-tokens", "24", "--out", "l.html"))
+    assert content(tmp_path / "l.html")["cut"] == 2
+
+
+def test_a_sentence_that_the_model_cannot_read_is_said_to_be(attnviz: RunHere, tmp_path: Path) -> None:
+    ran = worked(attnviz("lesson", "猫 坐 垫子", "--lang", "zh", "--out", "l.html"))
+    assert "are not in the vocabulary (read as [UNK])" in ran.stderr
+    found = content(tmp_path / "l.html")
+    assert found["mostlyUnknown"] is True
+    assert found["nUnknown"] == found["nTokens"]
+
+
+def test_a_model_beside_that_reads_other_tokens_is_left_out(attnviz: RunHere, tmp_path: Path) -> None:
+    ran = worked(attnviz("lesson", "5 a3 b7 12", "--beside", "recall:1", "--out", "l.html"))
+    assert "note: recall:1 cuts the text into other tokens, and is left out" in ran.stderr
+    assert len(content(tmp_path / "l.html")["models"]) == 1

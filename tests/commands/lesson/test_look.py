@@ -1,0 +1,121 @@
+"""A lesson is for everybody: on a phone, by keyboard, in the dark, and to axe-core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from tests.browser import Opened, missing
+from tests.commands.lesson.conftest import Write
+
+pytestmark = pytest.mark.slow
+Open = Callable[..., Opened]
+LONG = "i can not say that this was the very best film of all time but the acting of the whole cast saved it"
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    try:
+        return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        return str(missing("axe-playwright-python"))
+
+
+def check_axe(page: Opened, where: str) -> None:
+    found = page.page.evaluate("axe.run({ resultTypes: ['violations'], preload: false })")
+    assert len(found["passes"]) > 15
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], where
+
+
+@pytest.mark.parametrize(
+    ("language", "scheme", "width"), [("en", "light", 390), ("zh", "dark", 1200), ("en", "dark", 390)]
+)
+def test_axe_finds_nothing_at_any_step(
+    opened: Open, write: Write, axe: str, language: str, scheme: str, width: int
+) -> None:
+    page = opened(write("--lang", language), color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.page.evaluate(axe)
+    for step in range(7):
+        page.page.locator(".step").nth(step).click()
+        if step == 3:
+            page.page.locator("#causal").check()
+        check_axe(page, f"step {step}")
+    page.page.locator("#hand summary").click()
+    page.page.wait_for_selector(".components tbody tr")
+    page.page.locator(".switch-head").nth(2).click()
+    check_axe(page, "all that opens")
+
+
+@pytest.mark.parametrize("text", ["good film", LONG])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nothing_is_wider_than_a_phone(opened: Open, write: Write, text: str, language: str) -> None:
+    page = opened(write("--lang", language, text=text), viewport={"width": 390, "height": 800})
+    for step in range(7):
+        page.page.locator(".step").nth(step).click()
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= 390, step
+
+
+def focused(page: Opened) -> Any:
+    return page.page.evaluate("document.activeElement.textContent")
+
+
+def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
+    page = opened(write())
+    page.page.locator(".step").nth(0).focus()
+    page.press("ArrowRight", "ArrowRight")
+    assert page.page.locator(".step[aria-current=step]").inner_text() == "2 ÷ √d"
+    assert focused(page) == "2 ÷ √d"
+    page.page.locator(".key[aria-pressed=true]").focus()
+    before = int(focused(page).split()[0])
+    page.press("ArrowUp")
+    assert int(focused(page).split()[0]) == before - 1
+    assert (
+        page.page.locator(".written h3")
+        .inner_text()
+        .endswith(page.page.locator(".key[aria-pressed=true]").inner_text())
+    )
+    page.page.locator(".switch-head").nth(1).focus()
+    page.press("Enter")
+    assert page.page.locator(".switch-head").nth(1).get_attribute("aria-pressed") == "false"
+    assert focused(page).startswith("head 1")
+    page.page.locator(".head button").nth(4).focus()
+    page.press("Enter")
+    assert focused(page) == "head 4"
+    assert page.page.locator("#hand select[data-choice=head]").input_value() == "4"
+
+
+def test_a_step_lights_up_its_own_columns(opened: Open, write: Write) -> None:
+    page = opened(write())
+    lit = {
+        1: {"c_score"},
+        2: {"c_scaled", "c_bias", "c_sum"},
+        3: {"c_masked"},
+        4: {"c_exp", "c_weight"},
+        5: {"c_weighted"},
+    }
+    for step, columns in lit.items():
+        page.page.locator(".step").nth(step).click()
+        found = page.page.locator(".hand th.now").evaluate_all("all => all.map((each) => each.dataset.column)")
+        assert set(found) == columns
+
+
+def test_a_token_is_never_markup(opened: Open, write: Write) -> None:
+    page = opened(write(text="a <b> **x** `y` {n} </script> film"))
+    assert page.page.locator(".chip").all_inner_texts()[1].split()[1] == "<"
+    assert page.page.locator(".sentence").inner_text() == "a <b> **x** `y` {n} </script> film"
+
+
+def test_unknown_words_are_marked(opened: Open, write: Write) -> None:
+    page = opened(write("--lang", "zh", text="猫 坐 垫子"))
+    assert page.page.locator(".chip small").count() == 4
+    assert "4 个词元里有 4 个不在模型的词表里" in page.page.locator("#tokens .warning").inner_text()
+
+
+def test_a_model_without_answers_says_so(opened: Open, write: Write) -> None:
+    page = opened(write("--model", "random:4", "--layers", "2", "--d-model", "32"))
+    assert "gives no answers" in page.page.locator("#off").inner_text()
+    assert "is untrained" in page.page.locator("#header").inner_text()
+    assert page.page.locator("#hand select[data-choice=layer]").input_value() == "1"  # the last

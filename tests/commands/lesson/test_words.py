@@ -1,0 +1,76 @@
+"""One table of strings: every entry in both languages, with the same placeholders, and each of them is used."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from attnviz.commands.lesson import page
+from attnviz.commands.lesson.words import choose_words, load_table
+from attnviz.models.built_in import SHIPPED
+
+SCRIPTS = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(page.__file__).parent.glob("*.js")))
+MARKS = re.compile(r"\{\w+\}|\*\*|`[^`]*`")
+CHINESE = re.compile("[\u4e00-\u9fff]")
+FORMULAS = {
+    "hand.formula",
+    *(f"hand.c_{name}" for name in ("k", "score", "scaled", "bias", "sum", "exp", "v", "weighted")),
+}
+FORMULAS |= {f"hand.s{step}" for step in (0, 1, 2, 4, 5)} | {"hand.component", "hand.product"}
+
+
+def test_every_entry_is_in_both_languages() -> None:
+    assert [name for name, entry in load_table().items() if set(entry) != {"en", "zh"}] == []
+    assert list(choose_words("en")) == list(choose_words("zh"))
+
+
+def test_the_same_places_are_filled_and_set_off_in_both() -> None:
+    unlike = [
+        name
+        for name, entry in load_table().items()
+        if sorted(MARKS.findall(entry["en"])) != sorted(MARKS.findall(entry["zh"]))
+    ]
+    assert unlike == []
+
+
+def test_what_is_said_in_chinese_is_chinese() -> None:
+    assert {name for name, entry in load_table().items() if not CHINESE.search(entry["zh"])} == FORMULAS
+    assert [name for name, entry in load_table().items() if CHINESE.search(entry["en"])] == []
+    half_width = re.compile(f"{CHINESE.pattern}[,.;:?!()]|[,;:?!()]{CHINESE.pattern}")
+    assert [name for name, entry in load_table().items() if half_width.search(entry["zh"])] == []
+
+
+def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
+    known = set(load_table())
+    written = set(re.findall(r"[\"`]([a-z]+\.\w+)[\"`]", SCRIPTS))
+    prefixes = set(re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS))
+    assert {name for name in written if name.partition(".")[0] in {each.partition(".")[0] for each in known}} <= known
+    columns = {f"hand.{name}" for name in re.findall(r"\"(c_\w+)\"", SCRIPTS)}
+    titles = {name for name in known if name.endswith(".title")}
+    patterns = {f"heads.{name}" for name in re.findall(r"(?:\"[a-z ]+\"|\w+): \"(\w+)\",", SCRIPTS)} & known
+    used = written | columns | titles | patterns | {"page.title", "page.noscript"}
+    used |= {
+        name
+        for name in known
+        for prefix in prefixes
+        if re.fullmatch(rf"{re.escape(prefix)}\w+", name) and prefix[-1] != "."
+    }
+    used |= {f"choose.{name}" for name in ("model", "layer", "head", "query")} | {"heads.before", "heads.after"}
+    assert known - used == set()
+
+
+def test_patterns_of_heads_have_names() -> None:
+    measured = json.loads((SHIPPED / "multi-8" / "metrics.json").read_bytes())["heads"]["chance"]
+    others = {name for name in measured if not re.match(r"\d+ (before|after)$|words for ", name)}
+    table = re.search(r"const PATTERNS = \{(.*?)\};", SCRIPTS, re.DOTALL)
+    assert table
+    assert set(re.findall(r"^ *\"?([a-z ]+?)\"?:", table[1], re.MULTILINE)) == others
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_step_has_a_name_a_title_and_an_explanation(language: str) -> None:
+    words = choose_words(language)  # type: ignore[arg-type]
+    assert all(words[f"hand.{kind}{step}"] for kind in "ste" for step in range(7))
