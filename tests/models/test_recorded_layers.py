@@ -311,3 +311,62 @@ def test_under_autocast(kernel: bool) -> None:
         expected = (rounded @ rounded.mT / 8**0.5).softmax(dim=-1)
         np.testing.assert_allclose(maps[0].weights[0], expected[0].numpy(), atol=1e-6)
     np.testing.assert_allclose(maps[0].weights.sum(axis=-1), 1, atol=1e-6)
+
+
+# --- layers that no module calls ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("layers", "expected"), [(None, (0, 1, 2)), ([0], (0,)), ([1, 2], (1, 2))])
+def test_layers_that_a_function_calls_one_by_one_are_layers(
+    layers: list[int] | None, expected: tuple[int, ...]
+) -> None:
+    several, norm = list(encoder(3).layers), nn.LayerNorm(16)
+
+    def run() -> None:
+        states = X
+        for layer in several:
+            states = layer(norm(states))
+
+    whole, (maps,) = recorded(run)[0], recorded(run, layers=layers)
+    assert maps.layer_numbers == expected
+    np.testing.assert_array_equal(maps.weights, whole.weights[list(expected)])
+
+
+def test_an_encoder_and_a_decoder_without_a_forward_are_told_apart() -> None:
+    """Both of the same class; the decoder reads states of its own, and attends to what the encoder gave."""
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attend = attention()
+
+        def forward(self, states: Tensor, memory: Tensor) -> Tensor:
+            return torch.as_tensor(states + self.attend(states, memory, memory)[0])
+
+    encoding, decoding = [Layer().eval() for _ in range(2)], [Layer().eval() for _ in range(3)]
+
+    def run() -> None:
+        memory, states = X, Y[:, :4]
+        for layer in encoding:
+            memory = layer(memory, memory)
+        for layer in decoding:
+            states = layer(states, memory)
+
+    read, written = recorded(run)
+    assert (read.weights.shape, written.weights.shape) == ((2, 4, 6, 6), (3, 4, 4, 6))
+
+
+def test_one_module_that_reads_its_own_states_again_is_several_passes() -> None:
+    layer = encoder(1).layers[0]
+
+    def run() -> None:
+        states = X
+        for _ in range(3):
+            states = layer(states)
+
+    assert [maps.n_layers for maps in recorded(run)] == [1, 1, 1]
+
+
+def test_layers_that_read_the_same_states_are_no_stack() -> None:
+    several = list(encoder(2).layers)
+    assert [maps.n_layers for maps in recorded(lambda: [layer(X) for layer in several])] == [1, 1]

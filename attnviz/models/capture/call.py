@@ -39,6 +39,7 @@ class Call:
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
     heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
     n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
+    place_in_stack: int = 0  # where layers are outermost modules, the layer that the path is in
     root: str = ""  # the class of the outermost module; "" where there is none
     is_pooled: bool = False  # its queries need not be tokens: they are learned, or there is one weight a word
     keys_are_read: bool = True  # whether any module was given as many positions as there are keys

@@ -44,6 +44,7 @@ from attnviz.models.capture.operators import (
 from attnviz.models.capture.paths import COMPILED, NUMBER, Paths, may_be_in
 from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.room import LayersRoom
+from attnviz.models.capture.stack import Stacks, number_layer
 from attnviz.models.capture.unread import WHAT, Unread
 from attnviz.models.capture.values import some_values
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -117,7 +118,7 @@ class Capture(TorchFunctionMode):
         self._states: ByIdentity[int] = ByIdentity()  # the numbers of tensors that modules read
         self._state_numbers = count(1)
         self._room = LayersRoom()
-        self._n_passes = self._n_runs = 0
+        self._stacks, self._n_runs = Stacks(), 0
         self.n_seen = 0  # attentions, also of layers that nobody asked for
         self._following, self._flow, self._products = SoftmaxTracker(), Flow(), ProductTracker()
         self._paths: Paths | None = None
@@ -128,8 +129,9 @@ class Capture(TorchFunctionMode):
         """A module begins."""
         if threading.get_ident() != self._thread or self._repeating:
             return
+        states = next((one for one in given if isinstance(one, Tensor)), None)
         if not self._frames:
-            self._n_passes += 1
+            self._stacks.enter(module, self._flow.after(states), self.n_seen)
         self._n_runs += 1
         reads = tuple(self._number_of(one) for one in given if isinstance(one, Tensor))
         self._frames.append(ModuleCall(module, self._n_runs, reads))
@@ -137,7 +139,6 @@ class Capture(TorchFunctionMode):
             self._frames[-1].below = look_below_functions()
             self._frames[-1].below.__enter__()
             self._frames[-1].n_before, self._frames[-1].path = self.n_seen, self._path()[0]
-        states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
         if isinstance(module, nn.MultiheadAttention) and states.is_nested:
@@ -349,7 +350,7 @@ class Capture(TorchFunctionMode):
         self._take(
             Call(
                 path=path,
-                number=max(0, self._n_passes - 1),
+                number=self._stacks.number,
                 **kept,
                 place=self.n_seen,
                 after=origin.after,
@@ -361,6 +362,7 @@ class Capture(TorchFunctionMode):
                 heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
                 root=self._root(),
+                place_in_stack=self._stacks.place,
                 n_rows_read=self._frames[0].n_rows if self._frames else 0,
                 keys_are_read=not n_read or seen.kept.shape[0] * seen.kept.shape[3] in n_read,
             )
@@ -419,4 +421,5 @@ class Capture(TorchFunctionMode):
         root = self._frames[0].module
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
-        return self._paths.find_path([frame.module for frame in self._frames])
+        path, n_alike = self._paths.find_path([frame.module for frame in self._frames])
+        return (path, n_alike) if self._stacks.place == 0 else (number_layer(path, self._stacks.place), (0, *n_alike))

@@ -10,6 +10,7 @@ from typing import Any, overload
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.calls import Capture, capture
+from attnviz.models.capture.stack import number_first_layers
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
@@ -92,7 +93,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
         (1, 2, 3, 3)
 
     The records are there when the block ends: one for each forward pass of an outermost module, each group of layers
-    (`Recording.groups`) and each row of the batch.
+    (`Recording.groups`) and each row of the batch. Outermost modules of one class that read one another's states, as
+    where a function calls layers one by one, are the layers of one pass; the same module again is another pass.
 
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
     by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
@@ -148,7 +150,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording = Recording()
     with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
-    calls[:] = join_steps(join_heads(calls, choice))
+    calls[:] = join_steps(join_heads(number_first_layers(calls), choice))
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
