@@ -39,6 +39,7 @@ class TrainedReference(ModelReference):
     """A checkpoint folder. Of one that did not come with attnviz, only its files know the sizes."""
 
     folder: Path
+    has_answers = True
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """The folder is read once."""

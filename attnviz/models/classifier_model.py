@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from attnviz.specs import KeepKind, ModelOptions
 
 if TYPE_CHECKING:
     from attnviz.models.attribution.subject import Subject
+    from attnviz.models.decomposition.stream import Stream
     from attnviz.records.attribution import Question
     from attnviz.records.training_metrics import Prediction
 
@@ -69,11 +71,20 @@ class ClassifierModel(EncoderModel):
         provenance = self.provenance(text, text_name, encoding.n_tokens)
         return make_subject(answering, encoding.ids, encoding.tokens, self.answers, question, provenance)
 
-    def _logits(self, ids: Tensor) -> Tensor:
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
+        """Take one answer of one text apart. Raises as `subject` does."""
+        from attnviz.models.decomposition.stream import take_apart
+        from attnviz.records.attribution import Question
+
+        subject = self.subject(text, text_name, question or Question())
+        answering = replace(subject.answering, logits=partial(self._logits, need_weights=False))
+        return take_apart(replace(subject, answering=answering), self.answers.labels.__getitem__)
+
+    def _logits(self, ids: Tensor, *, need_weights: bool | None = None) -> Tensor:
         """Of the encoder alone. A pass that is watched gives its weights, in the order of the queries."""
-        real = torch.ones_like(ids, dtype=torch.bool)
-        states = self.saved.classifier.states(ids, real, need_weights=torch.is_grad_enabled())
-        return self.saved.classifier.classify(states, real)
+        real, is_watched = torch.ones_like(ids, dtype=torch.bool), torch.is_grad_enabled()
+        need_weights = is_watched if need_weights is None else need_weights
+        return self.saved.classifier.classify(self.saved.classifier.states(ids, real, need_weights=need_weights), real)
 
     def mean_outputs(self, texts: Iterable[str]) -> np.ndarray:
         """[layer, d_model]: what heads give on average over these, of those that have tokens. See `ablate`."""

@@ -53,6 +53,7 @@ class ModelReference(ABC):
 
     learns_from_texts: ClassVar[bool] = False  # whether its vocabulary is made of the texts that it is opened with
     works_by_hand: ClassVar[bool] = True  # whether its attention can be worked out by hand: see `Traceable`
+    has_answers: ClassVar[bool] = False  # whether it was trained to answer, as far as its kind says
 
     def __str__(self) -> str:
         return self.name
@@ -62,8 +63,8 @@ class ModelReference(ABC):
 
         Raises InvalidModel, InvalidOption, TooLarge.
         """
-        if needs is Decomposable:
-            raise InvalidOption(f"{self} writes no next token to explain", hint="attnviz explain works it out by hand.")
+        if needs is Decomposable and not self.has_answers:
+            raise InvalidOption(f"{self} has no answer to explain", hint="attnviz explain works it out by hand.")
         if needs is Generates:
             raise InvalidOption(f"{self} reads texts and writes none", hint=WRITERS)
         for option, value in vars(self.extras).items():

@@ -44,6 +44,7 @@ class Question:
     against: str | None = None  # likewise; None: of two labels the other one, else none
     encoder_only: bool = False
     seed: int = 0  # of random scores
+    option: str = "target"  # by which `target` is asked for
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Which heads wrote a decoder's answer, and why they looked where they did. Knows numpy, and nothing of models."""
+"""Which heads wrote a model's answer, and why they looked where they did. Knows numpy, and nothing of models."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ class HeadName(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """Who writes into the residual stream. Of "word", `layer` counts the first MLPs that are folded into it."""
+    """Who writes into the residual stream. Of "word", `layer` counts the first MLPs that are folded into it.
 
-    kind: Literal["word", "mlp", "head"]
+    "distance" writes nothing there: it is what a layer adds to scores by the distance from the query to the key.
+    """
+
+    kind: Literal["word", "mlp", "head", "distance"]
     layer: int
     head: int = 0
 
     def __str__(self) -> str:
-        names = {"word": "the word itself", "mlp": f"MLP {self.layer}", "head": f"{self.layer}.{self.head}"}
-        return names[self.kind]
+        names = {"word": "the word itself", "mlp": f"MLP {self.layer}", "distance": "the distance"}
+        return names.get(self.kind, f"{self.layer}.{self.head}")
 
 
 class Share(NamedTuple):
@@ -60,7 +63,11 @@ class Look:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What a head wrote for the answer, most of it from one token, and by how much its removal changes the logit."""
+    """What a head wrote for the answer, most of it from one token, and by how much its removal changes the logit.
+
+    `source` is the token from which all queries together took most, and the first of `looks` that of the query that
+    took most of it.
+    """
 
     head: HeadName
     written: float
@@ -68,6 +75,9 @@ class Contribution:
     from_source: float
     removal: float  # what the logit, or the difference of two, becomes without the head, less what it is
     looks: tuple[Look, ...]  # the head's own, then that of the head that wrote what it looked for
+
+
+AnswerForm = Literal["token", "masked token", "label", "labels", "score"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,8 @@ class Explanation:
     total: float  # what all parts sum to
     contributions: tuple[Contribution, ...]
     by_kind: tuple[tuple[str, float], ...]
+    form: AnswerForm = "token"
+    n_queries: int = 1  # at which something is read that goes into the answer
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def test_a_hostile_query(token: str, asked: tuple[str, ...], run_here: RunHere) 
 @pytest.mark.parametrize("model", ["multi", "dot"])
 @pytest.mark.parametrize("causal", [(), ("--causal",)])
 def test_a_text_of_one_token(model: str, causal: tuple[str, ...], run_here: RunHere) -> None:
-    asked = ("explain", "--text", "good", "--model", model, *causal)
+    asked = ("explain", "--text", "good", "--model", model, "--by-hand", *causal)
     found = json.loads(worked(run_here(*asked, "--json")).out)
     assert all(head["weights"] == [1.0] for head in found["heads"])
     assert "sum over 1 key " in worked(run_here(*asked)).stdout

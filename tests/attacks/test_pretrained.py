@@ -182,7 +182,7 @@ def test_what_cannot_be_asked_of_a_model_of_others(
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("explain", "writes no next token to explain"),
+        ("explain", "has no answer to explain"),
         ("predict", "which classifies no texts. predict takes --model multi"),
     ],
 )

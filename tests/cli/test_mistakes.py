@@ -65,7 +65,7 @@ MISTAKES = (
     ("heatmap 'a b' --generate 3", "takes a decoder"),
     ("heatmap 'a b' --pair 'c d'", "Leave it out."),
     ("predict 'a b' --model random", "Choose single, multi"),
-    ("explain 'a b' --answer good", "Leave it out."),
+    ("explain 'a b' --answer postive", "Did you mean 'positive'"),
     ("attribute 'a b' --target postive", "Did you mean 'positive'"),
 )
 

@@ -12,8 +12,8 @@ from torch import nn
 
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution import Attributable
-from attnviz.models.decomposition.blocks import find_layers
 from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
+from attnviz.models.decomposition.stream_pass import find_layers
 from attnviz.models.loading import find_model
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
@@ -92,7 +92,7 @@ def test_what_a_head_gave_is_the_sum_over_the_tokens_it_took_it_from(
     stream = take_apart(made(tmp_path, kind, monkeypatch, **settings))
     parts, last = stream.split_logit(7, None), len(stream.subject.ids) - 1
     for head in range(4):
-        sources = stream.split_sources(HeadName(1, head), last, parts)
+        sources = stream.split_sources(HeadName(1, head), parts)[last]
         assert sources.sum() == pytest.approx(parts.heads[1, head, last], abs=1e-5)
         assert len(set(sources.round(9))) > 5
 

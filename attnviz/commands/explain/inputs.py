@@ -10,14 +10,14 @@ from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference, find_model
-from attnviz.models.protocols import Traceable
+from attnviz.models.protocols import AttentionModel, Traceable
 from attnviz.options import find_changed
 from attnviz.selection import select_numbers
 from attnviz.specs import PrintOptions
 
 DRAWN = frozenset(LOOKS) - {"out"}  # what a batch may set for all of its jobs, by hand for nothing
 EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}
-OF_DECODERS = ("answer", "against")
+OF_ANSWERS = ("answer", "against")
 OF_BUILT_IN = ("layer", "causal", "show_padding")
 
 
@@ -30,11 +30,11 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
     if spec.example:
         return Inputs()
     reference = find_model(spec.model)
-    if spec.by_hand or reference.works_by_hand:
+    if _works_by_hand(spec, reference):
         _check_by_hand(spec, reference)
         out = None
     else:
-        reference, out = check_decoder(spec, reference), spec.figure.out
+        reference, out = check_answering(spec, reference), spec.figure.out
     inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=out)
     if len(inputs.documents) != 1:
         found = f"{len(inputs.documents)} texts, where one is explained at a time"
@@ -42,20 +42,30 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
     return inputs
 
 
-def check_decoder(spec: ExplainSpec, reference: ModelReference) -> ModelReference:
-    """Check what can be without torch, and give the decoder with its answers.
+def _works_by_hand(spec: ExplainSpec, reference: ModelReference) -> bool:
+    """Whether one query is worked out: it is asked for, the model has no answer, or an option is of nothing else."""
+    if spec.by_hand or not reference.works_by_hand or not reference.has_answers:
+        return spec.by_hand or reference.works_by_hand
+    changed = set(find_changed(spec))
+    if spec.head:
+        return "." not in ",".join(spec.head)
+    return bool(changed & {"query", "top_k", *OF_BUILT_IN}) and not changed & set(OF_ANSWERS)
+
+
+def check_answering(spec: ExplainSpec, reference: ModelReference) -> ModelReference:
+    """Check what can be without torch, and give the model with its answers, which one look does without.
 
     Raises InvalidOption, InvalidModel.
     """
     reference = reference.answering(Decomposable)
-    reference.check(Decomposable)
+    reference.check(AttentionModel if spec.head else Decomposable)
     _refuse(spec, OF_BUILT_IN, "is for built-in models, which are worked out by hand")
     parse_head(spec)
     return reference
 
 
 def parse_head(spec: ExplainSpec) -> tuple[int, int] | None:
-    """Read the layer and the head of a decoder's look; None: its answer is explained. Raises InvalidOption."""
+    """Read the layer and the head of one look; None: the answer is explained. Raises InvalidOption."""
     if not spec.head:
         _refuse(spec, ("query",), "asks for one look of a head: say which with --head 18.6")
         return None
@@ -71,9 +81,9 @@ def parse_head(spec: ExplainSpec) -> tuple[int, int] | None:
 def _check_by_hand(spec: ExplainSpec, reference: ModelReference) -> None:
     """Raise InvalidOption, InvalidModel or InvalidSelection for what has no calculation by hand."""
     reference.check(Traceable)
-    _refuse(spec, OF_DECODERS, f"is for decoders, and {reference} is worked out by hand")
+    _refuse(spec, OF_ANSWERS, f"is of an answer, and {reference} is worked out by hand")
     if reference.n_layers is not None and reference.n_heads is not None:
-        select_numbers((str(spec.layer),), reference.n_layers, "layer")
+        select_numbers((str(spec.layer or 0),), reference.n_layers, "layer")
         select_numbers(spec.head, reference.n_heads, "head")
 
 

@@ -1,11 +1,11 @@
-"""`attnviz.explain`: which heads of a decoder wrote its next token, in Python and notebooks."""
+"""`attnviz.explain`: which heads of a model wrote its answer, in Python and notebooks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from attnviz.commands.explain.answer.run import make_report
-from attnviz.commands.explain.inputs import check_decoder
+from attnviz.commands.explain.inputs import check_answering
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.models.loading import find_model
 from attnviz.python.api import parse_settings
@@ -25,30 +25,30 @@ def explain(
     query: str | int | None = None,
     **settings: Any,
 ) -> Display:
-    """Explain which heads of a decoder wrote its next token, and why they looked where they did.
+    """Explain which heads of a model wrote its answer, and why they looked where they did.
 
     What `attnviz explain --model MODEL TEXT` prints and draws; the numbers are in `.report.data`.
 
     Args:
-        model: a decoder: a packaged one (`smollm2`), a folder, or a name on the hub.
-        text: what it goes on with.
-        answer: the token to explain, the model's own unless said.
-        against: the token that it is explained against, the most probable of the others unless said.
+        model: a trained one (`multi`), a packaged one (`smollm2`), a folder, or a name on the hub.
+        text: what it goes on with, classifies, or fills in where its mask stands.
+        answer: the token or class to explain, the model's own unless said.
+        against: the one that it is explained against, the most probable of the others unless said.
         head: in place of the answer, one look of this head, such as "18.6".
-        query: of `head`, the word or position that it looks from, the last unless said.
+        query: of `head`, the word or position that it looks from; of a decoder the last unless said.
         **settings: `without`, `seed`, `device`, `max_memory`, `title`, `theme`, `width`.
 
     Returns:
         What a notebook shows as a page, and where it shows no HTML as a PNG.
 
     Raises:
-        InvalidModel: for a model that is no decoder, or whose parts do not sum to its own numbers.
-        InvalidOption: for a token that the model does not have, and for a setting that there is not.
+        InvalidModel: for a model that has no answer, or whose parts do not sum to its own numbers.
+        InvalidOption: for an answer that the model does not have, and for a setting that there is not.
         InvalidSelection: for a head or a word that is not there.
     """
     asked = {"model": model, "answer": answer, "against": against, "head": head, "query": query, **settings}
     spec = parse_settings(ExplainSpec, **{name: value for name, value in asked.items() if value is not None})
-    reference = check_decoder(spec, find_model(spec.model))
+    reference = check_answering(spec, find_model(spec.model))
     corpus = load_corpus(TextOptions(text=(text,)))
     (document,) = corpus.documents
     look = Pictures.from_options(spec.figure, (), "").look

@@ -1,4 +1,4 @@
-"""`attnviz explain`: a decoder's answer by the heads that wrote it, or the arithmetic of one query, step by step."""
+"""`attnviz explain`: a model's answer by the heads that wrote it, or the arithmetic of one query, step by step."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore
 
 
 def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
-    """Explain a decoder's answer or one look of a head, work out one query of one text by hand, or the example.
+    """Explain a model's answer or one look of a head, work out one query of one text by hand, or the example.
 
     Raises ExecutionError or InvalidModel where the arithmetic does not give what the model gives.
     """
     if inputs.folder is not None:
-        from attnviz.commands.explain.answer.run import explain_decoder  # torch comes with it
+        from attnviz.commands.explain.answer.run import explain_model  # torch comes with it
 
-        yield from explain_decoder(spec, inputs)
+        yield from explain_model(spec, inputs)
     else:
         yield _explain_example(spec) if spec.example else _explain(spec, inputs)
 
@@ -41,7 +41,7 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
     (document,) = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
-    (layer,) = select_numbers((str(spec.layer),), model.n_layers, "layer")
+    (layer,) = select_numbers((str(spec.layer or 0),), model.n_layers, "layer")
     heads = select_numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
     encoding = model.encode(document.text)
     query = _choose_query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)

@@ -12,31 +12,31 @@ LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent",
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainSpec:
-    """Say which heads of a decoder wrote its next token, and why they looked where they did; of a built-in model, work
-    out by hand what one token attends to, from q, k and v to the output. All of it is held against the model's own.
+    """Say which heads wrote a model's answer (a class, the next token, a masked one), and why they looked where they
+    did; or of a built-in model, with --by-hand, --query or --head N, work out by hand what one token attends to, from
+    q, k and v to the output. All of it is held against the model's own.
 
-    Example: attnviz explain --text "the film was not good" --query good --head 1
+    Example: attnviz explain "the film was not good"
     """
 
     text: TextOptions = TextOptions()
     model: ModelOptions = ModelOptions()
     # None: the model's own
-    answer: Annotated[
-        str | None, Option("Of a decoder: the next token to explain.", MODEL, "TOKEN", is_common=True)
-    ] = None
+    answer: Annotated[str | None, Option("The class or token to explain.", MODEL, "LABEL|TOKEN", is_common=True)] = None
     # None: the most probable of the others
     against: Against = None
-    by_hand: Annotated[
-        bool, Option("Work one query out step by step, as for built-in models.", TEXT, is_common=True)
-    ] = False
-    # None: the first token, of a causal model and of a decoder the last
+    by_hand: Annotated[bool, Option("Of a built-in model: work one query out step by step.", TEXT, is_common=True)] = (
+        False
+    )
+    # None: by hand the first token, of a causal model and of a decoder the last
     query: Query = None
-    layer: Annotated[int, Option("By hand: which layer; -1 is the last.", MODEL, "N")] = 0
+    # None: the first
+    layer: Annotated[int | None, Option("By hand: which layer; -1 is the last.", MODEL, "N")] = None
     head: Annotated[
         tuple[str, ...],
         Option(
-            "Of a decoder: explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; "
-            "repeat}; default: the first.",
+            "Explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; repeat}; default: "
+            "the first.",
             MODEL,
             "LAYER.HEAD|N",
             is_common=True,

@@ -49,6 +49,7 @@ class Answering:
     name_beside: str = ""
     answers: AnswerInfo | None = None  # None: they are tokens
     temperature: float = 1.0  # that divides logits before softmax
+    fills_in: bool = False  # whether a token that is answered stands in place of a mask, and not behind the text
 
     def values(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
         """What the logits say: probabilities or numbers."""
@@ -173,7 +174,9 @@ def make_subject(
     answering, labels = replace(answering, answers=answers), answers.labels
     logits = answering.whole_logits(torch.tensor([ids])).cpu().double()
     values = read_logits(logits / answering.temperature, answers.kind)[0]
-    answer = int(logits.argmax()) if question.target is None else _find_answer(question.target, answers, "target")
+    answer = (
+        int(logits.argmax()) if question.target is None else _find_answer(question.target, answers, question.option)
+    )
     if answers.kind == "score":
         _check_score(answers, question, provenance.model)
         target = Target(labels[answer], score=float(values[answer]))
@@ -182,7 +185,9 @@ def make_subject(
     if question.against is not None:
         against = _find_answer(question.against, answers, "against")
     if against == answer:
-        raise InvalidOption(f"--against {question.against} is the target itself", hint="Choose another, or none.")
+        raise InvalidOption(
+            f"--against {question.against} is the {question.option} itself", hint="Choose another, or none."
+        )
     target = Target(labels[answer], "" if against is None else labels[against], float(values[answer]))
     return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
 
@@ -196,7 +201,7 @@ def _check_score(answers: AnswerInfo, question: Question, model: str) -> None:
     if question.target is None and len(answers.labels) > 1:
         raise InvalidOption(
             f"{model} answers with {len(answers.labels)} numbers",
-            hint=f"Choose one with --target: {list_first(answers.labels, MAX_NAMED, escape_for_display)}.",
+            hint=f"Choose one with --{question.option}: {list_first(answers.labels, MAX_NAMED, escape_for_display)}.",
         )
 
 

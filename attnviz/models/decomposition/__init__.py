@@ -1,4 +1,4 @@
-"""The residual stream of a decoder as the sum of what was written into it, by whom. Knows torch, no commands."""
+"""The residual stream of a model as the sum of what was written into it, by whom. Knows torch, no commands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ if TYPE_CHECKING:  # torch comes with it
 
 @runtime_checkable
 class Decomposable(AttentionModel, Protocol):
-    """A decoder whose next token can be taken apart into who wrote it."""
+    """A model whose answer can be taken apart into who wrote it, and its scores likewise."""
 
-    def take_apart(self, text: str, text_name: str, question: Question) -> Stream:
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
         """Read one text, and explain the answer against its rival: where none is asked for, the next most probable.
+
+        None: no answer is asked for, and the stream is there for the scores.
 
         Raises as `encode` does, InvalidModel for a form whose parts do not sum to its own numbers.
         """

@@ -2,27 +2,26 @@
 
 A norm is linear once its scale is held, and so are projections and rotations of positions. So the gradient of a logit,
 or of a score q · k with q held, with respect to the residual stream says what each vector in the stream adds to it
-(Elhage et al. 2021, https://transformer-circuits.pub/2021/framework).
+(Elhage et al. 2021, https://transformer-circuits.pub/2021/framework). Where layers norm their sums, as in BERT, what
+was written early goes through the norms of later layers, and so does the gradient, the other way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.subject import Subject, frozen
-from attnviz.models.capture.captured import Kernel
-from attnviz.models.decomposition.blocks import FORMS, TOLERANCE, DecoderBlock, StreamPass
+from attnviz.models.decomposition.blocks import StreamBlock
+from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, KeysFound, KeysOnly, StreamPass
 from attnviz.records.explanation import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6
@@ -33,13 +32,23 @@ Logits = Float64[np.ndarray, " answer"]
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What each writer gave at each token to a number, or to a number of each token; `totals` sums over writers."""
+    """What each writer gave at each token to a number, or to a number of each token; `totals` sums over writers.
+
+    `gradients` are of that number with respect to what the heads of each layer write, or to the state where they end.
+    """
 
     embedding: PerToken
     heads: Float64[np.ndarray, "layer head token"]
     mlps: Float64[np.ndarray, "layer token"]
     constants: PerToken  # of biases, and what is added to a score by distance
-    gradient: Float64[Tensor, "token d_model"]
+    gradients: Sequence[Float64[Tensor, "token d_model"]]
+    beside: float = 0.0  # what of a logit is beside the stream, such as of n-grams
+
+    @property
+    def by_kind(self) -> dict[str, float]:
+        """What writers of each kind gave in all."""
+        kinds = {"heads": self.heads, "MLPs": self.mlps, "embedding": self.embedding, "biases": self.constants}
+        return {name: float(part.sum()) for name, part in kinds.items()}
 
     @property
     def totals(self) -> PerToken:
@@ -56,22 +65,27 @@ class Stream:
         self._held = StreamPass(part.words, part.module, subject.provenance.model)
         with self._held.hooks(), frozen(part.module), torch.enable_grad(), self._held:
             self._logits = part.logits(subject.batch)[0]
-        self.blocks: Sequence[DecoderBlock] = self._held.blocks
+        self.blocks: Sequence[StreamBlock] = self._held.blocks
         if len({block.n_heads for block in self.blocks}) != 1:
             why = "its layers do not all have as many heads" if self.blocks else "it has no numbered layers"
             raise InvalidModel(f"{subject.provenance.model} cannot be taken apart: {why}", hint=FORMS)
         self.logits = self._read_logits()
+        with torch.no_grad():  # of n-grams
+            self._beside = torch.zeros(len(self.logits)) if part.beside is None else part.beside(subject.batch)[0]
 
     def split_logit(self, answer: int, against: int | None) -> Parts:
         """Split the logit of an answer, or by how much it exceeds another's, by who wrote it at which token.
 
-        Raises InvalidModel where the parts miss it by more than a share of 10⁻⁵ of the larger logit.
+        Raises InvalidModel where the parts miss it by more than a share of 10⁻⁵ of the largest logit or kind of parts.
         """
         logit = self._logits[answer] if against is None else self._logits[answer] - self._logits[against]
-        found = self._split(logit, self._held.final, len(self.blocks))
-        own = self.logits[[answer] if against is None else [answer, against]]
-        missed = abs(float(found.totals.sum() - (own[0] - own[1:].sum())))
-        self._check(missed, TOLERANCE * float(np.abs(own).max()), "the logit")
+        signs = {answer: 1} if against is None else {answer: 1, against: -1}
+        beside = sum(sign * float(self._beside[place]) for place, sign in signs.items())
+        found = replace(self._split(logit, self._held.final, len(self.blocks)), beside=beside)
+        own = self.logits[list(signs)]
+        missed = abs(float(found.totals.sum() + found.beside - (own[0] - own[1:].sum())))
+        largest = max(map(abs, (*own, *found.by_kind.values(), found.beside)))
+        self._check(missed, TOLERANCE * largest, "the logit")
         return found
 
     def split_scores(self, head: HeadName, query: int) -> Parts:
@@ -83,20 +97,20 @@ class Stream:
         attendable = block.attention.attendable[query]
         scores = _score_keys(block, head, query, block.attention.key)
         found = self._split(scores[attendable].sum(), block.state, head.layer)
-        if block.attention.bias is not None:
-            found.constants[:] += _to_numpy(block.attention.bias[head.head, query])
+        if (bias := self.bias_of(head, query)) is not None:
+            found.constants[:] += bias
         weights = soften(found.totals, attendable.cpu().numpy())
         missed = float(np.abs(weights - self.weights_of(head, query)).max())
         self._check(missed, WEIGHT_TOLERANCE, f"the weights of head {head}")
         return found
 
-    def split_sources(self, head: HeadName, query: int, parts: Parts) -> PerToken:
-        """Split what a head gave at a token by the tokens that it took it from."""
+    def split_sources(self, head: HeadName, parts: Parts) -> Float64[np.ndarray, "token source"]:
+        """Split what a head gave at each token by the tokens that it took it from."""
         block = self.blocks[head.layer]
-        toward = parts.gradient[query] @ block.projection.weight[:, head.head].detach().cpu().double()
+        toward = parts.gradients[head.layer] @ block.projection.weight[:, head.head].detach().cpu().double()
         value = block.attention.value[block.group_of(head.head, block.attention.value)]
-        moved: PerToken = _to_numpy(value.cpu().double() @ toward)
-        moved *= self.weights_of(head, query)
+        moved: Float64[np.ndarray, "token source"] = _to_numpy(toward @ value.cpu().double().T)
+        moved *= _to_numpy(block.attention.weights[head.head])
         return moved
 
     def weights_of(self, head: HeadName, query: int) -> PerToken:
@@ -104,16 +118,21 @@ class Stream:
         found: PerToken = _to_numpy(self.blocks[head.layer].attention.weights[head.head, query])
         return found
 
+    def bias_of(self, head: HeadName, query: int) -> PerToken | None:
+        """Return what is added to a query's scores whatever the keys hold, such as by distance; None for nothing."""
+        bias = self.blocks[head.layer].attention.bias
+        return None if bias is None else np.asarray(_to_numpy(bias[head.head, query]))
+
     def attend_without(self, head: HeadName, query: int, writer: Writer) -> PerToken:
-        """Return the weights of a query once a writer is taken out of the keys of this one head, their norms anew."""
+        """Return the weights of a query once a writer is taken out of the keys of this one head, norms anew."""
         block = self.blocks[head.layer]
-        args, kwargs = block.call_with(block.state.detach() - self._read_writer(writer))
+        args, kwargs = block.call_with(block.state.detach() - self._read_writer(writer, head.layer))
         with torch.no_grad(), KeysOnly() as seen, suppress(KeysFound):
             block.module(*args, **kwargs)
-        scores = _score_keys(block, head, query, seen.key)
-        if block.attention.bias is not None:
-            scores = scores + block.attention.bias[head.head, query].double()
-        return soften(_to_numpy(scores), block.attention.attendable[query].cpu().numpy())
+        scores = _to_numpy(_score_keys(block, head, query, seen.key))
+        if writer.kind != "distance" and (bias := self.bias_of(head, query)) is not None:
+            scores = scores + bias
+        return soften(scores, block.attention.attendable[query].cpu().numpy())
 
     def answer_without(self, head: HeadName) -> Logits:
         """Return the model's logits when a head gives nothing, at any token."""
@@ -129,14 +148,21 @@ class Stream:
             return self._read_logits()
 
     @torch.no_grad()
-    def _read_writer(self, writer: Writer) -> Float[Tensor, "token d_model"]:
-        match writer.kind:
-            case "head":
-                return self.blocks[writer.layer].write(writer.head)
-            case "mlp":
-                return self.blocks[writer.layer].mlp
-            case "word":
-                return sum((block.mlp for block in self.blocks[: writer.layer]), self.blocks[0].state.detach()[0])
+    def _read_writer(self, writer: Writer, n_layers: int) -> Float[Tensor, "token d_model"]:
+        """Return what is missing in the state behind the first layers where a writer is."""
+        is_word = writer.kind == "word"
+        embedding = self.blocks[0].state.detach()[0]
+        missing = embedding if is_word else torch.zeros_like(embedding)
+        for layer, block in enumerate(self.blocks[:n_layers]):
+            if writer[:2] == ("head", layer):
+                missing = missing + block.write(writer.head)
+            if block.norms:
+                missing = block.norms[0].lose(missing)
+            if writer[:2] == ("mlp", layer) or (is_word and layer < writer.layer):
+                missing = missing + block.mlp
+            if block.norms:
+                missing = block.norms[1].lose(missing)
+        return missing
 
     def _read_logits(self) -> Logits:
         found: Logits = _to_numpy(self.subject.answering.whole_logits(self.subject.batch)[0])
@@ -152,14 +178,22 @@ class Stream:
         """Multiply what was written with the gradient, in float64: massive activations cancel each other."""
         heads = np.zeros((n_layers, self.blocks[0].n_heads, len(gradient)))
         mlps = np.zeros((n_layers, len(gradient)))
-        for layer, block in enumerate(self.blocks[:n_layers]):
+        gradients = [gradient]  # where layers end, then before what their heads write, from the last
+        for layer, block in reversed(list(enumerate(self.blocks[:n_layers]))):
+            if block.norms:
+                constants += block.norms[1].weigh_bias(gradient).numpy()
+                gradient = block.norms[1].pull_back(gradient)
+            mlps[layer] = (block.mlp.cpu().double() * gradient).sum(dim=-1).numpy()
+            if block.norms:
+                constants += block.norms[0].weigh_bias(gradient).numpy()
+                gradient = block.norms[0].pull_back(gradient)
             toward = torch.einsum("td,dhv->htv", gradient, block.projection.weight.cpu().double())
             heads[layer] = (block.attention.mixed.cpu().double() * toward).sum(dim=-1).numpy()
-            mlps[layer] = (block.mlp.cpu().double() * gradient).sum(dim=-1).numpy()
             if block.projection.bias is not None:
                 constants += (gradient @ block.projection.bias.cpu().double()).numpy()
+            gradients.append(gradient)
         embedding = (self.blocks[0].state.detach()[0].cpu().double() * gradient).sum(dim=-1).numpy()
-        return Parts(embedding, heads, mlps, constants, gradient)
+        return Parts(embedding, heads, mlps, constants, gradients[:0:-1])
 
     def _check(self, missed: float, allowed: float, what: str) -> None:
         """Raise InvalidModel where parts do not sum to the model's own number."""
@@ -171,23 +205,14 @@ class Stream:
             )
 
 
-class KeysFound(Exception):
-    """The rest of a layer is not computed."""
-
-
-class KeysOnly(TorchFunctionMode):
-    """Keep the keys that the next attention reads, and compute nothing behind them."""
-
-    key: Tensor
-
-    def __torch_function__(
-        self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if function is functional.scaled_dot_product_attention:
-            self.key = args[1] if len(args) > 1 else kwargs["key"]
-            raise KeysFound
-        return function(*args, **kwargs)
+def take_apart(subject: Subject, name_of: Callable[[int], str]) -> Stream:
+    """Take an answer apart; where it is one of several and no rival is asked for, against the next most probable."""
+    logits = subject.answering.whole_logits(subject.batch)[0]
+    if subject.against is None and subject.kind == "label" and len(logits) > 1:
+        first, second = logits.topk(2).indices.tolist()
+        rival = second if first == subject.answer else first
+        subject = replace(subject, against=rival, target=replace(subject.target, against=name_of(rival)))
+    return Stream(subject)
 
 
 def soften(scores: Float64[np.ndarray, " token"], attendable: Bool[np.ndarray, " token"]) -> PerToken:
@@ -197,7 +222,7 @@ def soften(scores: Float64[np.ndarray, " token"], attendable: Bool[np.ndarray, "
     return shares
 
 
-def _score_keys(block: DecoderBlock, head: HeadName, query: int, key: Tensor) -> Float64[Tensor, " token"]:
+def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> Float64[Tensor, " token"]:
     """Return a query's scores, the query held, without what is added by distance."""
     of_query = block.attention.query.detach()[0, head.head, query].double()
     scores: Tensor = key[0, block.group_of(head.head, key[0])].double() @ of_query * block.attention.scale

@@ -1,19 +1,21 @@
-"""A third-party model with the head that its answers come from: labels, numbers, or a decoder's next token."""
+"""A third-party model with the head that its answers come from: labels, numbers, the next token or a masked one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.errors import InvalidOption, InvalidText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution.subject import Answering, Subject, make_subject
 from attnviz.models.batches import batch_by_length
-from attnviz.models.decomposition.stream import Stream
+from attnviz.models.decomposition.stream import Stream, take_apart
+from attnviz.models.decomposition.stream_pass import FORMS
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
@@ -33,7 +35,7 @@ KINDS: dict[str, AnswerKind] = {"regression": "score", "multi_label_classificati
 
 
 class HeadedModel(HuggingFaceModel):
-    """A model with its head. What it is explained by is what both kinds of head share."""
+    """A model with its head. What it is explained by is what all kinds of head share, and those without one."""
 
     @property
     def headed(self) -> Any:
@@ -55,7 +57,26 @@ class HeadedModel(HuggingFaceModel):
             given["use_cache"] = False
         with others_failure(self.name):
             logits = headed(**given).logits
-        return torch.as_tensor(logits if logits.ndim == 2 else logits[:, -1])
+        return self._choose_logits(logits, ids)
+
+    def _choose_logits(self, logits: Tensor, ids: Tensor) -> Tensor:
+        """Those of the answer, where each token has some."""
+        return logits if logits.ndim == 2 else logits[:, -1]
+
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
+        """Take one text apart without its head. Raises as `encode` does, InvalidModel for a form that is no sum."""
+        read, body = self.encode(text), self.loaded.model
+        if body.config.is_encoder_decoder:
+            raise InvalidModel(f"{self.name} is an encoder-decoder, which cannot be taken apart", hint=FORMS)
+
+        def read_first(ids: Tensor) -> Tensor:
+            given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            with others_failure(self.name):
+                return torch.as_tensor(body(**given, use_cache=False)[0][:, 0])
+
+        answering = Answering(body, body.get_input_embeddings().weight, read_first, self.device)
+        provenance, target = self._provenance_of(read, text, text_name), Target("", probability=1.0)
+        return Stream(Subject(answering, read.source.ids, read.source.tokens, target, 0, None, provenance))
 
     def _provenance_of(self, read: Read, text: str, text_name: str) -> Provenance:
         n_tokens = read.source.n_tokens
@@ -71,13 +92,12 @@ class NextTokenModel(HeadedModel):
         """One answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
         logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].cpu().double()
-        answer = int(logits.argmax()) if question.target is None else self._token(question.target, "target")
+        answer = int(logits.argmax()) if question.target is None else self._token(question.target, question.option)
         against = None if question.against is None else self._token(question.against, "against")
         if against == answer:
-            raise InvalidOption(f"--against {question.against!r} is the target itself", hint="Choose another token.")
-        named = [
-            self.loaded.tokenizer.decode_written(read.source.ids, (i,), 0).pieces[0] for i in (answer, against or 0)
-        ]
+            said = f"--against {question.against!r} is the {question.option} itself"
+            raise InvalidOption(said, hint="Choose another token.")
+        named = [self._name(read.source.ids, i) for i in (answer, against or 0)]
         probability = float(logits.softmax(dim=-1)[answer])
         target = Target(named[0], "" if against is None else named[1], probability)
         provenance = self._provenance_of(read, text, text_name)
@@ -85,17 +105,18 @@ class NextTokenModel(HeadedModel):
             answering, read.source.ids, read.source.tokens, target, answer, against, provenance, question.seed
         )
 
-    def take_apart(self, text: str, text_name: str, question: Question) -> Stream:
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
+        if question is None:
+            return super().take_apart(text, text_name, None)
         logits = self._answering().whole_logits(torch.tensor([self.encode(text).source.ids]))[0]
         target, against = (self._spell(each, logits) for each in (question.target, question.against))
         subject = self.subject(text, text_name, replace(question, target=target, against=against))
-        if subject.against is not None:
-            return Stream(subject)
-        first, second = logits.topk(2).indices.tolist()
-        rival = second if first == subject.answer else first
-        name = self.loaded.tokenizer.decode_written(subject.ids, (rival,), 0).pieces[0]
-        return Stream(replace(subject, against=rival, target=replace(subject.target, against=name)))
+        return take_apart(subject, partial(self._name, subject.ids))
+
+    def _name(self, ids: Sequence[int], answer: int) -> str:
+        """Name a token by what it adds behind the text, or where it adds nothing by its number."""
+        return self.loaded.tokenizer.decode_written(ids, (answer,), 0).pieces[0] or f"token {answer}"
 
     def _spell(self, text: str | None, logits: Tensor) -> str | None:
         """Put a space before a word where the model is rather going to write it so."""
@@ -114,6 +135,28 @@ class NextTokenModel(HeadedModel):
                 hint="Give its first piece, with its space.",
             )
         return found
+
+
+class MaskedTokenModel(NextTokenModel):
+    """An encoder that was trained to fill in tokens, whose answer to a text is the one in place of its mask."""
+
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
+        """Take what is filled in apart. Raises InvalidText where a text has no mask or several."""
+        mask = self.loaded.tokenizer.mask
+        if question is not None:
+            name = "[MASK]" if mask is None else mask[1]
+            n_masks = 0 if mask is None else self.encode(text).source.ids.count(mask[0])
+            if n_masks != 1:
+                said = f"{n_masks or 'no'} {name} in the text, and {self.name} answers with what stands in place of one"
+                raise InvalidText(said, hint=f"Write {name} once, or ask for one look: --head 1.0 --query WORD.")
+        return super().take_apart(text, text_name, question)
+
+    def _answering(self) -> Answering:
+        return replace(super()._answering(), fills_in=True)
+
+    def _choose_logits(self, logits: Tensor, ids: Tensor) -> Tensor:
+        assert self.loaded.tokenizer.mask is not None
+        return logits[ids == self.loaded.tokenizer.mask[0]]
 
 
 class HuggingFaceClassifier(HeadedModel):
@@ -146,6 +189,12 @@ class HuggingFaceClassifier(HeadedModel):
         read = self.encode(text)
         provenance = self._provenance_of(read, text, text_name)
         return make_subject(self._answering(), read.source.ids, read.source.tokens, self.answers, question, provenance)
+
+    def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
+        """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
+        if question is None:
+            return super().take_apart(text, text_name, None)
+        return take_apart(self.subject(text, text_name, question), self.answers.labels.__getitem__)
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """One prediction per text, in order.

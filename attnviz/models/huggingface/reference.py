@@ -33,8 +33,8 @@ ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model w
         "attribute takes classifiers of texts and decoders: --model multi, --model smollm2.",
     ),
     Decomposable: (
-        "writes no next token to explain",
-        "explain takes decoders and built-in models: --model smollm2, --model multi.",
+        "has no answer to explain",
+        "--head 2.1 --query WORD explains one look of a head; decoders, classifiers and masked models have answers.",
     ),
     Classifies: ("classifies no texts", "predict takes --model multi, or one saved as ForSequenceClassification."),
 }
@@ -81,14 +81,24 @@ class HuggingFaceReference(ModelReference):
         files, room = self._files(), self.spec.max_memory
         from attnviz.models.device import pick
         from attnviz.models.huggingface import weights
-        from attnviz.models.huggingface.answering import HuggingFaceClassifier, NextTokenModel
+        from attnviz.models.huggingface.answering import (
+            HeadedModel,
+            HuggingFaceClassifier,
+            MaskedTokenModel,
+            NextTokenModel,
+        )
         from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.model import HuggingFaceModel
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
         answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
         head: HeadKind = "tokens" if writes else answers
-        kinds = {"none": HuggingFaceModel, "tokens": NextTokenModel, "labels": HuggingFaceClassifier}
+        kinds: dict[HeadKind, type[HuggingFaceModel]] = {
+            "none": HeadedModel if self.answers is Decomposable else HuggingFaceModel,
+            "tokens": NextTokenModel,
+            "masked": MaskedTokenModel,
+            "labels": HuggingFaceClassifier,
+        }
         kind = HuggingFaceWriter if writes else kinds[answers]
 
         def load() -> tuple[object, LoadedWeights]:
@@ -147,8 +157,10 @@ def _join_classes(classes: Sequence[str]) -> str:
 def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
     """The head that a model was saved with, "none" without one that has the capability."""
     for each in classes:
-        if each.endswith("ForSequenceClassification") and needs is not Decomposable:
+        if each.endswith("ForSequenceClassification"):
             return "labels"
+        if each.endswith("ForMaskedLM") and needs is Decomposable:
+            return "masked"
         if each.endswith(("ForCausalLM", "LMHeadModel")) and needs in (Attributable, Decomposable):
             return "tokens"
     return "none"

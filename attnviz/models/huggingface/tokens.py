@@ -109,6 +109,12 @@ class HuggingFaceTokenizer:
         return HuggingFaceEncoding(whole, types, name_tokens(names, special), len(ids))
 
     @property
+    def mask(self) -> tuple[int, str] | None:
+        """The token that stands for one to be filled in, and its name; None of models that fill in none."""
+        found = self._tokenizer.mask_token_id
+        return None if found is None else (found, str(self._tokenizer.mask_token))
+
+    @property
     def ordinary_ids(self) -> tuple[int, ...]:
         """Those that are no special tokens, in order."""
         added = self._backend.get_added_tokens_decoder()

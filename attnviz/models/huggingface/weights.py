@@ -24,10 +24,11 @@ from attnviz.models.sizes import FLOAT32, check_room
 
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
-HeadKind = Literal["none", "tokens", "labels"]
+HeadKind = Literal["none", "tokens", "masked", "labels"]
 HEADS: dict[HeadKind, str] = {  # classes of the library, by what stands upon a body
     "none": "AutoModel",
     "tokens": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
     "labels": "AutoModelForSequenceClassification",
 }
 STDOUT = 1  # as the system counts a process's files

@@ -59,7 +59,8 @@ def draw_arcs(
 ) -> str:
     """Draw the arcs of a chart of about this height; what to say instead where there are none."""
     low, high = _limits_of(chart)
-    axes.set(xlim=(-EDGE, len(chart.tokens) - 1 + 2 * EDGE), ylim=(low, high), xlabel="", ylabel="")
+    left = 2 * EDGE if any(arc.key > arc.query for arc in chart.arcs) else EDGE  # where labels stand left of dots
+    axes.set(xlim=(-left, len(chart.tokens) - 1 + 2 * EDGE), ylim=(low, high), xlabel="", ylabel="")
     layers = MaxNLocator("auto", integer=True).tick_values(low, high)
     axes.set_yticks([layer for layer in layers if low < layer < chart.n_layers])
     label_at(axes.xaxis, range(len(chart.tokens)), chart.tokens, labels)
@@ -72,11 +73,13 @@ def draw_arcs(
         axes.plot([arc.query] * 2, [arc.height, arc.read_at], color=theme.find_ink(GREY), zorder=2, **STREAM)
     apart = 1.15 * labels.size * POINT / height * (high - low)
     for arc, at in _spread_labels(chart.arcs, apart):
+        looks_ahead = arc.key > arc.query
         axes.annotate(
             arc.label,
             (arc.query, at),
-            (DOT, 0),
+            (-DOT if looks_ahead else DOT, 0),
             textcoords="offset points",
+            ha="right" if looks_ahead else "left",
             va="center",
             size=labels.size,
             color=looks[arc.group],

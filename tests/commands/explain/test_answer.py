@@ -217,8 +217,8 @@ def test_one_look_of_one_head(decoder: Path, run_here: RunHere, tmp_path: Path) 
         (("--layer", "1"), "--layer is for built-in models"),
         (("--causal",), "--causal cannot be chosen for a pretrained model"),
         (("--by-hand",), "cannot be worked out by hand"),
-        (("--answer", "film", "--against", "film"), "--against 'film' is the target itself"),
-        (("--answer", "nowhere to be found"), "is not one token of this model"),
+        (("--answer", "film", "--against", "film"), "--against 'film' is the answer itself"),
+        (("--answer", "nowhere to be found"), "--answer 'nowhere to be found' is not one token of this model"),
         (("--text", "another"), "2 texts, where one is explained at a time"),
         (("--format", "gif"), "gif"),
     ],
@@ -230,9 +230,11 @@ def test_what_cannot_be_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) in (["tiny"], ["explanation", "tiny"])
 
 
-def test_options_of_decoders_are_refused_by_hand(run_here: RunHere) -> None:
-    said = "--answer is for decoders, and multi:8 is worked out by hand"
-    refused(run_here("explain", TEXT, "--answer", "film"), said)
+def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
+    said = "is of an answer, and multi:8 is worked out by hand"
+    refused(run_here("explain", TEXT, "--by-hand", "--answer", "positive"), f"--answer {said}")
+    said = "--against is of an answer, and random:2 is worked out by hand"
+    refused(run_here("explain", TEXT, "--model", "random:2", "--against", "positive"), said)
     assert notes(worked(run_here("explain", TEXT, "--format", "svg", "--query", "0"))) == [
         "--format changes nothing: by hand nothing is drawn"
     ]
@@ -246,8 +248,9 @@ def test_options_of_decoders_are_refused_by_hand(run_here: RunHere) -> None:
 @pytest.mark.parametrize(
     ("kind", "auto", "said"),
     [
-        ("bert", "AutoModelForSequenceClassification", "BertForSequenceClassification, which writes no next token"),
-        ("bert", "AutoModel", "BertModel, which writes no next token to explain"),
+        ("bert", "AutoModel", "BertModel, which has no answer to explain. --head 2.1 --query WORD explains one look"),
+        ("t5", "AutoModelForSeq2SeqLM", "T5ForConditionalGeneration, which has no answer to explain"),
+        ("albert", "AutoModelForSequenceClassification", "its layers share one module"),
         ("gemma2", CAUSAL, "cannot be taken apart: a layer of it does not attend by scaled_dot_product_attention"),
     ],
 )
@@ -286,7 +289,7 @@ def test_in_python_it_is_what_the_command_says(decoder: Path, run_here: RunHere)
     look = attnviz.explain(str(decoder), TEXT, head="2.1", query=4)
     looks: Any = look.report.data["looks"]
     assert looks[0]["query"] == 4
-    with pytest.raises(InvalidOption, match="multi:8 writes no next token to explain"):
-        attnviz.explain("multi", TEXT)
+    with pytest.raises(InvalidOption, match="random:8 has no answer to explain"):
+        attnviz.explain("random:8", TEXT)
     with pytest.raises(InvalidOption, match="--answer is of the answer"):
         attnviz.explain(str(decoder), TEXT, head="2.1", answer="film")

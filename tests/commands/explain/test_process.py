@@ -58,6 +58,7 @@ def test_without_a_query_it_is_the_first_token_or_of_a_causal_model_the_last(run
     assert notes(run) == ["explaining token 0 'the'; --query chooses others"]
     run = worked(run_here("explain", "--text", TEXT, *UNTRAINED, "--json", "--causal"))
     assert json.loads(run.out)["query"] == 9
+    assert json.loads(worked(run_here("explain", "--text", TEXT, "--causal", "--json")).out)["query"] == 9
 
 
 def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
@@ -113,4 +114,4 @@ def test_arithmetic_that_does_not_give_the_models_output_ends_in_failure(
     run_here: RunHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arithmetic, "TOLERANCE", 0.0)
-    refused(run_here("explain", "--text", TEXT), "does not give what layer 0 of the model gives", code=1)
+    refused(run_here("explain", "--text", TEXT, "--by-hand"), "does not give what layer 0 of the model gives", code=1)

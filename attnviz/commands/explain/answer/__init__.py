@@ -1,1 +1,1 @@
-"""A decoder's answer: which heads wrote it, and why they looked where they did."""
+"""A model's answer: which heads wrote it, and why they looked where they did."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from attnviz.commands.explain.answer.picture import draw_answer, draw_cell
 from attnviz.commands.explain.answer.words import (
+    describe_answer,
     describe_contribution,
     describe_look,
     describe_steps,
@@ -24,6 +25,11 @@ HELD = (
     "Exact with the scale of norms held: all that was written sums to the model's own logit, and the scores to its own "
     "weights. A weight without a writer is that of this head alone, the writer taken out of its keys and the norm anew."
 )
+BEHIND = "Behind the last layer the weights of pooling and the gates of activations are held, too."
+POOLED = (
+    "The answer is read at every token: how far a head reads a word is the sum over all tokens that look there, and "
+    "the look shown is that which took most of it."
+)
 SELF_REPAIR = (
     "What a head writes is not what its removal costs: later heads and MLPs read it, and some make up for it "
     "(self-repair). One sentence is no label: the same head may do something else in the next."
@@ -33,9 +39,8 @@ SELF_REPAIR = (
 def answer_report(found: Explanation, title: str | None) -> Report:
     """Report the heads that wrote an answer. The data hold every number."""
     tokens, target = found.tokens, found.target
-    answer, rival = quote_answer(target.name), quote_answer(target.against)
+    answer = quote_answer(target.name)
     model = escape_for_display(found.provenance.model, MAX_NAME)
-    probability = f" ({target.probability:.2f})" if target.probability is not None else ""
     blocks: list[Block] = [
         draw_answer(tokens, found.contributions, answer, found.n_layers),
         _heads_table(found),
@@ -46,9 +51,10 @@ def answer_report(found: Explanation, title: str | None) -> Report:
         Note(" ".join((describe_contribution(tokens, target, each), *describe_steps(tokens, each.looks))))
         for each in found.contributions
     ]
-    blocks += [Note(HELD), Note(SELF_REPAIR)]
+    held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
+    blocks += [Note(each) for each in (*([POOLED] if found.n_queries > 1 else []), held, SELF_REPAIR)]
     return Report(
-        title=captions.choose_title(title, f"{model} goes on with {answer}{probability} rather than {rival}"),
+        title=captions.choose_title(title, describe_answer(model, found)),
         subtitle=_compose_subtitle(found.provenance, tokens),
         blocks=tuple(blocks),
         facts=captions.list_facts(found.provenance),
@@ -57,6 +63,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
             "answer": target.name,
             "against": target.against,
             "probability": target.probability,
+            **({"score": target.score} if found.form == "score" else {}),
             "logit_difference": found.logit,
             "sum_of_parts": found.total,
             "by_kind": dict(found.by_kind),
@@ -114,7 +121,8 @@ def _heads_table(found: Explanation) -> Table:
         without = "" if look.weight_without is None else look.weight_without
         word = quote_word(found.tokens, each.source)
         rows.append((str(each.head), word, look.weight, each.written, each.removal, because, without))
-    title = f"the {len(rows)} heads that wrote most, in logits of {quote_answer(found.target.name)} over its rival"
+    over = " over its rival" if found.target.against else ""
+    title = f"the {len(rows)} heads that wrote most, in logits of {quote_answer(found.target.name)}{over}"
     return Table("answer", title, "facts", columns, tuple(rows))
 
 
@@ -151,7 +159,8 @@ def _shares_table(look: Look) -> Table:
 def _sum_table(found: Explanation) -> Table:
     rows = (*found.by_kind, ("sum", found.total), ("the model's own", found.logit))
     columns = (Column("what"), Column("logits", digits=4))
-    return Table("sum", "what the difference is made of", "facts", columns, rows)
+    title = f"what the {'difference' if found.target.against else 'logit'} is made of"
+    return Table("sum", title, "facts", columns, rows)
 
 
 def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""A decoder's answer, or one look of a head, explained and drawn."""
+"""A model's answer, or one look of a head, explained and drawn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attnviz.commands.explain.answer.report import answer_report, cell_report
 from attnviz.commands.explain.answer.why import explain_answer, explain_cell
 from attnviz.commands.explain.inputs import list_unused, parse_head
 from attnviz.commands.explain.spec import ExplainSpec
-from attnviz.errors import InvalidModel, InvalidSelection
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.inputs import Inputs
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
@@ -24,7 +24,7 @@ from attnviz.text import Document, decode_argument
 PICTURES = ("explanation",)
 
 
-def explain_decoder(spec: ExplainSpec, inputs: Inputs) -> Events:
+def explain_model(spec: ExplainSpec, inputs: Inputs) -> Events:
     """Explain one text. Raises InvalidModel for a model whose parts do not sum to its own numbers."""
     (document,) = inputs.documents
     pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
@@ -37,16 +37,18 @@ def explain_decoder(spec: ExplainSpec, inputs: Inputs) -> Events:
 def make_report(spec: ExplainSpec, reference: ModelReference, document: Document, texts: Iterable[str]) -> Report:
     """Explain the answer to one text, or one look of a head where the options name one.
 
-    Raises InvalidModel, and InvalidSelection for a head or token that there is not.
+    Raises InvalidModel, InvalidOption, and InvalidSelection for a head or token that there is not.
     """
     model = reference.open(texts)
     if not isinstance(model, Decomposable):
-        raise InvalidModel(f"{reference} writes no next token to explain", hint="explain takes decoders.")
-    asked, question = parse_head(spec), Question(spec.answer, spec.against, seed=spec.model.seed)
-    stream = model.take_apart(document.text, document.name, question)
+        raise InvalidModel(f"{reference} was not trained to answer", hint="--by-hand works one query of it out.")
+    asked, question = parse_head(spec), Question(spec.answer, spec.against, seed=spec.model.seed, option="answer")
+    stream = model.take_apart(document.text, document.name, None if asked else question)
     if asked is None:
         return answer_report(explain_answer(stream), spec.figure.title)
-    tokens = stream.subject.tokens
+    tokens, looks_ahead = stream.subject.tokens, stream.blocks[0].attention.attendable[:1, 1:].any()
+    if spec.query is None and looks_ahead:
+        raise InvalidOption(f"in {reference} every token looks at all others", hint="Say from which with --query WORD.")
     query = len(tokens) - 1 if spec.query is None else find_token(decode_argument(spec.query), tokens.pieces)
     head, n_layers, n_heads = HeadName(*asked), len(stream.blocks), stream.blocks[0].n_heads
     if head.layer >= n_layers or head.head >= n_heads:

@@ -10,6 +10,7 @@ from jaxtyping import Float64
 
 from attnviz.models.decomposition.stream import Parts, Stream
 from attnviz.records.explanation import (
+    AnswerForm,
     CellExplanation,
     Contribution,
     Explanation,
@@ -28,30 +29,34 @@ N_STEPS = 2
 
 def explain_answer(stream: Stream) -> Explanation:
     """Explain by how much an answer's logit exceeds its rival's. Raises InvalidModel where the parts miss it."""
-    subject = stream.subject
-    parts, last = stream.split_logit(subject.answer, subject.against), len(subject.ids) - 1
-    heads = parts.heads[:, :, last]
+    subject, part = stream.subject, stream.subject.answering
+    parts = stream.split_logit(subject.answer, subject.against)
+    heads = parts.heads.sum(axis=2)
     order = np.argsort(-np.abs(heads), axis=None, kind="stable")[:N_HEADS]
     logit = _choose_logit(stream, stream.logits)
     found = []
     for layer, number in zip(*np.unravel_index(order, heads.shape), strict=True):
         head = HeadName(int(layer), int(number))
         written = float(heads[head])
-        sources = stream.split_sources(head, last, parts)
+        by_query = stream.split_sources(head, parts)
+        sources = by_query.sum(axis=0)
         source = int((sources * np.sign(written)).argmax())
+        query = int((by_query[:, source] * np.sign(written)).argmax())
         removal = _choose_logit(stream, stream.answer_without(head)) - logit
-        looks = tuple(_follow(stream, head, last, source))
+        looks = tuple(_follow(stream, head, query, source))
         found.append(Contribution(head, written, source, float(sources[source]), removal, looks))
-    by_kind = (
-        ("heads", float(heads.sum())),
-        ("MLPs", float(parts.mlps.sum())),
-        ("embedding", float(parts.embedding.sum())),
-        ("biases", float(parts.constants.sum())),
-    )
-    total = float(parts.totals.sum())
-    n_layers = len(stream.blocks)
+    token: AnswerForm = "masked token" if part.fills_in else "token"
     return Explanation(
-        subject.tokens, subject.target, subject.provenance, n_layers, logit, total, tuple(found), by_kind
+        tokens=subject.tokens,
+        target=subject.target,
+        provenance=subject.provenance,
+        n_layers=len(stream.blocks),
+        logit=logit,
+        total=float(parts.totals.sum() + parts.beside),
+        contributions=tuple(found),
+        by_kind=(*parts.by_kind.items(), *([(part.name_beside, parts.beside)] if part.beside else [])),
+        form=token if part.answers is None else part.answers.kind,
+        n_queries=int(parts.gradients[-1].any(dim=1).sum()),
     )
 
 
@@ -88,7 +93,10 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     weight = float(stream.weights_of(head, query)[key])
     if len(others) == 0:
         return Look(head, query, key, weight, 0.0)
-    shares = sorted(_list_shares(parts, len(stream.blocks), key, others), key=lambda share: -share.lead)[:N_SHARES]
+    listed = list(_list_shares(parts, len(stream.blocks), key, others))
+    if (bias := stream.bias_of(head, query)) is not None and bias.any():
+        listed.append(Share(Writer("distance", head.layer), _find_lead(bias, key, others)))
+    shares = sorted(listed, key=lambda share: -share.lead)[:N_SHARES]
     look = Look(head, query, key, weight, _find_lead(parts.totals, key, others), tuple(shares))
 
     def attend_without(writer: Writer) -> float:
@@ -101,7 +109,7 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
         if share.lead > 0 and without < min((weight, *others_without)):
             source = None
             if share.writer.kind == "head":
-                source = int(stream.split_sources(HeadName(*share.writer[1:]), key, parts).argmax())
+                source = int(stream.split_sources(HeadName(*share.writer[1:]), parts)[key].argmax())
             return replace(look, named=share, source=source, weight_without=without, random=others_without)
     return replace(look, random=tuple(random.values()))
 

@@ -1,0 +1,234 @@
+"""One pass of a model seen layer by layer: what each head and each MLP writes into the residual stream.
+
+Nothing here knows a family of models. A layer is a numbered module; its attention is the kernel that it calls, the
+output projection the linear layer that reads what the kernel gave, and its MLP the module whose output is what remains
+of what the layer adds. Of a layer whose last word is a norm, as in BERT, what heads give is added and normed, then what
+the MLP gives. Where something else remains, the model is refused: parts that miss their sum would be guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from attnviz.errors import InvalidModel
+from attnviz.models.attribution.held import HeldPass
+from attnviz.models.capture.captured import Kernel, to_batch_heads
+from attnviz.models.capture.kernels import Asked, dot_product, read_arguments
+from attnviz.models.capture.norms import projection_of
+from attnviz.models.decomposition.blocks import (
+    LAYER_NORMS,
+    Arguments,
+    Attention,
+    OutputProjection,
+    StreamBlock,
+    StreamNorm,
+    replace_state,
+)
+
+TOLERANCE = 1e-5  # by how much parts may miss their sum, as a share of its largest number
+FORMS = "Decoders in the form of Llama, Qwen, Mistral, GPT-2 or GPT-NeoX can be; encoders in that of BERT and ours."
+NO_KERNEL = "a layer of it does not attend by scaled_dot_product_attention, as with soft-caps, sinks or code of its own"
+NO_PROJECTION = "what the heads of a layer give is changed before it is projected"
+NOT_A_SUM = "a layer of it adds something else than its heads and its MLP, as norms in the middle do"
+SHARED = "its layers share one module, so that no head is of one layer alone"
+
+
+class StreamPass(HeldPass):
+    """One pass in which norms are held and layers are taken apart. `blocks` are the layers in their order.
+
+    Raises InvalidModel where a layer adds something else than its heads and its MLP.
+    """
+
+    def __init__(self, words: Tensor, root: nn.Module, name: str) -> None:
+        super().__init__(words, root)
+        self.blocks: list[StreamBlock] = []
+        self.final = torch.empty(0)  # what the last norm reads, a leaf
+        self._name, self._root = name, root
+        self._layer: tuple[Arguments, Tensor] | None = None  # what the layer at work was called with, and its state
+        self._attention: Attention | None = None
+        self._projection: OutputProjection | None = None
+        self._norms: list[StreamNorm] = []  # behind the attention of the layer at work
+        self._reversed: tuple[Tensor, Tensor] | None = None  # queries as they were, and from the last to the first
+        self._outputs: list[Tensor] = []  # of the modules in the layer at work
+        self._constants: Float64[np.ndarray, " token"] = np.zeros(0)
+
+    def take_constants(self) -> Float64[np.ndarray, " token"]:
+        """Return what biases gave at each token in the gradients since this was last called."""
+        found, self._constants = self._constants, np.zeros(self.final.shape[1])
+        return found
+
+    def _count(self, numbers: Tensor, gradient: Tensor) -> None:
+        given, n_tokens = (gradient.cpu().double() * numbers.cpu().double()), len(self._constants)
+        if given.ndim == 4:  # heads stand before or behind tokens
+            by_token = given.sum(dim=(0, 2, 3) if given.shape[2] != n_tokens else (0, 1, 3))
+        elif given.shape[-2] == n_tokens:
+            by_token = given.reshape(n_tokens, -1).sum(dim=1)
+        else:  # behind the mean over tokens, or of one of them: of no token more than of another
+            by_token = given.sum().expand(n_tokens) / n_tokens
+        self._constants += by_token.numpy()
+
+    @contextmanager
+    def hooks(self) -> Iterator[None]:
+        """Watch the layers and the modules in them, and gate activations as `HeldPass` does."""
+        with super().hooks(), ExitStack() as stack:
+            for layer in find_layers(self._root):
+                stack.enter_context(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
+                for each in layer.modules():
+                    if each is not layer:
+                        stack.enter_context(each.register_forward_hook(self._keep))
+                stack.enter_context(layer.register_forward_hook(self._close))
+            yield
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        given = args[0] if args else kwargs.get("hidden_states")
+        if not isinstance(given, Tensor) or given.ndim != 3 or len(given) != 1:
+            raise self._refuse("a layer of it reads something else than the states of tokens")
+        if self.blocks and not torch.equal(given, self.final):
+            raise self._refuse("something is added between two of its layers")
+        if any(block.module is module for block in self.blocks):
+            raise self._refuse(SHARED)
+        state = given.detach().requires_grad_()
+        changed = replace_state((args, kwargs), state)
+        self._layer, self._attention, self._projection = (changed, state), None, None
+        self._outputs.clear()
+        self._norms.clear()
+        return changed
+
+    def _keep(self, module: nn.Module, given: Any, output: Any) -> None:
+        found = output[0] if isinstance(output, tuple) and output else output
+        if self._layer is not None and isinstance(found, Tensor) and found.numel() == self._layer[1].numel():
+            self._outputs.append(found.detach())
+
+    def compute(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Keep what attention reads and how it is projected; the numbers stay the function's own."""
+        if self._layer is None:
+            return super().compute(function, args, kwargs)
+        if function is functional.scaled_dot_product_attention:
+            return self._attend(args, kwargs)
+        result = super().compute(function, args, kwargs)
+        if self._attention is None:
+            if function is Tensor.flip and result.ndim == 4:
+                self._reversed = args[0], result
+        elif self._projection is None:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                weight = projection_of(self._attention.mixed, function, args, kwargs)
+                if weight is not None:
+                    bias = args[0] if function is torch.addmm else args[2] if len(args) > 2 else kwargs.get("bias")
+                    written = result.detach().reshape(self._layer[1].shape)[0]
+                    self._projection = OutputProjection(weight, bias, self._at_work[-1], written)
+        elif function in LAYER_NORMS and (norm := StreamNorm.from_call(args, kwargs, result)) is not None:
+            self._norms.append(norm)
+        return result
+
+    def _attend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+        asked, kernel = self._put_in_order(read_arguments(args, kwargs)), functional.scaled_dot_product_attention
+        n_tokens = self._layer[1].shape[1] if self._layer else 0
+        lengths = asked.query.shape[-2], asked.key.shape[-2]
+        if self._attention is not None or lengths != (n_tokens, n_tokens):
+            raise self._refuse("a layer of it attends more than once, or to others than its tokens")
+        output, seen = dot_product(kernel, (), vars(asked), f"a layer of {self._name}")
+        mask, bias = asked.attn_mask, None
+        if mask is not None and mask.dtype != torch.bool:
+            bias = to_batch_heads(mask.detach())[0].masked_fill(~seen.attendable[0], 0).expand_as(seen.weights[0])
+        self._attention = Attention(
+            query=asked.query,
+            key=asked.key,
+            scale=asked.query.shape[-1] ** -0.5 if asked.scale is None else asked.scale,
+            bias=bias,
+            value=asked.value.detach()[0],
+            weights=seen.weights[0].detach(),
+            attendable=seen.attendable[0],
+            mixed=output.detach()[0],
+        )
+        torch.set_grad_enabled(False)  # nothing behind queries and keys is read, and an MLP's graph is large
+        return output.detach().flip(-2) if self._reversed is not None else output.detach()
+
+    def _put_in_order(self, asked: Asked) -> Asked:
+        """Put queries that a kernel takes from the last to the first, as our encoders have them, in their order."""
+        if self._reversed is None or asked.query is not self._reversed[1]:
+            self._reversed = None
+            return asked
+        mask = asked.attn_mask
+        return replace(asked, query=self._reversed[0], attn_mask=None if mask is None else mask.flip(-2))
+
+    def _close(self, module: nn.Module, given: Any, output: Any) -> Any:
+        result = output[0] if isinstance(output, tuple) else output
+        assert self._layer is not None
+        arguments, state = self._layer
+        if self._attention is None or self._projection is None:
+            raise self._refuse(NO_KERNEL if self._attention is None else NO_PROJECTION)
+        before, after, norms = state.detach()[0], result.detach()[0], None
+        written = self._projection.written
+        if self._norms and torch.equal(self._norms[-1].given, after):
+            norms = self._norms[0], self._norms[-1]
+            if not _is_close(norms[0].read, before + written, before, written):
+                raise self._refuse(NOT_A_SUM)
+            before, written, after = norms[0].given, torch.zeros_like(written), norms[1].read
+        mlp = self._find_mlp(before, written, after)
+        torch.set_grad_enabled(True)
+        self.blocks.append(StreamBlock(module, arguments, state, self._attention, self._projection, mlp, norms))
+        self._layer, self._reversed, self.final = None, None, result.detach().requires_grad_()
+        return (self.final, *output[1:]) if isinstance(output, tuple) else self.final
+
+    def _find_mlp(
+        self,
+        before: Float[Tensor, "token d_model"],
+        written: Float[Tensor, "token d_model"],
+        after: Float[Tensor, "token d_model"],
+    ) -> Float[Tensor, "token d_model"]:
+        """Find what is left of a layer when its heads are taken away: nothing, or the output of one module."""
+        left = after - before - written
+        for found in (torch.zeros_like(left), *reversed(self._outputs)):
+            mlp = found.reshape(left.shape)
+            if _is_close(mlp, left, before, written, after):
+                return mlp
+        raise self._refuse(NOT_A_SUM)
+
+    def _refuse(self, why: str) -> InvalidModel:
+        return InvalidModel(f"{self._name} cannot be taken apart: {why}", hint=FORMS)
+
+
+class KeysFound(Exception):
+    """The rest of a layer is not computed."""
+
+
+class KeysOnly(TorchFunctionMode):
+    """Keep the keys that the next attention reads, and compute nothing behind them."""
+
+    key: Tensor
+
+    def __torch_function__(
+        self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function is functional.scaled_dot_product_attention:
+            self.key = args[1] if len(args) > 1 else kwargs["key"]
+            raise KeysFound
+        return function(*args, **kwargs)
+
+
+def _is_close(found: Tensor, wanted: Tensor, *parts: Float[Tensor, "token d_model"]) -> bool:
+    """Whether they differ by no more than a share of the largest number of the parts at each token; NaN does."""
+    largest = torch.stack([each.abs().amax(dim=1) for each in parts]).amax(dim=0)
+    return bool(((found - wanted).abs() <= TOLERANCE * largest.unsqueeze(1)).all())
+
+
+def find_layers(root: nn.Module) -> list[nn.Module]:
+    """Find the outermost modules that are numbered in a list, each once."""
+    found: dict[str, nn.Module] = {}
+    for name, module in root.named_modules():
+        around, _, number = name.rpartition(".")
+        is_inside = any(name.startswith(f"{outer}.") for outer in found)
+        if number.isdecimal() and not is_inside and isinstance(root.get_submodule(around), nn.ModuleList):
+            found[name] = module
+    return list(found.values())

@@ -1,0 +1,189 @@
+"""Encoders explained as a command: the class, the token that is filled in, one look, and how bad requests end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.commands.explain.answer.why import explain_answer, find_reason
+from attnviz.commands.explain.answer.words import describe_answer, describe_look
+from attnviz.errors import InvalidOption
+from attnviz.records.attribution import Question
+from attnviz.records.explanation import HeadName
+from tests.attacks.endings import RunHere, notes, refused, worked
+from tests.models.test_decomposed_encoders import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
+from tests.pretrained import configured
+
+TEXT = "the film was not good but the acting saved it"
+
+
+def read_json(run_here: RunHere, *asked: str | Path) -> Any:
+    return json.loads(worked(run_here("explain", *asked, "--json")).out)["texts"][0]
+
+
+def test_a_class_is_explained(run_here: RunHere, tmp_path: Path) -> None:
+    shown = worked(run_here("explain", TEXT, "--format", "png,html"))
+    said = " ".join(shown.stdout.split())
+    found = read_json(run_here, TEXT)
+    answer, rival = found["answer"], found["against"]
+    assert {answer, rival} == {"negative", "positive"}
+    assert said.startswith(f"multi:8 says ‘{answer}’ ({found['probability']:.2f}) rather than ‘{rival}’ ")
+    assert f"for ‘{answer}’ over ‘{rival}’; without the head the difference changes by" in said
+    assert "The answer is read at every token" in said
+    assert "next token" not in said
+    assert {path.name for path in (tmp_path / "explanation").iterdir()} >= {"explanation.png", "attention.html"}
+    assert found["sum_of_parts"] == pytest.approx(found["logit_difference"], abs=1e-5)
+    assert list(found["by_kind"])[:4] == ["heads", "MLPs", "embedding", "biases"]
+    assert sum(found["by_kind"].values()) == pytest.approx(found["sum_of_parts"])
+    other = read_json(run_here, TEXT, "--answer", rival, "--against", answer)
+    assert other["logit_difference"] == pytest.approx(-found["logit_difference"])
+    assert [each["head"] for each in other["heads"]] == [each["head"] for each in found["heads"]]
+    assert [each["written"] for each in other["heads"]] == pytest.approx([-each["written"] for each in found["heads"]])
+
+
+def test_what_a_head_reads_is_summed_over_the_tokens_that_look(tmp_path: Path) -> None:
+    stream = take_apart(make_ours(tmp_path, "two layers"), TEXT)
+    found = explain_answer(stream)
+    parts = stream.split_logit(stream.subject.answer, stream.subject.against)
+    assert found.n_queries == len(found.tokens)
+    for each in found.contributions:
+        given = stream.split_sources(each.head, parts) * np.sign(each.written)
+        assert each.written == pytest.approx(parts.heads[each.head].sum())
+        assert each.source == given.sum(axis=0).argmax()
+        assert abs(each.from_source) == pytest.approx(given.sum(axis=0).max())
+        look = each.looks[0]
+        assert look.key == each.source
+        assert given[look.query, look.key] == given[:, look.key].max()
+    assert any(look.query != len(found.tokens) - 1 for look in (each.looks[0] for each in found.contributions))
+
+
+def test_a_head_may_look_because_of_the_distance(tmp_path: Path) -> None:
+    stream = take_apart(make_ours(tmp_path, "two layers"), TEXT)
+    named = []
+    for head, query in np.ndindex(4, len(stream.subject.ids)):
+        key = int(stream.weights_of(HeadName(0, head), query).argmax())
+        look = find_reason(stream, HeadName(0, head), query, key)
+        kinds = [share.writer.kind for share in look.shares]
+        assert sorted(kinds) == ["distance", "word"]  # nothing else stands before the first layer
+        assert sum(share.lead for share in look.shares) == pytest.approx(look.lead, abs=1e-5)
+        if look.named is not None and look.named.writer.kind == "distance":
+            named.append(describe_look(stream.subject.tokens, look))
+    assert named
+    assert all("because of the distance between them: without it " in each for each in named)
+
+
+def test_a_class_of_several_is_explained_against_the_next(tmp_path: Path) -> None:
+    folder = make_ours(tmp_path, "one layer", n_labels=3)
+    stream = take_apart(folder, TEXT)
+    labels, order = ("bad", "good", "neither"), np.argsort(-stream.logits)
+    assert (stream.subject.target.name, stream.subject.target.against) == (labels[order[0]], labels[order[1]])
+    last = take_apart(folder, TEXT, Question(labels[order[2]]))
+    assert last.subject.target.against == labels[order[0]]
+
+
+def test_a_number_is_explained_against_nothing(
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_theirs(tmp_path, "bert", LABELS, monkeypatch, num_labels=1)
+    configured(folder, problem_type="regression")
+    found = read_json(run_here, "--model", folder, TEXT)
+    assert (found["answer"], found["against"]) == ("score", "")
+    assert found["score"] == pytest.approx(found["sum_of_parts"], abs=1e-5)
+    said = " ".join(worked(run_here("explain", "--model", folder, TEXT)).stdout.split())
+    assert said.startswith(f"theirs gives ‘score’ ({found['score']:.2f}) ")
+    assert "for ‘score’; without the head the logit changes by" in said or "against ‘score’; without" in said
+    assert "‘’" not in said
+    assert "what the logit is made of" in said
+
+
+def test_what_stands_beside_the_encoder_has_its_own_name(tmp_path: Path) -> None:
+    found = explain_answer(take_apart(make_ours(tmp_path, "one layer, n-grams"), TEXT))
+    names = [name for name, _ in found.by_kind]
+    assert names == ["heads", "MLPs", "embedding", "biases", "n-grams"]
+    assert found.total == pytest.approx(found.logit, abs=1e-5)
+    assert sum(share for _, share in found.by_kind) == pytest.approx(found.total)
+
+
+def test_what_is_filled_in_is_explained(run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_theirs(tmp_path, "bert", MASK, monkeypatch)
+    found = explain_answer(take_apart(folder, MASKED))
+    assert (found.form, found.n_queries) == ("masked token", 1)
+    assert describe_answer("x", found).startswith("x fills in ‘")
+    place = found.tokens.pieces.index("[MASK]")
+    assert all(each.looks[0].query == place for each in found.contributions)
+    asked = read_json(run_here, "--model", folder, MASKED, "--answer", "film", "--against", "cat")
+    assert (asked["answer"].strip(), asked["against"].strip()) == ("film", "cat")
+    refused(run_here("explain", "--model", folder, TEXT), "no [MASK] in the text")
+
+
+def test_one_look_of_an_encoder(run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_theirs(tmp_path, "bert", "AutoModel", monkeypatch)
+    for asked in (("--model", folder), ("--model", make_ours(tmp_path, "two layers"))):
+        look = read_json(run_here, *asked, TEXT, "--head", "1.2", "--query", "good")["looks"][0]
+        stream = take_apart(Path(asked[1]), TEXT, None)
+        query = stream.subject.tokens.pieces.index("good")
+        weights = stream.weights_of(HeadName(1, 2), query)
+        assert (look["head"], look["query"], look["key"]) == ("1.2", query, int(weights.argmax()))
+        assert look["weight"] == pytest.approx(weights.max())
+        refused(run_here("explain", *asked, TEXT, "--head", "1.2"), "Say from which with --query WORD.")
+
+
+@pytest.mark.parametrize(
+    "asked", [("--by-hand",), ("--query", "good"), ("--head", "1"), ("--top-k", "3"), ("--layer", "0")]
+)
+def test_what_only_the_calculation_by_hand_has_asks_for_it(
+    asked: tuple[str, ...], run_here: RunHere, tmp_path: Path
+) -> None:
+    assert worked(run_here("explain", TEXT, *asked)).stdout.startswith("Attention from token ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--answer", "nice"), "--answer 'nice' is not a label of this model"),
+        (("--answer", "positive", "--against", "positive"), "--against positive is the answer itself"),
+        (("--answer", "positive", "--query", "good"), "--query asks for one look of a head"),
+        (("--answer", "positive", "--causal"), "--causal is for built-in models"),
+        (("--head", "0.9", "--query", "good"), "no head 0.9 in multi:8. It has layers 0 to "),
+        (("--head", "0.1", "--query", "fish"), "no token 'fish' in the text"),
+        (("--head", "0.1", "--query", "good", "--answer", "positive"), "--answer is of the answer"),
+    ],
+)
+def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere) -> None:
+    refused(run_here("explain", TEXT, *asked), said)
+
+
+@pytest.mark.parametrize("text", ["the", "$_$ [/] </script> \x1b[31m", "猫 the \u202e film", "[PAD] [UNK] <unk>"])
+def test_texts_that_are_data(text: str, run_here: RunHere) -> None:
+    run = worked(run_here("explain", "--text", text, "--format", "png,html"))
+    assert "says ‘" in run.stdout
+    assert "\x1b[31m" not in run.stdout
+
+
+def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
+    run = worked(run_here("explain"))
+    assert "explaining sample train[0]; --text and --index choose others" in notes(run)[0]
+
+
+def test_heads_left_out_are_left_out_of_the_explanation(run_here: RunHere) -> None:
+    whole = read_json(run_here, TEXT)
+    first = whole["heads"][0]
+    found = read_json(run_here, TEXT, "--without", first["head"])
+    answer = 1 if found["answer"] == whole["answer"] else -1
+    assert found["logit_difference"] * answer == pytest.approx(whole["logit_difference"] + first["removal"], abs=1e-5)
+    assert abs(first["removal"]) > 0.01
+
+
+def test_in_python_it_is_what_the_command_says(run_here: RunHere) -> None:
+    shown = attnviz.explain("multi", TEXT)
+    assert shown.report.data["heads"] == read_json(run_here, TEXT)["heads"]
+    looks: Any = attnviz.explain("multi", TEXT, head="0.5", query="good").report.data["looks"]
+    assert looks[0]["head"] == "0.5"
+    with pytest.raises(InvalidOption, match="Say from which with --query"):
+        attnviz.explain("multi", TEXT, head="0.5")

@@ -1,0 +1,294 @@
+"""Encoders taken apart, ours and those in the form of BERT: parts sum to their own numbers, knock-outs are by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnviz.errors import InvalidModel, InvalidText
+from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.decomposition import Decomposable
+from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
+from attnviz.models.encoder import EncoderBlock, EncoderConfig
+from attnviz.models.loading import find_model
+from attnviz.models.tokenizer import train
+from attnviz.records.attribution import Question
+from attnviz.records.explanation import HeadName, Writer
+from attnviz.specs import ModelOptions, PoolKind, VocabularyOptions
+from tests import pretrained
+from tests.pretrained import NEEDS, built, minilm, saved, tokenizer
+
+TEXT = "the film was not good but the acting saved it"
+MASKED = "the acting saved the [MASK] but it was not good"
+LABELS, MASK = "AutoModelForSequenceClassification", "AutoModelForMaskedLM"
+# Layers, pooling, pairs of words beside, where norms stand, distances that are told apart.
+OURS: dict[str, tuple[int, PoolKind, int, Any, int]] = {
+    "one layer": (1, "mean", 0, "pre", 3),
+    "one layer, n-grams": (1, "mean", 3, "pre", 3),
+    "two layers": (2, "mean", 0, "pre", 3),
+    "two layers, n-grams, attention pooling": (2, "attention", 3, "pre", 3),
+    "one layer, attention pooling, sinusoids": (1, "attention", 0, "pre", 0),
+    "two layers, the first token, norms behind": (2, "cls", 0, "post", 3),
+}
+
+
+def make_ours(folder: Path, form: str, n_labels: int = 2) -> Path:
+    n_layers, pool, n_bigrams, norm, max_distance = OURS[form]
+    vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
+    torch.manual_seed(7)
+    sizes = EncoderConfig(len(vocabulary), 16, 4, n_layers, 32, norm=norm, max_distance=max_distance)
+    labels = ("bad", "good", "neither")[:n_labels]
+    classifier = Classifier(ClassifierConfig(sizes, labels, pool, n_bigrams))
+    for parameter in classifier.parameters():  # biases and layer norms too
+        nn.init.normal_(parameter, std=0.5)
+    save_checkpoint(folder / "ours", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"))
+    return folder / "ours"
+
+
+def make_theirs(folder: Path, kind: str, auto: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Path:
+    pytest.importorskip("transformers", reason=NEEDS)
+
+    def with_mask() -> Any:
+        found = tokenizer()
+        found.add_special_tokens({"mask_token": "[MASK]"})
+        return found
+
+    monkeypatch.setattr(pretrained, "tokenizer", with_mask)
+    return saved(folder / "theirs", kind, auto=auto, **settings)
+
+
+def take_apart(folder: Path, text: str = TEXT, question: Question | None = Question()) -> Stream:  # noqa: B008
+    model = find_model(ModelOptions(model=str(folder), device="cpu")).answering(Decomposable).open(())
+    assert isinstance(model, Decomposable)
+    return model.take_apart(text, "text", question)
+
+
+def check_sums(stream: Stream, logits: np.ndarray, weights: list[Tensor]) -> None:
+    """Held against a pass of the model that nobody watches."""
+    assert np.abs(stream.logits - logits).max() < 1e-5
+    answer, against = stream.subject.answer, stream.subject.against
+    assert (answer, against) == tuple(np.argsort(-logits)[:2])
+    parts = stream.split_logit(answer, against)
+    wanted = logits[answer] - logits[against]
+    assert parts.totals.sum() + parts.beside == pytest.approx(wanted, abs=1e-5)
+    assert abs(parts.by_kind["heads"]) > 1e-3
+    assert len(weights) == len(stream.blocks)
+    for layer, of_layer in enumerate(weights):
+        for head in range(len(of_layer)):
+            given = stream.split_sources(HeadName(layer, head), parts)
+            assert given.sum(axis=1) == pytest.approx(parts.heads[layer, head], abs=1e-5)
+            for query in range(len(stream.subject.ids)):
+                scores = stream.split_scores(HeadName(layer, head), query).totals
+                own = of_layer[head, query].double().numpy()
+                assert np.abs(soften(scores, np.ones(len(own), bool)) - own).max() <= WEIGHT_TOLERANCE
+
+
+@pytest.mark.parametrize("form", OURS)
+def test_parts_of_our_encoders_sum_to_what_they_answer(form: str, tmp_path: Path) -> None:
+    folder = make_ours(tmp_path, form)
+    stream, classifier = take_apart(folder), load_checkpoint(folder).classifier.eval()
+    ids = torch.tensor([stream.subject.ids])
+    with torch.no_grad():
+        logits = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
+        weights = list(classifier.encoder.attention(ids[0]))
+        real = torch.ones_like(ids, dtype=torch.bool)
+        ngrams = None if classifier.ngrams is None else classifier.ngrams(ids, real)[0]
+    check_sums(stream, logits, weights)
+    parts = stream.split_logit(1, 0)
+    assert parts.beside == pytest.approx(0 if ngrams is None else float(ngrams[1] - ngrams[0]), abs=1e-6)
+    assert (parts.beside != 0) == ("n-grams" in form)
+    n_read = int(parts.gradients[-1].any(dim=1).sum())
+    assert n_read == (1 if "first token" in form else len(stream.subject.ids))
+
+
+@pytest.mark.parametrize(
+    "form", ["two layers, n-grams, attention pooling", "two layers, the first token, norms behind"]
+)
+def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_path: Path) -> None:
+    folder = make_ours(tmp_path, form)
+    stream, classifier = take_apart(folder), load_checkpoint(folder).classifier.eval()
+    ids = torch.tensor([stream.subject.ids])
+    first, second = classifier.encoder.blocks
+    assert isinstance(first, EncoderBlock)
+    assert isinstance(second, EncoderBlock)
+
+    def remove(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
+        return (torch.cat([given[0][..., :4], torch.zeros_like(given[0][..., 4:8]), given[0][..., 8:]], dim=-1),)
+
+    with torch.no_grad():
+        whole = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
+        state = classifier.encoder.embedding(ids)
+        given = first.attention_residual.before(state)
+        between = first.attention_residual.after(state, first.attention(given, given).output)
+        thought = first.feed_forward(first.feed_forward_residual.before(between))
+        with first.attention.output.register_forward_pre_hook(remove):  # type: ignore[union-attr]
+            logits = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
+            fewer = first.attention_residual.after(state, first.attention(given, given).output)
+        found = stream.answer_without(HeadName(0, 1))
+        assert np.abs(found - logits).max() < 1e-6
+        assert np.abs(found - whole).max() > 1e-3
+
+        # Of what a head read, a writer is taken out and norms are anew; what the MLP wrote stays.
+        states = {
+            Writer("head", 0, 1): first.feed_forward_residual.after(fewer, thought),
+            Writer("mlp", 0): first.feed_forward_residual.after(between, torch.zeros_like(thought)),
+            Writer("distance", 1): first.feed_forward_residual.after(between, thought),
+        }
+        bias: Any = second.attention.position
+        of_head = bias(len(ids[0]), len(ids[0]))[2].unfold(0, len(ids[0]), 1).flip(0)
+        for writer, read in states.items():
+            key = second.attention.key(second.attention_residual.before(read))[0, :, 8:12]  # type: ignore[operator]
+            scores = key @ stream.blocks[1].attention.query.detach()[0, 2, 5] / 2
+            wanted = (scores + (0 if writer.kind == "distance" else of_head[5])).softmax(dim=0).double().numpy()
+            weights = stream.attend_without(HeadName(1, 2), 5, writer)
+            assert np.abs(weights - wanted).max() < 1e-6
+            assert np.abs(weights - stream.weights_of(HeadName(1, 2), 5)).max() > 1e-3
+
+
+@pytest.mark.parametrize("auto", [LABELS, MASK])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+def test_parts_of_encoders_with_norms_behind_sum(
+    kind: str, auto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, model = take_apart(make_theirs(tmp_path, kind, auto, monkeypatch), MASKED), built(kind, "eager", auto)
+    ids = torch.tensor([stream.subject.ids])
+    place = stream.subject.tokens.pieces.index("[MASK]")
+    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    with torch.no_grad():
+        own = model(**given, output_attentions=True)
+        logits = (own.logits[0] if auto == LABELS else own.logits[0, place]).double().numpy()
+    check_sums(stream, logits, [each[0] for each in own.attentions])
+    assert all(block.norms for block in stream.blocks)
+    read = stream.split_logit(stream.subject.answer, stream.subject.against).gradients[-1].any(dim=1).tolist()
+    assert read == [each == (0 if auto == LABELS else place) for each in range(len(read))]
+
+    def remove(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
+        return (torch.cat([given[0][..., :4], torch.zeros_like(given[0][..., 4:8]), given[0][..., 8:]], dim=-1),)
+
+    layer = model.base_model.transformer.layer[0] if kind == "distilbert" else model.base_model.encoder.layer[0]
+    projection = layer.attention.out_lin if kind == "distilbert" else layer.attention.output.dense
+    with torch.no_grad(), projection.register_forward_pre_hook(remove):
+        found = model(**given).logits[0]
+        without = (found if auto == LABELS else found[place]).double().numpy()
+    assert np.abs(stream.answer_without(HeadName(0, 1)) - without).max() < 2e-6
+    assert np.abs(stream.answer_without(HeadName(0, 1)) - logits).max() > 1e-3
+
+
+def test_what_was_written_early_goes_through_later_norms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In BERT: the pooler's tanh and each norm γ (w − mean w) / σ(x) held, of heads, MLPs and embedding in turn."""
+    stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch))
+    model = built("bert", "eager", LABELS).double()
+    ids = torch.tensor([stream.subject.ids])
+    read: dict[tuple[str, int], Any] = {}
+
+    def keep(name: str, layer: int) -> Any:
+        return lambda _, given, output: read.__setitem__((name, layer), (given, output))
+
+    for number, layer in enumerate(model.bert.encoder.layer):
+        layer.attention.output.LayerNorm.register_forward_hook(keep("first", number))
+        layer.output.LayerNorm.register_forward_hook(keep("second", number))
+    model.bert.pooler.dense.register_forward_hook(keep("pooler", 0))
+    with torch.no_grad():
+        model(input_ids=ids)
+
+    def push(written: Tensor, place: str, number: int) -> Tensor:
+        (state,), _ = read[place, number]
+        layer = model.bert.encoder.layer[number]
+        norm = layer.attention.output.LayerNorm if place == "first" else layer.output.LayerNorm
+        deviation = (state.var(dim=2, unbiased=False, keepdim=True) + norm.eps).sqrt()
+        return torch.as_tensor((written - written.mean(dim=-1, keepdim=True)) / deviation[0] * norm.weight)
+
+    def answer(state: Tensor) -> Tensor:
+        _, pooled = read["pooler", 0]
+        direction = model.classifier.weight[1] - model.classifier.weight[0]
+        gate = pooled[0].tanh() / pooled[0]
+        return torch.as_tensor((model.bert.pooler.dense.weight @ state[0] * gate) @ direction)
+
+    parts = stream.split_logit(1, 0)
+    for layer in (0, 1):
+        block = stream.blocks[layer]
+        for written, found, places in (
+            (block.write(3), parts.heads[layer, 3], ("first", "second")),
+            (block.mlp, parts.mlps[layer], ("second",)),
+            *([(block.state.detach()[0], parts.embedding, ("first", "second"))] if layer == 0 else []),
+        ):
+            state = written.double()
+            with torch.no_grad():
+                for number in range(layer, 2):
+                    for place in places if number == layer else ("first", "second"):
+                        state = push(state, place, number)
+                expected = float(answer(state))
+            assert found.sum() == pytest.approx(expected, abs=1e-5)
+            assert abs(expected) > 1e-4
+
+
+def test_a_writer_is_taken_out_where_it_wrote_and_norms_are_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch), question=None)
+    model: Any = built("bert", "eager", LABELS).bert
+    first, second = model.encoder.layer
+    ids = torch.tensor([stream.subject.ids])
+    block = stream.blocks[0]
+    with torch.no_grad():
+        state = model.embeddings(input_ids=ids)
+        total = state + block.projection.written
+        after, mlp = first.attention.output.LayerNorm(total), block.mlp
+        states = {
+            Writer("head", 0, 3): first.output.LayerNorm(
+                first.attention.output.LayerNorm(total - block.write(3)) + mlp
+            ),
+            Writer("mlp", 0): first.output.LayerNorm(after),
+            Writer("word", 1): first.output.LayerNorm(first.attention.output.LayerNorm(total - state)),
+        }
+        for writer, read in states.items():
+            key = second.attention.self.key(read)[0, :, 8:12]
+            wanted = (key @ stream.blocks[1].attention.query.detach()[0, 2, 4] / 2).softmax(dim=0).double().numpy()
+            weights = stream.attend_without(HeadName(1, 2), 4, writer)
+            assert np.abs(weights - wanted).max() < 1e-6
+            assert np.abs(weights - stream.weights_of(HeadName(1, 2), 4)).max() > 1e-3
+
+
+@pytest.mark.parametrize("broken", ["weight", "bias"])
+def test_norms_that_are_others_are_refused(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch))
+    norms = stream.blocks[0].norms
+    assert norms is not None
+    getattr(norms[1], broken).mul_(1.01)
+    with pytest.raises(InvalidModel, match="its parts miss the logit by"):
+        stream.split_logit(1, 0)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("albert", "share one module"), ("deberta-v2", "does not attend by")])
+def test_what_cannot_be_taken_apart_is_refused(
+    kind: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidModel, match=said):
+        take_apart(make_theirs(tmp_path, kind, LABELS, monkeypatch))
+
+
+def test_an_encoder_decoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidModel, match="is an encoder-decoder"):
+        take_apart(make_theirs(tmp_path, "t5", "AutoModel", monkeypatch), question=None)
+
+
+@pytest.mark.parametrize(("text", "said"), [(TEXT, r"no \[MASK\]"), (f"{MASKED} {MASKED}", r"2 \[MASK\]")])
+def test_one_mask_is_filled_in(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_theirs(tmp_path, "bert", MASK, monkeypatch)
+    with pytest.raises(InvalidText, match=said):
+        take_apart(folder, text)
+    take_apart(folder, text, None).split_scores(HeadName(1, 0), 3)
+
+
+def test_looks_of_a_real_encoder_without_an_answer() -> None:
+    stream = take_apart(minilm(), "Mary gave the book to John because she liked him", None)
+    assert len(stream.blocks) == 6
+    for layer in range(6):
+        for head in range(12):
+            stream.split_scores(HeadName(layer, head), 9)  # refused where weights are missed
