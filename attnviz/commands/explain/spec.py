@@ -12,9 +12,8 @@ LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent",
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainSpec:
-    """Say which heads wrote a model's answer (a class, the next token, a masked one), and why they looked where they
-    did; or of a built-in model, with --by-hand, --query or --head N, work out by hand what one token attends to, from
-    q, k and v to the output. All of it is held against the model's own.
+    """Say which heads wrote a model's answer (a class, a next or masked token) and why they looked there; or, with
+    --by-hand, --query or --head N, work out what one token attends to. All is held against the model's own numbers.
 
     Example: attnviz explain "the film was not good"
     """
@@ -35,8 +34,7 @@ class ExplainSpec:
     head: Annotated[
         tuple[str, ...],
         Option(
-            "Explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; repeat}; default: "
-            "the first.",
+            "Explain one look of this head only, 18.6. By hand: heads shown key by key, 0, 0-3,7{; repeat}.",
             MODEL,
             "LAYER.HEAD|N",
             is_common=True,
