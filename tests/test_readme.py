@@ -250,10 +250,10 @@ def test_the_picture_of_a_real_decoder_is_what_the_command_draws(
 ) -> None:
     pretrained.packaged("smollm2")
     monkeypatch.chdir(tmp_path)
-    (command,) = (command for command in commands_of_packages() if "--out lamp" in command)
+    (command,) = (command for command in commands_of_packages() if "--out dickens" in command)
     run = run_here(capsys, *shlex.split(command)[1:])
     assert run.exit_code == 0, run.stderr
-    assert_alike(tmp_path / "lamp/worth-a-look.png", IMAGES / "worth-a-look.png")
+    assert_alike(tmp_path / "dickens/worth-a-look.png", IMAGES / "worth-a-look.png")
 
 
 def assert_alike(drawn: Path, kept: Path, share: float = 0.001) -> None:
