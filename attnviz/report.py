@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import nan
 from typing import Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
@@ -339,6 +340,7 @@ class Table:
     links: tuple[str, ...] = ()
     first: tuple[int, ...] = ()  # the rows that are listed where there is no room for all; (): all
     more: str = ""  # what lists the others
+    in_atlas: bool = False  # an atlas shows the same
 
     def __post_init__(self) -> None:
         assert not self.links or len(self.links) == len(self.rows), "a link for each row, or none at all"
@@ -354,6 +356,70 @@ class Note:
 
 Picture = Heatmap | HeatmapGrid | Curves | Distributions | Arcs
 Block = Picture | Table | Note | Formula | Section
+
+
+@dataclass(frozen=True)
+class AtlasMeasure:
+    """One number of each head of an atlas, and what to hold it against; NaN where that is not known."""
+
+    title: str
+    unit: str
+    description: str
+    values: tuple[float, ...]
+    halves: tuple[float, ...] = ()  # of their 95 % intervals; (): there are none
+    equal: float = nan  # what attention gives that favours no key
+    chance: float = nan  # the largest of any head of random models
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMoment:
+    """One row of attention, cut to some tokens of its text."""
+
+    title: str  # the kind, such as "strongest"
+    text: int  # its place among the atlas's texts
+    query: int  # this and the next are positions
+    keys: tuple[int, ...]
+    weights: tuple[float, ...]
+    n_keys: int  # that the query may attend to
+    to_first: float
+    effective_keys: float
+
+
+@dataclass(frozen=True)
+class AtlasHead:
+    """One head of an atlas. Its names are the patterns that it was found to follow, each with how strongly."""
+
+    layer: int
+    head: int
+    names: tuple[tuple[str, str], ...]  # such as ("previous token", "0.93")
+    by_offset: tuple[float, ...]  # shares of attention on keys, from as far before the query to as far after it
+    words: tuple[tuple[str, float, int], ...]  # that receive most: × an equal share, times in the texts
+    moments: tuple[AttentionMoment, ...]
+    facts: tuple[tuple[str, str], ...]  # others, such as what it is worth
+
+
+@dataclass(frozen=True)
+class AtlasText:
+    """Stretches of one text, token by token. `options` open it again; "" where nothing does."""
+
+    title: str
+    options: str
+    positions: tuple[int, ...]
+    tokens: tuple[str, ...]  # each after a space where the text has room before it
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """All heads of a model over many texts, to be looked at one by one."""
+
+    measures: tuple[AtlasMeasure, ...]
+    axes: tuple[int, int]  # of them, the two that a reader sees first
+    heads: tuple[AtlasHead, ...]
+    letters: tuple[tuple[str, str], ...]  # of each pattern that names a head: ("previous token", "P")
+    texts: tuple[AtlasText, ...]
+    equal_by_offset: tuple[float, ...]
+    words: tuple[tuple[str, int, tuple[tuple[int, float], ...]], ...]  # times in the texts, heads that look at it most
+    commands: tuple[tuple[str, str], ...]  # questions, and what answers them: {options}, {head}, {query} are filled in
 
 
 @dataclass(frozen=True)
@@ -380,6 +446,7 @@ class Report:
     render: RenderedFrom | None = None  # the record that it shows, for who wants part of it as a file
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
     panels: tuple[Heatmap, ...] = ()  # maps that are in pictures of several only, as they are called alone
+    atlas: Atlas | None = None  # what a page shows instead of charts
 
     @property
     def pictures(self) -> Iterator[Picture]:

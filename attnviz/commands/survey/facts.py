@@ -51,15 +51,26 @@ def model_facts(
     facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names))
     if "random" in asked:
         assert isinstance(model, Reinitialisable)
-        found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
-        chance = {name: max(max(shares[name]) for shares in found) for name in facts.plain}
-        facts = replace(facts, n_random=N_RANDOM, chance=chance)
+        found, probed = [], list[dict[str, tuple[float, ...]]]()
+        for seed in range(N_RANDOM):
+            random_model = model.with_first_weights(seed)
+            found.append(_shares(random_model, texts, names))
+            if "repeat" in asked:
+                assert isinstance(random_model, ReadsIds)
+                probed.append(_probes(random_model, 1))
+        chance, by_probe = (_find_largest(each) for each in (found, probed))
+        facts = replace(facts, n_random=N_RANDOM, chance=chance, probe_chance=by_probe)
     if "shuffled" in asked:
         facts = replace(facts, shuffled=_shares(model, [shuffle_words(text) for text in texts], names))
     if "repeat" in asked:
         assert isinstance(model, ReadsIds)
-        facts = replace(facts, probes=_probes(model))
+        facts = replace(facts, probes=_probes(model, N_DRAWS))
     return facts
+
+
+def _find_largest(found: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, float]:
+    """Return of each name the largest share of any head of any model."""
+    return {name: max(max(shares[name]) for shares in found) for name in (found[0] if found else ())}
 
 
 def shuffle_words(text: str) -> str:
@@ -103,10 +114,10 @@ def _means(found: Sequence[Mapping[str, np.ndarray]]) -> Iterator[tuple[str, np.
         yield name, np.mean([each[name] for each in found if name in each], axis=0)
 
 
-def _probes(model: ReadsIds) -> dict[str, tuple[float, ...]]:
+def _probes(model: ReadsIds, n_draws: int) -> dict[str, tuple[float, ...]]:
     """The scores of `score_repeats`, a mean over several draws of tokens, each as likely as any other."""
     draws = random.Random(0)  # noqa: S311 - no secret
-    drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(N_DRAWS)]
+    drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(n_draws)]
     found = [score_repeats(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
     return {
         name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)

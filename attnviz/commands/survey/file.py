@@ -14,7 +14,7 @@ import numpy as np
 from attnviz import store
 from attnviz.commands.survey.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
 from attnviz.commands.survey.moments import N_MOMENTS, N_SHOWN, Moments
-from attnviz.commands.survey.survey import EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt
+from attnviz.commands.survey.survey import CAN, EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt
 from attnviz.commands.survey.words import WordTable
 from attnviz.errors import InvalidRecord
 from attnviz.measures import SOME_TEXTS_MEASURES
@@ -140,6 +140,8 @@ def _check(survey: Survey) -> None:
         raise ValueError("a slope is not finite")
     if not summary.texts <= set(survey.excerpts):
         raise ValueError("texts are counted that are not there")
+    if not set(info.can) <= set(CAN):
+        raise ValueError("its model can do what nothing asks for")
     if info.dataset and not _is_plain_command(info.dataset):
         raise ValueError("its options are not those of a data set")
     if list(words.words) != sorted(set(words.words)):
@@ -211,7 +213,7 @@ def _check_facts(info: SurveyInfo, facts: ModelFacts) -> None:
     by_head = (facts.plain, facts.shuffled, facts.probes)
     names |= {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
-    if any(measure.level != "head" for measure in patterns) or not known:
+    if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
         raise ValueError("its facts are of other patterns")
     if any(len(shares) != info.n_places for found in by_head for shares in found.values()):
         raise ValueError("its facts are of other heads")

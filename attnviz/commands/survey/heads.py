@@ -14,11 +14,13 @@ from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.display import escape_for_spreadsheet
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.records import is_mostly_unknown, training_metrics
-from attnviz.records.training_metrics import HeadMetrics, HeadScore, name_offset
+from attnviz.records.training_metrics import LARGE_SHARE, HeadMetrics, HeadScore, name_offset
 from attnviz.report import Row
 from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
+PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
 LARGE = 0.5  # of attention: a share that names a head by itself
 
 
@@ -48,6 +50,15 @@ def label_survey_heads(survey: Survey) -> list[str]:
     chance = {score.name: 0.0 for score in scores}
     measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
     return list(training_metrics.label_heads(measured, LARGE))
+
+
+def name_by_probes(survey: Survey, place: int) -> Iterator[tuple[str, float]]:
+    """Yield what a head does with tokens that come twice: scores that are large and beyond any of random models."""
+    facts = survey.facts or ModelFacts()
+    for name in PROBED:
+        chance, share = facts.probe_chance.get(name, 1.0), facts.probes[name][place] if name in facts.probes else 0.0
+        if share > chance and share >= LARGE_SHARE:
+            yield name, share
 
 
 def count_unknown(survey: Survey) -> int:

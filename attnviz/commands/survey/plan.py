@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count, islice
@@ -16,12 +17,13 @@ from attnviz.commands.survey.facts import N_TEXTS, check_facts
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
 from attnviz.commands.survey.survey import ABLATION, EQUAL, TOKENS, SurveyInfo, SurveyMeasure
 from attnviz.commands.survey.texts import BLOCK, fit_slopes, text_hash
-from attnviz.errors import InvalidModel, InvalidSource, InvalidText
+from attnviz.errors import InputError, InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import MEASURES, choose_measures
 from attnviz.measures.rows import MAX_OFFSET
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
+from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.records import AttentionMaps, Setting
@@ -87,7 +89,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, spec.on_few_texts)
-    info, means = _info(spec, stream, sha256, maps), None
+    info, means = _info(spec, stream, sha256, maps, tuple(_list_abilities(reference, model))), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
         means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
@@ -128,7 +130,18 @@ def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
     raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
 
 
-def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps) -> SurveyInfo:
+def _list_abilities(reference: ModelReference, model: AttentionModel) -> Iterator[str]:
+    """Yield what `attnviz survey --ablate` and `attnviz explain` could do with the model."""
+    if isinstance(model, Ablatable):
+        yield "ablate"
+    with suppress(InputError):
+        reference.answering(Decomposable).check(Decomposable)
+        yield "explain"
+
+
+def _info(
+    spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps, abilities: tuple[str, ...]
+) -> SurveyInfo:
     provenance, text = maps.provenance, spec.text
     options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
     written = " ".join(f"--{name} {shlex.quote(value)}" for name, value in options.items() if value and not text.inline)
@@ -138,6 +151,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
     assert spec.model.max_tokens is not None
     return SurveyInfo(
         model=provenance.model,
+        option=spec.model.model,
         revision=provenance.revision,
         status=describe_status(provenance),
         trained=provenance.trained,
@@ -149,6 +163,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
         max_tokens=spec.model.max_tokens,
         keep=spec.model.keep,
         reach=MAX_OFFSET,
+        can=abilities,
         has_words=not spec.no_text,
         measures=tuple(_measures(spec, maps)),
         settings=dict(sorted(settings.items())),  # as a file has them

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnviz.commands.survey.atlas import survey_atlas
 from attnviz.commands.survey.exact import N_SAMPLED
 from attnviz.commands.survey.heads import (
     LARGE,
+    MIN_SUPPORT,
     ablation_tests,
     count_unknown,
     describe_heads,
@@ -34,7 +36,6 @@ MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a repor
 SHOWN = 20  # characters of a text
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
-MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 ALPHA = 0.05
 
 
@@ -62,6 +63,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in _facts(survey)),
         data=survey_data(survey),
         caveat=info.status if info.trained is False else "",
+        atlas=survey_atlas(survey),
     )
 
 
@@ -138,7 +140,8 @@ def _probes_table(survey: Survey) -> Table:
     probes = survey.facts.probes if survey.facts is not None else {}
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
     title = "Random tokens that come twice: shares of attention"
-    return Table("probes", title, "facts", tuple(map(Column, ("layer", "head", *probes))), tuple(rows))
+    columns = tuple(map(Column, ("layer", "head", *probes)))
+    return Table("probes", title, "facts", columns, tuple(rows), in_atlas=True)
 
 
 def _ablations(survey: Survey) -> Iterator[Table | Note]:
@@ -211,7 +214,8 @@ def _words_table(survey: Survey) -> Table:
         words = (f"{escape_for_display(word, 16)} {lift:.1f} × ({support:,})" for word, lift, support in found)
         rows.append((*of, ", ".join(words) or "-"))
     title = "What is attended to: × what equal attention gives the same places (times in the texts)"
-    return Table("words", title, "facts", (Column("layer"), Column("head"), Column("words")), tuple(rows))
+    columns = (Column("layer"), Column("head"), Column("words"))
+    return Table("words", title, "facts", columns, tuple(rows), in_atlas=True)
 
 
 def _notes(survey: Survey) -> Iterator[str]:

@@ -22,6 +22,7 @@ from attnviz.records import Setting
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
 EQUAL = "equal_"  # what attention that favours no key gives, one number of each text
+CAN = ("ablate", "explain")
 QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
 
 
@@ -46,6 +47,7 @@ class SurveyInfo:
     """What was asked of which model and texts: equal for all parts of one survey."""
 
     model: str
+    option: str  # what --model names it by
     revision: str
     status: str  # trained or not
     trained: bool | None
@@ -57,6 +59,7 @@ class SurveyInfo:
     max_tokens: int
     keep: str
     reach: int  # how far from the query attention is told by its distance, on either side
+    can: tuple[str, ...]  # what else the program does with such a model: some of CAN
     has_words: bool  # whether anything of the texts is kept but their names and numbers
     measures: tuple[SurveyMeasure, ...]
     settings: dict[str, Setting]
@@ -101,6 +104,7 @@ class ModelFacts:
     chance: dict[str, float] = field(default_factory=dict)  # the largest mean of any head of any random model
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
+    probe_chance: dict[str, float] = field(default_factory=dict)  # as `chance`, of one draw of tokens
 
 
 @dataclass(frozen=True)

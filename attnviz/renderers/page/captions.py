@@ -13,6 +13,13 @@ OF_MAPS = (
     "tests what does, and docs/explanations.md has the numbers of the models that come with attnviz.",
 )
 OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
+OF_ATLAS = (
+    "Each point is a head, and a letter says what it was found to do. The strongest moments are those in which one "
+    "key, other than the first token and markers, takes the most attention beyond an equal share, one of a text; the "
+    "random ones are the same for all heads, and show what a head does all day.",
+    "In a moment, the token that attends stands in a frame, and the darker a token, the more times an equal share it "
+    "receives. A name from repeated tokens says what a head can do, not what it does in these texts.",
+)
 DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
 CHARTS = "Numbers of charts are shown with up to 6 digits; a copy as CSV has each one exactly, as a double."
 TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."

@@ -8,7 +8,7 @@ const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, 
 const paletteOf = (scale) => palettes[scale.colours];
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
-function placeOf(value, scale) {
+export function placeOf(value, scale) {
   return placeBetween(heightOf(value, scale), heightOf(scale.low, scale), heightOf(scale.high, scale));
 }
 

@@ -17,13 +17,14 @@ from attnviz.errors import InvalidOption
 from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
-from attnviz.renderers.page.captions import CHARTS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
+from attnviz.renderers.page.atlas_parts import EXACTNESS, pack_atlas
+from attnviz.renderers.page.captions import CHARTS, OF_ATLAS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
 from attnviz.renderers.page.chart_parts import charts_of
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import describe_maps, distinct
 from attnviz.renderers.page.packing import Precision
-from attnviz.report import FigureStyle, Report, Table
+from attnviz.report import Cell, Column, FigureStyle, Report, Table
 from attnviz.shapes import Cells
 
 N_COLOURS = 256
@@ -39,14 +40,16 @@ class Content:
     cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
     charts: tuple[str, ...] = ()  # SVG
     factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
+    atlas: tuple[bytes, ...] = ()  # base64 of what is deflated, of heads to be looked at one by one
 
 
 def content(report: Report, look: FigureStyle) -> Content:
     """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
     maps, exactness = _maps(report, look)
-    charts, drawn = charts_of(report)
-    tables = [_table(table) for table in report.tables if table.role != "top"]
-    if not (maps.cells or charts or tables):
+    charts, drawn = charts_of(report) if report.atlas is None else ([], [])  # an atlas has its heads' curves
+    tables = [_table(table) for table in report.tables if table.role != "top" and not (table.in_atlas and report.atlas)]
+    atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
+    if not (maps.cells or charts or tables or atlas):
         raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
@@ -58,16 +61,22 @@ def content(report: Report, look: FigureStyle) -> Content:
         "render": None if report.render is None else asdict(report.render),
         "notes": [note.text for note in report.notes],
         **maps.document,
+        **({"atlas": True, "colours": _colours(look)} if atlas else {}),
         "charts": charts,
         "tables": tables,
-        "reading": [*(OF_MAPS if maps.cells and _has_weights(report) else ()), *(OF_CHARTS if charts else ())],
+        "reading": [
+            *(OF_MAPS if maps.cells and _has_weights(report) else ()),
+            *(OF_CHARTS if charts else ()),
+            *(OF_ATLAS if atlas else ()),
+        ],
         "exactness": [
             *exactness,
             *([CHARTS] if charts else ()),
+            *([EXACTNESS] if atlas else ()),
             *([TABLES] if tables and not maps.cells else ()),
         ],
     }
-    return replace(maps, document=document, charts=tuple(drawn))
+    return replace(maps, document=document, charts=tuple(drawn), atlas=atlas)
 
 
 def _has_weights(report: Report) -> bool:
@@ -118,12 +127,15 @@ def _table(table: Table) -> Mapping[str, object]:
         "rows": [
             [None if isinstance(cell, float) and not isfinite(cell) else cell for cell in row] for row in table.rows
         ],
-        "shown": [
-            [numbers.write_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)]
-            for row in table.rows
-        ],
+        "shown": [[_write_unlike(*cell) for cell in zip(row, table.columns, strict=True)] for row in table.rows],
         **({"links": links} if any(links) else {}),
     }
+
+
+def _write_unlike(cell: Cell, column: Column) -> str | None:
+    """Return how a cell is written; None for one that is written as it is."""
+    written = numbers.write_cell(cell, column)
+    return None if written == cell else written
 
 
 def _colours(look: FigureStyle) -> Mapping[str, str]:

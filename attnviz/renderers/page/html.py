@@ -21,11 +21,13 @@ from attnviz.report import FigureStyle, Report
 
 NAME = "attention.html"
 PARTS = {
+    "atlas": "atlas.js",
     "maps": "maps.js",
     "charts": "charts.js",
     "tables": "table.js",
     "factored": "long.js",
 }  # what shows a part of the document
+STYLED = ("charts", "atlas")  # parts that have a style of their own
 MAIN = "main.js"
 STYLES = ("base.css", "page.css")
 
@@ -38,7 +40,7 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 def page(content: Content) -> bytes:
     """The whole file."""
     script = join_scripts((*(module for part, module in PARTS.items() if content.document.get(part)), MAIN))
-    style = join_styles((*STYLES, *(("charts.css",) if content.document["charts"] else ())))
+    style = join_styles((*STYLES, *(f"{part}.css" for part in STYLED if content.document.get(part))))
     strings = {
         "title": write_title(str(content.document["title"])),
         "policy": write_policy(script, style),
@@ -54,7 +56,7 @@ def page(content: Content) -> bytes:
 
 def _blocks(content: Content) -> Iterator[bytes]:
     """Bytes throughout, because they are most of the page."""
-    for name, blocks in ((b"cells", content.cells), (b"factors", content.factors)):
+    for name, blocks in ((b"cells", content.cells), (b"factors", content.factors), (b"atlas", content.atlas)):
         for number, packed in enumerate(blocks):
             if packed:
                 yield b'<script type="application/octet-stream" id="%b-%d">%b</script>\n' % (name, number, packed)

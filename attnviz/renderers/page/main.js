@@ -5,8 +5,15 @@ import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { change, listen, mapIn, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
 import { makers, tools } from "./views.js";
 
-const TITLES = { overview: "Overview", matrix: "Map and text", lines: "Lines", charts: "Charts", table: "Table" };
-const OF_ALL = ["charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
+const TITLES = {
+  atlas: "Heads",
+  overview: "Overview",
+  matrix: "Map and text",
+  lines: "Lines",
+  charts: "Charts",
+  table: "Table",
+};
+const OF_ALL = ["atlas", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
 let shown = null;
 let asked = 0;
 

@@ -1,5 +1,6 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
 import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf, wholeMaps } from "./content.js";
+import { links } from "./views.js";
 
 // What lines can be drawn of: weights from queries to keys, not differences of them nor numbers of tokens alone.
 const hasLines = ({ scale, maps: numbers }) =>
@@ -7,6 +8,7 @@ const hasLines = ({ scale, maps: numbers }) =>
 
 // Those that the page has something to show in.
 export const VIEWS = [
+  ...(content.atlas ? ["atlas"] : []),
   ...(pictures.some((picture) => picture.maps.length > 1) ? ["overview"] : []),
   ...(maps.length ? ["matrix"] : []),
   ...(pictures.some(hasLines) ? ["lines"] : []),
@@ -71,6 +73,7 @@ function link() {
   const parts = new URLSearchParams();
   const [map, picture] = [mapOf(), pictureOf()];
   parts.set("view", state.view);
+  links[state.view]?.write(parts);
   if (!map) return parts.toString();
   if (map.layer === null || pictures.findIndex((each) => each.maps.includes(state.map)) !== state.picture) {
     parts.set("picture", picture.name);
@@ -101,7 +104,10 @@ function link() {
 export function read(hash) {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
   const asked = VIEWS.find((name) => name === (parts.get("view") === "text" ? "matrix" : parts.get("view")));
-  if (!maps.length) return { view: asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]) }; // an index is to lead on
+  if (!maps.length) {
+    const view = asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]); // an index is to lead on
+    return Object.assign({ view }, ...Object.values(links).map((each) => each.read(parts)));
+  }
   const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
   const head = parts.get("head") === "mean" ? "mean" : number("head");
   const found = foundMap(parts, number("layer"), head);

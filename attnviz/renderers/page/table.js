@@ -26,7 +26,7 @@ export function shownTable(data, all = null) {
   const whole = element("table", { class: "data" }, element("thead", {}, element("tr", {}, ...heads)), body);
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
   const copied = () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()));
-  bar.append(copyButton("Copy as CSV", `copy ${data.title} as CSV`, copied));
+  bar.append(copyButton("Copy as CSV", `Copy as CSV: ${data.title}`, copied));
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
   return element("section", {}, bar, element("div", around, whole));
 }
@@ -61,15 +61,20 @@ function compared(a, b, sign) {
   return sign * (words ? String(a).localeCompare(String(b), "en", { numeric: true }) : a - b);
 }
 
-function kindOf({ role, numeric, shown }, column) {
+// A cell that is written as it is stands in the page once.
+const writtenCell = ({ rows, shown }, place, column) => shown[place][column] ?? String(rows[place][column]);
+
+function kindOf({ role, numeric, rows, shown }, column) {
   if (numeric[column]) return "number";
-  return role === "facts" && shown.some((row) => row[column].length > LONGEST_LINE) ? "words" : null;
+  const isLong = (_, place) => writtenCell({ rows, shown }, place, column).length > LONGEST_LINE;
+  return role === "facts" && rows.some(isLong) ? "words" : null;
 }
 
 function lineOf(data, place, kinds) {
   const [layer, head] = data.rows[place];
   const number = data.role === "heads" ? maps.findIndex((map) => map.layer === layer && map.head === head) : -1;
-  const cells = data.shown[place].map((shown, column) => {
+  const cells = data.columns.map((_, column) => {
+    const shown = writtenCell(data, place, column);
     const words = data.role === "facts" ? isolated(shown) : worded(shown);
     const inner = column === 1 && number >= 0 ? opening(number, shown) : words;
     return element("td", { class: kinds[column] }, column === 0 ? leading(data.links?.[place], inner) : inner);

@@ -4,14 +4,13 @@ import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.j
 import { chooser, colourOf, element, isolated, named, roving, watch } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
+import { directionOf, tint } from "./writing.js";
 
 const SIDES = [
   ["from", "what the word attends to"],
   ["to", "what attends to the word"],
 ];
 const N_LISTED = 10;
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
-const LETTER = /\p{L}/u;
 
 export class Passage {
   constructor(cells, map, scale, point) {
@@ -98,8 +97,7 @@ export class Passage {
   // A tint of the paper, so that the word stays legible; of a difference one for each sign.
   paint(place) {
     const share = this.signed ? Math.abs(2 * place - 1) : place;
-    const tint = this.tints[this.signed && place >= 0.5 ? 0 : 1];
-    return `color-mix(in srgb, ${tint} ${(100 * share).toFixed(1)}%, transparent)`;
+    return tint(share, this.tints[this.signed && place >= 0.5 ? 0 : 1]);
   }
 }
 
@@ -114,11 +112,4 @@ export function strongestOf(map, cells, from, place, signed = false) {
   const most = from ? " attends most to" : " is attended to most by";
   const caption = element("caption", {}, named(own), signed ? ": the largest, up or down" : most);
   return { strongest, table: element("table", {}, caption, element("tbody", {}, ...rows)) };
-}
-
-// Which way a text runs: as most of its tokens that have letters and are no markers.
-function directionOf(labels, special) {
-  const written = labels.filter((label, place) => !special[place] && LETTER.test(label));
-  const leftwards = written.filter((label) => RIGHT_TO_LEFT.test(label)).length;
-  return leftwards > written.length / 2 ? "rtl" : "ltr";
 }

@@ -6,3 +6,6 @@ export const tools = [];
 
 // What only the page of a long text has.
 export const long = {};
+
+// Of a view that has a state of its own, what a link says of it: how that is written, and read.
+export const links = {};

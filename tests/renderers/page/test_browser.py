@@ -348,7 +348,7 @@ def test_heads_are_sorted_and_copied(shown: Open) -> None:
     assert page.page.locator("tbody td:nth-child(2)").all_inner_texts() == [str(head) for head in order]
     assert page.page.locator("th[aria-sort=descending]").count() == 1
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.page.get_by_role("button", name="copy heads as CSV").click()
+    page.page.get_by_role("button", name="Copy as CSV: heads").click()
     lines = page.page.input_value("#status textarea").split("\n")  # a text area ends its lines so
     assert lines[0].startswith("layer,head,entropy (nats),")
     assert [float(line.split(",")[2]) for line in lines[1:6]] == [heads.rows[head][2] for head in order]

@@ -53,7 +53,7 @@ def test_a_copy_is_in_the_order_that_is_seen(shown: Open) -> None:
     page = shown(of(JOBS))
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.page.get_by_role("button", name="how it ended").click()
-    page.page.get_by_role("button", name="copy Jobs as CSV").click()
+    page.page.get_by_role("button", name="Copy as CSV: Jobs").click()
     copied = list(csv.reader(StringIO(page.page.input_value("#status textarea"))))
     assert tuple(copied[0]) == COLUMNS
     assert copied[1:] == [[*map(str, row)] for row in sorted(ROWS, key=lambda row: str(row[2]))]

@@ -1,0 +1,181 @@
+"""The heads of a survey to be looked at one by one: numbers, names, words and moments of each. Knows `report`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from math import nan
+
+import numpy as np
+
+from attnviz.commands.survey.heads import (
+    MIN_SUPPORT,
+    ablation_tests,
+    label_survey_heads,
+    mean_intervals,
+    name_by_probes,
+    top_words,
+)
+from attnviz.commands.survey.moments import NO_TOKEN
+from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, SurveyInfo, TextExcerpt
+from attnviz.commands.survey.words import MASS_BITS
+from attnviz.display import escape_for_display
+from attnviz.measures import MEASURES
+from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment
+
+KINDS = ("strongest", "random")  # moments
+N_WORDS = 8  # of each head
+N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
+MIN_LIFT = 1.5  # × an equal share, from which on a head is said to look at a word
+STRENGTH = re.compile(r" ([0-9.]+(?: ×)?)$")  # of a label, such as "2 after 0.40"
+DESCRIPTIONS = {measure.name: measure.help for measure in MEASURES}
+ON_REPEATS = " on repeated tokens"
+
+
+def survey_atlas(survey: Survey) -> Atlas:
+    """Gather what a page shows of each head."""
+    info = survey.info
+    measures = tuple(_measures(survey))
+    shown = survey.moments.list_tokens()
+    texts = {text: place for place, text in enumerate(shown)}
+    names = [_names(survey, place, label) for place, label in enumerate(label_survey_heads(survey))]
+    n_queries = max(1, survey.n_queries) * 2.0**MASS_BITS
+    words = tuple(top_words(survey, N_WORDS, MIN_SUPPORT))
+    losses = _losses(survey)
+    heads = tuple(
+        AtlasHead(
+            layer=layer,
+            head=head,
+            names=names[place],
+            by_offset=tuple((survey.distances[place] / n_queries).tolist()),
+            words=tuple((escape_for_display(word, 24), lift, n) for word, lift, n in words[place] if lift > 1),
+            moments=tuple(_moments(survey, place, texts)),
+            facts=losses[place],
+        )
+        for place, (layer, head) in enumerate(info.heads)
+    )
+    return Atlas(
+        measures=measures,
+        axes=_choose_axes([measure.title for measure in measures]),
+        heads=heads,
+        letters=tuple(choose_letters([pattern for of_head in names for pattern, _ in of_head]).items()),
+        texts=tuple(_text(info, survey.excerpts[text], positions) for text, positions in shown.items()),
+        equal_by_offset=tuple((survey.equal_distances / n_queries).tolist()),
+        words=tuple(_words(survey)),
+        commands=tuple(_commands(survey)),
+    )
+
+
+def _measures(survey: Survey) -> Iterator[AtlasMeasure]:
+    """Yield what is measured of heads over the texts, and on repeated tokens."""
+    info, facts = survey.info, survey.facts or ModelFacts()
+    means, halves = mean_intervals(survey)
+    for measure in info.measures:
+        if measure.level == "head":
+            of, equal = info.columns[measure.name], info.columns.get(f"{EQUAL}{measure.name}")
+            yield AtlasMeasure(
+                measure.title,
+                measure.unit,
+                DESCRIPTIONS.get(measure.name, "what the right answer's probability loses without the head"),
+                tuple(means[of].tolist()),
+                tuple(halves[of].tolist()),
+                nan if equal is None else float(means[equal].item()),
+                facts.chance.get(measure.name, nan),
+            )
+    for name, shares in facts.probes.items():
+        chance = facts.probe_chance.get(name, nan)
+        description = "share of attention, on random tokens that come twice"
+        yield AtlasMeasure(f"{name}{ON_REPEATS}", "share", description, shares, (), nan, chance)
+
+
+def _choose_axes(titles: list[str]) -> tuple[int, int]:
+    """Choose what tells heads apart at first sight: induction and the previous token, where they are measured."""
+    known = [titles.index(name) for name in ("to previous", f"induction{ON_REPEATS}", "to first") if name in titles]
+    found = [*known, *(place for place in range(len(titles)) if place not in known)]
+    return found[0], found[min(1, len(found) - 1)]
+
+
+def _names(survey: Survey, place: int, label: str) -> tuple[tuple[str, str], ...]:
+    """Return what a head is called by its label over the texts, and by repeated tokens."""
+    strength = STRENGTH.search(label)
+    found = [(f"{name}{ON_REPEATS}", f"{share:.2f}") for name, share in name_by_probes(survey, place)]
+    return ((STRENGTH.sub("", label), strength[1]), *found) if strength else (*found,)
+
+
+def choose_letters(patterns: list[str]) -> dict[str, str]:
+    """Return a letter or digit for each pattern, the most common first: its first one that no other has."""
+    order = sorted(dict.fromkeys(patterns), key=lambda pattern: (-patterns.count(pattern), pattern))
+    found: dict[str, str] = {}
+    for pattern in order:
+        own = [sign for sign in pattern.upper() if sign.isalnum()]
+        free = (sign for sign in (*own, *"ABCDEFGHIJKLMNOPQRSTUVWXYZ") if sign not in found.values())
+        found[pattern] = next(free, "+")
+    return found
+
+
+def _moments(survey: Survey, place: int, texts: Mapping[int, int]) -> Iterator[AttentionMoment]:
+    moments = survey.moments
+    for kind, rank in np.ndindex(*moments.ranks.shape[:2]):
+        at = (kind, rank, place)
+        if not np.isfinite(moments.ranks[at]):
+            continue
+        shown = moments.positions[at] != NO_TOKEN
+        yield AttentionMoment(
+            KINDS[kind],
+            texts[int(moments.texts[at])],
+            int(moments.queries[at]),
+            tuple(moments.positions[at][shown].tolist()),
+            tuple(moments.weights[at][shown].tolist()),
+            int(moments.n_keys[at]),
+            float(moments.to_first[at]),
+            float(moments.effective_keys[at]),
+        )
+
+
+def _text(info: SurveyInfo, excerpt: TextExcerpt, positions: Sequence[int]) -> AtlasText:
+    """Return the stretches of a text; where no words were kept, the positions stand for them."""
+    pieces = excerpt.pieces if info.has_words else tuple(f" {position}" for position in positions)
+    tokens = tuple(" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in pieces)
+    read = f"--index {excerpt.text} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
+    options = f"{info.dataset} {read}" if info.dataset else ""
+    return AtlasText(escape_for_display(excerpt.name, 60), options, tuple(positions), tokens)
+
+
+def _words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
+    """Yield the most frequent words, each with the heads that look at it most."""
+    table = survey.words
+    often = np.flatnonzero((table.support >= MIN_SUPPORT) & (table.equal > 0))
+    for n in often[np.argsort(-table.support[often], kind="stable")][:N_FOUND].tolist():
+        lifts = table.mass[n] / table.equal[n]
+        best = [place for place in np.argsort(-lifts, kind="stable")[:N_HEADS_OF_WORD] if lifts[place] >= MIN_LIFT]
+        heads = tuple((int(place), float(lifts[place])) for place in best)
+        yield escape_for_display(table.words[n], 24), int(table.support[n]), heads
+
+
+def _losses(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
+    """Return what the right answer loses without each head, where that was measured."""
+    info, means, p_values = survey.info, survey.summary.means(survey.info.bounds), ablation_tests(survey)
+    found: list[list[tuple[str, str]]] = [[] for _ in range(info.n_places)]
+    for name, of in info.columns.items():
+        for place, column in enumerate(range(of.start, of.stop)) if name.startswith(ABLATION) else ():
+            tested = f", p {p_values[column]:.2g} (Holm)" if column in p_values else ""
+            kind = name.removeprefix(ABLATION)
+            found[place].append((f"worth, replaced by {kind}", f"{means[column]:+.4f} of the right answer{tested}"))
+    return [tuple(of_head) for of_head in found]
+
+
+def _commands(survey: Survey) -> Iterator[tuple[str, str]]:
+    """Yield what more can be asked of a moment, and of the model; nothing where texts cannot be opened again."""
+    info, facts = survey.info, survey.facts or ModelFacts()
+    if not info.dataset:
+        return
+    model = f"--model {shlex.quote(info.option)}"
+    yield "Draw this", f"attnviz heatmap {{options}} {model} --pick {{head}} --query {{query}}"
+    if "explain" in info.can:
+        yield "Who wrote what it reads", f"attnviz explain {{options}} {model} --head {{head}} --query {{query}}"
+    again = f"attnviz survey {info.dataset} {model} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
+    if "ablate" in info.can and not any(name.startswith(ABLATION) for name in info.columns):
+        yield "What each head is worth", f"{again} --ablate zero --out ablated"
+    if info.causal and not facts.probes:
+        yield "Which are induction heads", f"{again} --probe repeat --out probed"

@@ -1,0 +1,110 @@
+"""The atlas in a browser: heads are found, chosen, compared and linked to, by mouse, by keyboard and on a phone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser import Open, Opened
+from tests.renderers.page.atlases import INDUCTION, PREVIOUS, atlas_report
+
+pytestmark = pytest.mark.slow
+PHONE = {"viewport": {"width": 390, "height": 844}}
+
+
+def cards(page: Opened) -> list[str]:
+    return list(page.page.locator(".card h2").all_inner_texts())
+
+
+def point(page: Opened, place: int) -> str:
+    return f"#point-{place}"
+
+
+def test_the_head_that_stands_highest_is_shown_first_with_its_moments(shown: Open) -> None:
+    page = shown(atlas_report())
+    assert page.page.locator("[role=tab]").all_inner_texts() == ["Heads", "Table"]
+    assert cards(page) == ["Head 1.1"]
+    assert page.page.locator(".names li").all_inner_texts() == ["F first token 0.61", f"I {INDUCTION} 0.88"]
+    words = page.page.locator(".moment").first
+    assert words.inner_text() == "… film was … was <b>good</b>"
+    assert words.locator(".query").inner_text() == "<b>good</b>"
+    assert words.locator("[style]").all_inner_texts() == ["was"]  # only what receives more than an equal share
+    assert "2 “was” 0.9 (13 ×)" in page.page.locator(".of-moment .hint").first.inner_text()
+    curve = page.page.get_by_role("img", name="attention of head 1.1 by offset, the most at −1: 0.5")
+    assert curve.count() == 1
+    assert page.page.locator(".of-moment").count() == 6  # three of each kind, until more are asked for
+    page.page.locator(".card details").first.locator("summary").click()
+    page.page.locator(".of-moment").nth(8).wait_for()
+
+
+def test_heads_are_found_by_pattern_word_and_number(shown: Open) -> None:
+    page = shown(atlas_report())
+
+    def find(asked: str) -> list[str]:
+        page.page.get_by_label("Find").fill(asked)
+        return list(page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts())
+
+    assert find("previous token") == ["0.1 0.93"]
+    assert find("was") == ["1.2 “was” 4 ×", "0.0 “was” 2 ×"]
+    assert find("film") == ["0.2 “film” 3 ×"]
+    assert find("L1H2") == ["1.2"]
+    assert page.page.locator(".point.pale").count() == 4  # of five that have a place, one is found
+    assert find("nothing of the kind") == []
+    assert "Nothing is found" in page.page.inner_text("#view")
+    page.page.get_by_role("button", name=f"I {INDUCTION}").click()
+    assert page.page.get_by_label("Find").input_value() == INDUCTION
+    assert page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts() == ["1.1 0.88"]
+
+
+def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> None:
+    page = shown(atlas_report())
+    page.page.locator(point(page, 1)).click()
+    assert cards(page) == ["Head 0.1"]
+    assert "+0.0210 of the right answer" in page.page.inner_text(".card")
+    page.page.get_by_role("button", name="Side by side").click()
+    page.page.locator(point(page, 3)).click()
+    assert cards(page) == ["Head 0.1", "Head 1.0"]
+    page.page.get_by_label("Heads as").select_option("grid")
+    page.page.get_by_role("combobox", name="Colour").select_option("entropy")
+    page.page.wait_for_timeout(300)
+    state = page.page.url.partition("#")[2]
+    other = shown(page.file, state)
+    assert cards(other) == ["Head 0.1", "Head 1.0"]
+    assert other.page.get_by_role("combobox", name="Colour").input_value() == "entropy"
+    assert other.page.locator(".point rect").count() == 6
+    other.page.get_by_role("button", name="Close: head 0.1").click()
+    assert cards(other) == ["Head 1.0"]
+
+
+def test_what_a_link_says_that_is_not_there_is_left_out(shown: Open) -> None:
+    page = shown(atlas_report(), "view=atlas&heads=9.9,<b>&x=nothing&y=to+previous&draw=flowers")
+    assert cards(page) == ["Head 0.1"]
+    assert page.page.get_by_label("Up").input_value() == "to previous"
+
+
+def test_points_are_chosen_with_the_keyboard(shown: Open) -> None:
+    page = shown(atlas_report())
+    page.page.locator(".point[tabindex='0']").focus()
+    before = page.page.evaluate("document.activeElement.id")
+    page.press("ArrowRight", "Enter")
+    after = page.page.evaluate("document.activeElement.id")
+    assert before != after
+    name = page.page.get_attribute(f"#{after}", "aria-label")
+    assert cards(page)[0].removeprefix("Head ") in str(name)
+    assert page.page.get_attribute(f"#{after}", "aria-pressed") == "true"
+
+
+def test_a_moment_says_the_command_that_draws_it(shown: Open) -> None:
+    page = shown(atlas_report())
+    page.page.get_by_role("button", name="draw this").first.click()
+    code = page.page.locator(".of-moment code").first
+    assert code.inner_text() == "attnviz heatmap --dataset sample --index 7 --model m --pick 1.1 --query 14"
+    assert "attnviz survey --dataset sample --model m --ablate zero" in page.page.inner_text("#view")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_all_of_it(shown: Open, scheme: str) -> None:
+    page = shown(atlas_report(), f"view=atlas&heads=0.1,1.1&find={PREVIOUS}", color_scheme=scheme, **PHONE)
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert cards(page) == ["Head 0.1", "Head 1.1"]
+    boxes = [page.page.locator(".card").nth(place).bounding_box() for place in range(2)]
+    assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]  # one below the other
