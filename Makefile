@@ -42,8 +42,8 @@ lint: .venv/.test-installed ## style, spelling, layers and types only; of JavaSc
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	@if $(BIOME) --version >/dev/null 2>&1; then \
-		$(BIOME) ci --config-path=tests/renderers/page attnviz/renderers/page; \
-	else echo "no npx that finds Biome: attnviz/renderers/page was not checked"; fi
+		$(BIOME) ci --config-path=tests/renderers/page attnviz; \
+	else echo "no npx that finds Biome: JavaScript was not checked"; fi
 
 quick: .venv/.test-installed ## the tests that take less than about five seconds each
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"

@@ -76,6 +76,7 @@ def describe_model(model: Traceable, document: Document, layers: Sequence[int]) 
         "nLayers": model.n_layers,
         "nHeads": len(traces[0].trace.heads),
         "dModel": model.d_model,
+        "projects": traces[0].projects,
         "layers": described,
         "answers": _describe_answers(model, document, layers),
     }
@@ -124,8 +125,14 @@ def _describe_answers(model: Traceable, document: Document, layers: Sequence[int
         "nLabels": len(model.answers.labels),
         "choices": off,
         "layers": [_pack(answers[:, shown]) for answers in by_layer],
+        "nothing": [_name_best(model, answers[-1]) for answers in by_layer],  # the last choice: all are off
         "whole": describe_prediction(model, document, shown),
     }
+
+
+def _name_best(model: Classifies, probabilities: np.ndarray) -> tuple[str, float]:
+    best = int(probabilities.argmax())
+    return model.answers.labels[best], float(probabilities[best])
 
 
 def describe_prediction(model: Classifies, document: Document, labels: np.ndarray) -> list[float]:

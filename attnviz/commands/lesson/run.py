@@ -10,6 +10,7 @@ from attnviz import store
 from attnviz.commands.lesson.content import choose_layers, describe_model, describe_tokens, read_tokens
 from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
+from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.commands.lesson.words import choose_words
 from attnviz.inputs import Inputs
@@ -48,6 +49,7 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         "models": [describe_model(model, document, chosen) for model, chosen in zip(models, layers, strict=True)],
         "reviews": describe_reviews(),
         "capacity": describe_capacity(),
+        "recall": describe_recall(),
     }
     _, name = split_out(spec.figure.out)
     with store.locked(inputs.out):

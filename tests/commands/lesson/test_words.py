@@ -16,6 +16,7 @@ SCRIPTS = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(page.
 MARKS = re.compile(r"\{\w+\}|\*\*|`[^`]*`")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 FORMULAS = {
+    "hand.formula_bias",
     "hand.formula",
     *(f"hand.c_{name}" for name in ("k", "score", "scaled", "bias", "sum", "exp", "v", "weighted")),
 }

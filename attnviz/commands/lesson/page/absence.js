@@ -53,7 +53,7 @@ export function absenceSection(place) {
     said.replaceChildren(...describe(label, answers, heads));
     const { sentences, rows } = describeEach(labels[0], answers, heads);
     const columns = [write("choose.head"), write("off.without", { label: labels[0] }), write("off.change")];
-    each.replaceChildren(...sentences, table(write("off.each"), columns, rows), ...describeAll(answers, all), ...describeOther());
+    each.replaceChildren(...sentences, table(write("off.each"), columns, rows), ...describeAll(), ...describeOther());
   });
 }
 
@@ -68,7 +68,12 @@ function headSwitch(head, answers) {
 function answersTable(labels, answers) {
   const [whole, now] = [answers.get(0), answers.get(choice.off)];
   const rows = labels.map((label, at) =>
-    row(label, decimal(whole[at], DIGITS), [decimal(now[at], DIGITS), bar(now[at])], signed(now[at] - whole[at], DIGITS)),
+    row(
+      label,
+      decimal(whole[at], DIGITS),
+      [decimal(now[at], DIGITS), bar(now[at])],
+      signed(now[at] - whole[at], DIGITS),
+    ),
   );
   const columns = [write("off.label"), write("off.whole"), write("off.now"), write("off.change")];
   return table(write("off.answers"), columns, rows, { class: "answers" });
@@ -81,9 +86,15 @@ function describe(label, answers, heads) {
   const off = heads.filter(isOff);
   const whole = answers.get(0)[0];
   const sum = off.reduce((total, head) => total + answers.get(1 << head)[0] - whole, 0);
-  const values = { n: off.length, sum: signed(sum, DIGITS), both: signed(answers.get(choice.off)[0] - whole, DIGITS), label };
+  const values = {
+    n: off.length,
+    sum: signed(sum, DIGITS),
+    both: signed(answers.get(choice.off)[0] - whole, DIGITS),
+    label,
+  };
   const found = off.length > 1 ? [element("p", {}, ...say("off.together", values), " ", ...say("off.backup"))] : [];
-  if (lesson.models[0].layers.length > 1 || lesson.models[0].nLayers > 1) found.push(paragraph("off.rest", {}, { class: "hint" }));
+  if (lesson.models[0].layers.length > 1 || lesson.models[0].nLayers > 1)
+    found.push(paragraph("off.rest", {}, { class: "hint" }));
   if (answers.size < 2 ** heads.length) found.push(paragraph("off.pairs", {}, { class: "hint" }));
   return found;
 }
@@ -92,18 +103,19 @@ function describeEach(label, answers, heads) {
   const whole = answers.get(0)[0];
   const change = (head) => answers.get(1 << head)[0] - whole;
   const order = [...heads].sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)));
-  const rows = order.map((head) => row(write("off.head", { head }), decimal(whole + change(head), DIGITS), signed(change(head), DIGITS)));
+  const rows = order.map((head) =>
+    row(write("off.head", { head }), decimal(whole + change(head), DIGITS), signed(change(head), DIGITS)),
+  );
   const values = { head: order[0], label: element("b", {}, label), whole: decimal(whole, DIGITS) };
   const without = decimal(whole + change(order[0]), DIGITS);
   return { rows, sentences: heads.length > 1 ? [paragraph("off.most", { ...values, without })] : [] };
 }
 
-function describeAll(answers, all) {
-  const without = answers.get(all);
-  const best = without.indexOf(Math.max(...without));
-  const { labels } = lesson.models[0].answers;
-  const values = { n: lesson.models[0].nHeads, label: element("b", {}, labels[best]), share: decimal(without[best], DIGITS) };
-  return [paragraph("off.all", values), paragraph("off.caveat", {}, { class: "hint" })];
+function describeAll() {
+  const { nHeads, answers } = lesson.models[0];
+  const [label, share] = answers.nothing[choice.offLayer];
+  const values = { n: nHeads, label: element("b", {}, label), share: decimal(share, DIGITS) };
+  return [paragraph(nHeads > 1 ? "off.all" : "off.all_one", values), paragraph("off.caveat", {}, { class: "hint" })];
 }
 
 // The other model beside, where it has one head.
@@ -112,7 +124,11 @@ function describeOther() {
   if (!other?.answers || other.nHeads !== 1) return [];
   const layer = Math.min(choice.offLayer, other.layers.length - 1);
   const answers = answersOf(1, layer);
-  const values = { model: other.name, layer: other.layers[layer].number, label: element("b", {}, other.answers.labels[0]) };
+  const values = {
+    model: other.name,
+    layer: other.layers[layer].number,
+    label: element("b", {}, other.answers.labels[0]),
+  };
   const [whole, without] = [answers.get(0)[0], answers.get(1)[0]].map((each) => decimal(each, DIGITS));
   return [paragraph("off.single", { ...values, whole, without })];
 }

@@ -38,7 +38,7 @@ export function attend(head, query, { temperature = 1, causal = false } = {}) {
   const q = head.queries[query];
   const scores = head.keys.map((key) => dot(q, key));
   const divided = scores.map((score) => score / (Math.sqrt(head.size) * temperature));
-  const bias = head.bias && head.bias[query].map((each) => each / temperature);
+  const bias = head.bias?.[query].map((each) => each / temperature);
   const scaled = bias ? divided.map((score, at) => score + bias[at]) : divided;
   const masked = scaled.map((score, at) => (causal && at > query ? -Infinity : score));
   const largest = Math.max(...masked);
@@ -47,7 +47,20 @@ export function attend(head, query, { temperature = 1, causal = false } = {}) {
   const total = sum(exponentials);
   const weights = exponentials.map((each) => each / total);
   const weighted = head.values.map((value, at) => value.map((each) => each * weights[at]));
-  return { q, scores, divided, bias, scaled, masked, shift, exponentials, total, weights, weighted, output: add(weighted) };
+  return {
+    q,
+    scores,
+    divided,
+    bias,
+    scaled,
+    masked,
+    shift,
+    exponentials,
+    total,
+    weights,
+    weighted,
+    output: add(weighted),
+  };
 }
 
 export const add = (vectors) => vectors[0].map((_, at) => sum(vectors.map((each) => each[at])));
@@ -79,6 +92,7 @@ export function drawNormal(count, seed) {
   return found.slice(0, count);
 }
 
-export const rootMeanSquare = (vectors) => Math.sqrt(sum(vectors.map((each) => dot(each, each))) / (vectors.length * vectors[0].length));
+export const rootMeanSquare = (vectors) =>
+  Math.sqrt(sum(vectors.map((each) => dot(each, each))) / (vectors.length * vectors[0].length));
 
 export const norm = (vector) => Math.sqrt(dot(vector, vector));

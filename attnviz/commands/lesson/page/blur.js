@@ -1,7 +1,17 @@
 // Averaging blurs: the same row with scores divided by more or less, and noise on the values.
 
 import { element } from "../../../renderers/page/dom.js";
-import { attend, distance, dot, drawNormal, effectiveKeys, findLargest, mean, norm, rootMeanSquare } from "./arithmetic.js";
+import {
+  attend,
+  distance,
+  dot,
+  drawNormal,
+  effectiveKeys,
+  findLargest,
+  mean,
+  norm,
+  rootMeanSquare,
+} from "./arithmetic.js";
 import { change, choice, choosers, chosenHead, maskNote, onChange } from "./choice.js";
 import { bar, button, decimal, largestOf, row, strip, table } from "./parts.js";
 import { paragraph, say, token, write } from "./phrases.js";
@@ -15,7 +25,10 @@ const draws = new Map();
 function drawsOf(size) {
   if (!draws.has(size)) {
     const numbers = drawNormal(DRAWS * size, SEED);
-    draws.set(size, [...Array(DRAWS).keys()].map((at) => numbers.slice(at * size, (at + 1) * size)));
+    draws.set(
+      size,
+      [...Array(DRAWS).keys()].map((at) => numbers.slice(at * size, (at + 1) * size)),
+    );
   }
   return draws.get(size);
 }
@@ -37,7 +50,12 @@ export function countRight(head, work, noise) {
 
 export function blurSection(place) {
   const divisor = slider(RANGE, (value) => change({ temperature: 2 ** value }), write("blur.name"), "temperature");
-  const noise = slider({ min: 0, max: 2, step: 0.05 }, (value) => change({ noise: value }), write("blur.noisename"), "noise");
+  const noise = slider(
+    { min: 0, max: 2, step: 0.05 },
+    (value) => change({ noise: value }),
+    write("blur.noisename"),
+    "noise",
+  );
   const presets = element(
     "div",
     { class: "presets" },
@@ -71,7 +89,9 @@ export function blurSection(place) {
     bias.hidden = !head.bias;
     const rows = work.weights.map((weight, at) => row(token(at), [bar(weight), decimal(weight)]));
     bars.replaceChildren(
-      table(write("blur.weights", { query: token(choice.query) }), [write("hand.key"), write("hand.c_weight")], rows, { class: "bars" }),
+      table(write("blur.weights", { query: token(choice.query) }), [write("hand.key"), write("hand.c_weight")], rows, {
+        class: "bars",
+      }),
     );
     said.replaceChildren(...describeOutput(head, work, top));
     readout.replaceChildren(
@@ -94,11 +114,20 @@ function describeOutput(head, work, top) {
   const open = head.values.filter((_, at) => work.masked[at] !== -Infinity);
   const plain = mean(open);
   const largest = largestOf(head.values);
-  const away = { distance: decimal(distance(work.output, plain)), top: token(top), most: decimal(distance(head.values[top], plain)) };
+  const away = {
+    distance: decimal(distance(work.output, plain)),
+    top: token(top),
+    most: decimal(distance(head.values[top], plain)),
+  };
   return [
     paragraph("blur.effective", { n: decimal(effectiveKeys(work.weights), 2), all: open.length }),
     element("p", { class: "named" }, element("span", {}, write("blur.output")), strip("o", work.output, largest)),
-    element("p", { class: "named" }, element("span", {}, write("blur.mean")), strip(write("blur.mean"), plain, largest)),
+    element(
+      "p",
+      { class: "named" },
+      element("span", {}, write("blur.mean")),
+      strip(write("blur.mean"), plain, largest),
+    ),
     paragraph("blur.distance", away),
   ];
 }

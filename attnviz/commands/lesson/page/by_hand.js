@@ -1,7 +1,7 @@
 // One head, by hand: a table that grows by a step at a time, and one key's arithmetic written out.
 
 import { element, nextFrame, roving } from "../../../renderers/page/dom.js";
-import { attendChosen, change, choice, choosers, chosenHead, chosenLayer, onChange } from "./choice.js";
+import { attendChosen, change, choice, choosers, chosenHead, chosenLayer, chosenModel, onChange } from "./choice.js";
 import { bar, button, decimal, factor, largestOf, strip, vector } from "./parts.js";
 import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
 
@@ -22,6 +22,7 @@ export function byHandSection(place) {
   });
   const back = button(write("hand.back"), () => change({ step: choice.step - 1 }));
   const next = button(write("hand.next"), () => change({ step: choice.step + 1 }), { "data-next": "" });
+  const formula = element("p", { class: "formula" });
   const panel = element("div", { class: "panel", "aria-live": "polite" });
   const rows = element("div", {});
   const written = element("div", { class: "written" });
@@ -30,7 +31,7 @@ export function byHandSection(place) {
   components.addEventListener("toggle", () => drawComponents(components));
   place.append(
     paragraph("hand.lead"),
-    element("p", { class: "formula" }, write("hand.formula")),
+    formula,
     choosers("model", "layer", "head", "query"),
     steps,
     panel,
@@ -49,6 +50,7 @@ export function byHandSection(place) {
     }
     back.disabled = choice.step === 0;
     next.disabled = choice.step === LAST;
+    formula.textContent = write(work.bias ? "hand.formula_bias" : "hand.formula");
     panel.replaceChildren(...describeStep(work));
     drawTable(rows, work);
     written.replaceChildren(...writeOut(work));
@@ -60,9 +62,11 @@ export function byHandSection(place) {
   narrow.addEventListener("change", () => nextFrame(narrow, draw));
 }
 
-const small = (value) => value.toExponential(1).replace("e-", " × 10⁻").replace(/\d+$/, (digits) =>
-  [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join(""),
-);
+const small = (value) =>
+  value
+    .toExponential(1)
+    .replace("e-", " × 10⁻")
+    .replace(/\d+$/, (digits) => [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join(""));
 
 function describeStep(work) {
   const { step, query } = choice;
@@ -74,6 +78,12 @@ function describeStep(work) {
     const hidden = work.masked.filter((each) => each === -Infinity).length;
     const said = { query: token(query), n: hidden, all: work.masked.length };
     found.push(choice.causal ? paragraph("hand.e3closed", said) : paragraph("hand.e3open"), maskSwitch());
+  }
+  const { nHeads, dModel, projects } = chosenModel();
+  if (step === LAST && projects) {
+    found.push(
+      paragraph(nHeads > 1 ? "hand.mixed" : "hand.mixed_one", { heads: nHeads, width: dModel, query: token(query) }),
+    );
   }
   if (step === 4 && work.shift) found.push(paragraph("hand.shift", { shift: decimal(work.shift) }));
   return found;
@@ -97,19 +107,31 @@ function columnsOf(work) {
     ...(choice.step < 5 ? [[0, "c_k", (at) => strip("k", keys[at], ofKeys)]] : []),
     [1, "c_score", cell(work.scores)],
     [2, "c_scaled", cell(work.divided)],
-    ...(work.bias ? [[2, "c_bias", cell(work.bias)], [2, "c_sum", cell(work.scaled)]] : []),
+    ...(work.bias
+      ? [
+          [2, "c_bias", cell(work.bias)],
+          [2, "c_sum", cell(work.scaled)],
+        ]
+      : []),
     [3, "c_masked", cell(work.masked)],
     [4, "c_exp", cell(work.exponentials)],
     [4, "c_weight", (at) => [decimal(work.weights[at]), bar(work.weights[at])]],
     ...(choice.step === 0 || choice.step >= 5 ? [[0, "c_v", (at) => strip("v", values[at], ofValues)]] : []),
     [5, "c_weighted", (at) => strip("a · v", work.weighted[at], ofValues)],
   ];
-  return columns.filter(([step]) => step <= choice.step && (!narrow.matches || isNear(step)));
+  return columns.filter(([step, name]) => step <= choice.step && (!narrow.matches || NEAR[choice.step].includes(name)));
 }
 
-// The steps whose columns a narrow screen has room for.
-const NEAR = [[0], [0, 1], [1, 2], [2, 3], [3, 4], [0, 4, 5], [4, 5]];
-const isNear = (step) => NEAR[choice.step].includes(step);
+// The columns that a narrow screen has room for: what a step makes, and what it makes it of.
+const NEAR = [
+  ["c_k", "c_v"],
+  ["c_k", "c_score"],
+  ["c_score", "c_scaled", "c_bias", "c_sum"],
+  ["c_sum", "c_scaled", "c_masked"],
+  ["c_masked", "c_exp", "c_weight"],
+  ["c_weight", "c_v", "c_weighted"],
+  ["c_weight", "c_weighted"],
+];
 const lights = (step) => ({ class: step === choice.step ? "now" : "past" });
 
 function drawTable(place, work) {
@@ -152,7 +174,14 @@ function drawTable(place, work) {
 function queryLine(work) {
   const { keys } = chosenHead();
   const shown = strip("q", work.q, largestOf(keys, [work.q]));
-  return element("p", { class: "query" }, element("span", {}, "q", element("sub", {}, choice.query)), " ", token(choice.query), shown);
+  return element(
+    "p",
+    { class: "query" },
+    element("span", {}, "q", element("sub", {}, choice.query)),
+    " ",
+    token(choice.query),
+    shown,
+  );
 }
 
 function totals(columns, work) {
@@ -190,7 +219,10 @@ function writeOut(work) {
 const products = (left, right) => {
   const shown = left.slice(0, N_WRITTEN).map((each, at) => `${factor(each)} × ${factor(right[at])}`);
   const rest = left.length - shown.length;
-  return [shown.join(" + "), ...(rest > 0 ? [" + ", element("span", { class: "more" }, write("hand.more", { n: rest }))] : [])];
+  return [
+    shown.join(" + "),
+    ...(rest > 0 ? [" + ", element("span", { class: "more" }, write("hand.more", { n: rest }))] : []),
+  ];
 };
 
 const WRITTEN = [
@@ -200,22 +232,42 @@ const WRITTEN = [
     [indexed("v", key), ` = ${vector(chosenHead().values[key])}`],
   ],
   (work, key, query) => [
-    [indexed("q", query), " · ", indexed("k", key), " = ", products(work.q, chosenHead().keys[key]), ` = ${decimal(work.scores[key])}`],
+    [
+      indexed("q", query),
+      " · ",
+      indexed("k", key),
+      " = ",
+      products(work.q, chosenHead().keys[key]),
+      ` = ${decimal(work.scores[key])}`,
+    ],
   ],
   (work, key) => {
     const d = chosenHead().size;
     const bias = work.bias ? ` + ${factor(work.bias[key])}` : "";
-    return [[indexed("s", key), ` = ${factor(work.scores[key])} ÷ √${d}${bias} = ${factor(work.scores[key])} ÷ ${decimal(Math.sqrt(d))}${bias} = ${decimal(work.scaled[key])}`]];
+    return [
+      [
+        indexed("s", key),
+        ` = ${factor(work.scores[key])} ÷ √${d}${bias} = ${factor(work.scores[key])} ÷ ${decimal(Math.sqrt(d))}${bias} = ${decimal(work.scaled[key])}`,
+      ],
+    ];
   },
   (work, key) => [[indexed("s", key), ` = ${decimal(work.scaled[key])} → ${decimal(work.masked[key])}`]],
   (work, key) => {
     const inside = work.shift ? `${factor(work.masked[key])} − ${factor(work.shift)}` : decimal(work.masked[key]);
     return [
-      [indexed("a", key), ` = exp(${inside}) ÷ ${decimal(work.total)} = ${decimal(work.exponentials[key])} ÷ ${decimal(work.total)} = ${decimal(work.weights[key])}`],
+      [
+        indexed("a", key),
+        ` = exp(${inside}) ÷ ${decimal(work.total)} = ${decimal(work.exponentials[key])} ÷ ${decimal(work.total)} = ${decimal(work.weights[key])}`,
+      ],
     ];
   },
   (work, key) => [
-    [indexed("a", key), " ", indexed("v", key), ` = ${decimal(work.weights[key])} × ${vector(chosenHead().values[key])} = ${vector(work.weighted[key])}`],
+    [
+      indexed("a", key),
+      " ",
+      indexed("v", key),
+      ` = ${decimal(work.weights[key])} × ${vector(chosenHead().values[key])} = ${vector(work.weighted[key])}`,
+    ],
   ],
   (work) => {
     const order = [...work.weights.keys()].sort((a, b) => work.weights[b] - work.weights[a]); // the largest are written
@@ -223,7 +275,12 @@ const WRITTEN = [
     const first = order.map((at) => chosenHead().values[at][0]);
     return [
       ["o = Σ a v = ", vector(work.output)],
-      [element("span", { class: "symbol" }, "o", element("sub", {}, "[0]")), " = ", products(weights, first), ` = ${decimal(work.output[0])}`],
+      [
+        element("span", { class: "symbol" }, "o", element("sub", {}, "[0]")),
+        " = ",
+        products(weights, first),
+        ` = ${decimal(work.output[0])}`,
+      ],
     ];
   },
 ];
@@ -247,9 +304,27 @@ function drawComponents(place) {
     ...(step >= 6 ? [["o", work.output]] : []),
   ];
   const rows = work.q.map((_, at) =>
-    element("tr", {}, element("th", { scope: "row" }, at), ...columns.map(([, numbers]) => element("td", {}, decimal(numbers[at])))),
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, at),
+      ...columns.map(([, numbers]) => element("td", {}, decimal(numbers[at]))),
+    ),
   );
-  const heads = [write("hand.component"), ...columns.map(([name]) => name)].map((name) => element("th", { scope: "col" }, name));
-  const table = element("table", { class: "components" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
-  place.append(element("div", { class: "wide tall", role: "region", tabindex: 0, "aria-label": write("hand.components", { d: head.size }) }, table));
+  const heads = [write("hand.component"), ...columns.map(([name]) => name)].map((name) =>
+    element("th", { scope: "col" }, name),
+  );
+  const table = element(
+    "table",
+    { class: "components" },
+    element("thead", {}, element("tr", {}, ...heads)),
+    element("tbody", {}, ...rows),
+  );
+  place.append(
+    element(
+      "div",
+      { class: "wide tall", role: "region", tabindex: 0, "aria-label": write("hand.components", { d: head.size }) },
+      table,
+    ),
+  );
 }

@@ -3,16 +3,25 @@
 import { element } from "../../../renderers/page/dom.js";
 import { decimal, row, table } from "./parts.js";
 import { lesson, paragraph, say, write } from "./phrases.js";
+import { recallTrial } from "./trial.js";
 
 export function whenSection(place) {
   place.append(paragraph("when.lead"));
   if (lesson.reviews.length > 1) place.append(...describeReviews(lesson.reviews));
-  place.append(...describeRecall(lesson.capacity), element("p", { class: "conclusion" }, ...say("when.sum")));
+  place.append(
+    ...describeRecall(lesson.capacity),
+    recallTrial(),
+    element("p", { class: "conclusion" }, ...say("when.sum")),
+  );
 }
 
 const interval = ([value, low, high], digits) => {
   if (decimal(low, digits) === decimal(high, digits)) return decimal(value, digits);
-  return write("when.interval", { value: decimal(value, digits), low: decimal(low, digits), high: decimal(high, digits) });
+  return write("when.interval", {
+    value: decimal(value, digits),
+    low: decimal(low, digits),
+    high: decimal(high, digits),
+  });
 };
 
 function describeReviews(reviews) {
@@ -34,7 +43,9 @@ function describeReviews(reviews) {
     element("h3", {}, write("when.reviews")),
     paragraph(verdict, { ...values, ...shares }),
     ...more,
-    table(write("when.shares"), [write("when.heads"), write("when.accuracy"), write("when.hidden")], rows, { class: "measured" }),
+    table(write("when.shares"), [write("when.heads"), write("when.accuracy"), write("when.hidden")], rows, {
+      class: "measured",
+    }),
   ];
 }
 
@@ -42,10 +53,16 @@ function describeRecall(study) {
   const rows = study.items.map((items, at) => row(items, ...study.shares[at].map((each) => interval(each, 3))));
   const of = study.shares.at(-1);
   const [one, many] = [study.rest[1], study.rest[8]];
-  const columns = [write("when.items"), ...study.heads.map((n) => write(n === 1 ? "when.one_head" : "when.n_heads", { n }))];
+  const columns = [
+    write("when.items"),
+    ...study.heads.map((n) => write(n === 1 ? "when.one_head" : "when.n_heads", { n })),
+  ];
   return [
     element("h3", {}, write("when.recall")),
-    paragraph("when.recall_lead", { parameters: study.parameters.toLocaleString("en-US"), steps: study.steps.toLocaleString("en-US") }),
+    paragraph("when.recall_lead", {
+      parameters: study.parameters.toLocaleString("en-US"),
+      steps: study.steps.toLocaleString("en-US"),
+    }),
     table(write("when.whole"), columns, rows, { class: "measured" }),
     paragraph("when.recall_result", {
       one: decimal(of[0][0]),

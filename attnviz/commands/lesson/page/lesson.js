@@ -5,9 +5,9 @@ import { absenceSection } from "./absence.js";
 import { blurSection } from "./blur.js";
 import { byHandSection } from "./by_hand.js";
 import { whenSection } from "./evidence.js";
+import { lesson, paragraph, say, write } from "./phrases.js";
 import { headsSection } from "./side_by_side.js";
 import { tokensSection } from "./tokens.js";
-import { lesson, paragraph, say, write } from "./phrases.js";
 
 const SECTIONS = [
   ["tokens", tokensSection],
@@ -27,7 +27,9 @@ function start() {
     element("h1", {}, write("page.title")),
     element("p", { class: "sentence" }, isolated(lesson.text)),
     paragraph("page.lead", { models: element("span", {}, ...names) }),
-    ...lesson.models.filter((model) => !model.trained).map((model) => paragraph("page.untrained", { model: model.name }, { class: "warning" })),
+    ...lesson.models
+      .filter((model) => !model.trained)
+      .map((model) => paragraph("page.untrained", { model: model.name }, { class: "warning" })),
     element("nav", { "aria-label": write("page.contents") }, element("ol", {}, ...links)),
   );
   for (const [at, [name, fill]] of SECTIONS.entries()) {

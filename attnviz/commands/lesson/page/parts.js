@@ -1,7 +1,7 @@
 // What sections are made of: numbers, strips of components, bars, choices. Knows no section.
 
-import { chooser, element, isolated } from "../../../renderers/page/dom.js";
-import { token, tokenText, write } from "./phrases.js";
+import { element } from "../../../renderers/page/dom.js";
+import { write } from "./phrases.js";
 
 // A real minus sign, and none before a zero.
 export function decimal(value, digits = 3) {
@@ -17,8 +17,6 @@ export function signed(value, digits) {
 
 // Within a product, a minus sign stands in brackets.
 export const factor = (value) => (decimal(value).startsWith("−") ? `(${decimal(value)})` : decimal(value));
-
-export const number = (value, digits = 3) => element("span", { class: "number" }, decimal(value, digits));
 
 export function vector(values, shown = 4) {
   const few = values.slice(0, shown).map((each) => decimal(each));
@@ -64,7 +62,12 @@ export function table(caption, heads, rows, attributes = {}) {
 }
 
 export function row(head, ...cells) {
-  return element("tr", {}, element("th", { scope: "row" }, head), ...cells.map((cell) => element("td", {}, ...[cell].flat())));
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, head),
+    ...cells.map((cell) => element("td", {}, ...[cell].flat())),
+  );
 }
 
 // New content in the place of old; what had the focus has it again.
@@ -77,4 +80,3 @@ export function redraw(place, ...content) {
 export function button(label, onclick, attributes = {}) {
   return element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
 }
-

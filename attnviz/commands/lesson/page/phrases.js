@@ -33,7 +33,6 @@ export function write(name, values = {}) {
 export const paragraph = (name, values = {}, attributes = {}) => element("p", attributes, ...say(name, values));
 
 // A token by its position, as everywhere in attnviz: "3 film".
-export const token = (at) =>
-  element("span", { class: "token" }, `${at} `, isolated(lesson.tokens[at].piece));
+export const token = (at) => element("span", { class: "token" }, `${at} `, isolated(lesson.tokens[at].piece));
 
 export const tokenText = (at) => `${at} ${lesson.tokens[at].piece}`;

@@ -37,7 +37,7 @@ export function headsSection(place) {
 function describeSizes() {
   const [model, other] = lesson.models;
   const values = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
-  if (!other) return paragraph("heads.alone", values);
+  if (!other) return paragraph(model.nHeads > 1 ? "heads.alone" : "heads.alone_one", values);
   const share = (100 * Math.abs(model.nParameters - other.nParameters)) / other.nParameters;
   const written = (many) => many.toLocaleString("en-US");
   return paragraph("heads.same", {
@@ -62,7 +62,9 @@ function panelsOf(model, at) {
     return { kind: "head", model: at, map, panel: panelOf(map, name, element("h3", {}, choose), pattern) };
   });
   if (heads.length < 2) return panels;
-  const mean = all.map((query) => all.map((key) => maps.reduce((total, map) => total + map[query][key], 0) / maps.length));
+  const mean = all.map((query) =>
+    all.map((key) => maps.reduce((total, map) => total + map[query][key], 0) / maps.length),
+  );
   const name = write("heads.mean", { heads: heads.length });
   return [...panels, { kind: "mean", model: at, map: mean, panel: panelOf(mean, name, element("h3", {}, name), null) }];
 }
@@ -71,7 +73,12 @@ function panelOf(map, name, title, pattern) {
   const weights = map[choice.query];
   const order = all.filter((at) => weights[at] > 0).sort((a, b) => weights[b] - weights[a]);
   const top = order.slice(0, N_TOP);
-  const label = write("heads.map", { name, query: tokenText(choice.query), top: tokenText(top[0]), share: decimal(weights[top[0]]) });
+  const label = write("heads.map", {
+    name,
+    query: tokenText(choice.query),
+    top: tokenText(top[0]),
+    share: decimal(weights[top[0]]),
+  });
   const listed = top.map((at) => element("li", {}, token(at), element("span", {}, decimal(weights[at]))));
   return element(
     "article",
@@ -126,6 +133,7 @@ function describeDifference(shown) {
     const values = { query: token(choice.query), heads: heads.length, n: tops.size };
     found.push(...say("heads.different", { ...values, each: decimal(each, 2), mean: decimal(keys(average), 2) }));
   }
-  if (others.length === 1) found.push(" ", ...say("heads.other", { other: lesson.models[1].name, n: decimal(keys(others[0]), 2) }));
+  if (others.length === 1)
+    found.push(" ", ...say("heads.other", { other: lesson.models[1].name, n: decimal(keys(others[0]), 2) }));
   return found;
 }

@@ -14,6 +14,7 @@ export function tokensSection(place) {
   chips.append(...made);
   roving(chips, ".chip");
   place.append(lead, chips, ...describeUnknown(), paragraph("tokens.three"));
+  if (!lesson.models[0].projects) place.append(paragraph("tokens.bare"));
   if (lesson.models.some((model) => model.nLayers > 1)) place.append(paragraph("tokens.deeper"));
   onChange(() => {
     lead.replaceChildren(...say("tokens.lead", { width: chosenModel().dModel }));

@@ -1,0 +1,78 @@
+"""The task on which several heads help, to try: sequences as the models were trained on, and what these report."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from attnviz.commands.lesson.recall import LETTERS, MODELS, N_SEQUENCES, describe_recall, draw_sequence
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import Classifies
+from attnviz.specs import ModelOptions
+from attnviz.text import Document
+from tests.browser import Opened
+from tests.commands.lesson.conftest import Write
+
+
+@pytest.mark.parametrize("seed", range(N_SEQUENCES))
+def test_a_sequence_has_every_letter_once(seed: int) -> None:
+    tokens, values = draw_sequence(seed)
+    assert len(tokens) == 24
+    lettered = {token[0]: int(token[1:]) for token in tokens if token[0].isalpha()}
+    assert [lettered[letter] for letter in LETTERS] == values
+    assert all(0 <= int(token.lstrip(LETTERS)) < 16 for token in tokens)
+
+
+def report(model: str, text: str, off: tuple[int, ...]) -> list[int]:
+    """What the model says with these heads left out, by `attnviz predict`."""
+    options = ModelOptions(model=model, without=tuple(f"0.{head}" for head in off))
+    opened = find_model(options).open(())
+    assert isinstance(opened, Classifies)
+    (prediction,) = opened.classify([Document(text, "text", "text")])
+    by_label = dict(zip(opened.answers.labels, prediction.probabilities, strict=True))
+    return [max(range(16), key=lambda value: by_label[f"{letter}{value}"]) for letter in LETTERS]
+
+
+def test_each_head_answers_for_some_of_the_letters() -> None:
+    """As the page says of the model of eight heads: without it they are not right, and others are."""
+    found = describe_recall()["models"][1]
+    reported = np.frombuffer(b64decode(found["reported"]), np.uint8).reshape(N_SEQUENCES, 256, len(LETTERS))
+    values = np.array([draw_sequence(seed)[1] for seed in range(N_SEQUENCES)])
+    for head in range(8):
+        right = (reported[:, 1 << head] == values).mean(axis=0)
+        assert 1 <= (right < 0.5).sum() < len(LETTERS), head
+        assert (right == 1).sum() >= len(LETTERS) / 2, head
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sequence", "off"), [(0, ()), (1, (2, 5)), (4, (0,)), (5, (0, 1, 2, 3, 4, 5, 6, 7))])
+def test_what_is_reported(opened: Callable[..., Opened], write: Write, sequence: int, off: tuple[int, ...]) -> None:
+    page = opened(write())
+    page.page.locator("#recall select").select_option(index=sequence)
+    for head in off:
+        page.page.locator("#recall .switch-head").nth(head).click()
+    tokens, values = draw_sequence(sequence)
+    assert page.page.locator("#recall .sequence").inner_text().split() == tokens
+    rows = page.page.locator("#recall tbody tr").all()
+    cells = [[int(cell.split()[0]) for cell in row.locator("td").all_inner_texts()] for row in rows]
+    assert cells[0] == values
+    for model, shown, row, without in zip(MODELS, cells[1:], rows[1:], ((), off), strict=True):
+        expected = report(model, " ".join(tokens), without)
+        assert shown == expected
+        right = sum(a == b for a, b in zip(expected, values, strict=True))
+        assert row.locator("th").inner_text() == f"{model}: {right} of 8 right"
+        assert row.locator(".wrong").count() == 8 - right
+
+
+@pytest.mark.slow
+def test_how_many_are_reported_whole(opened: Callable[..., Opened], write: Write) -> None:
+    page = opened(write())
+    whole = [
+        sum(report(model, " ".join(tokens), ()) == values for tokens, values in map(draw_sequence, range(N_SEQUENCES)))
+        for model in MODELS
+    ]
+    said = f"Of these 6 sequences, recall:1 reports {whole[0]} whole, recall:8 {whole[1]}."
+    assert said in page.page.locator("#recall").inner_text()
