@@ -274,8 +274,8 @@ def test_heads_turned_off_in_either_of_two_layers(
 
 def check_absence(page: Opened, options: ModelOptions, off: tuple[int, ...], layer: int) -> None:
     for head in off:
-        page.page.locator(".switch-head").nth(head).click()
-    rows = page.page.locator(".answers tbody tr").all()
+        page.page.locator("#off .switch-head").nth(head).click()
+    rows = page.page.locator("#off .answers tbody tr").all()
     labels = [row.locator("th").inner_text() for row in rows]
     without = replace(options, without=tuple(f"{layer}.{head}" for head in off))
     whole, now = answer(options), answer(without)
@@ -297,7 +297,7 @@ def check_absence(page: Opened, options: ModelOptions, off: tuple[int, ...], lay
         total = sum(alone[head][1] for head in off)
         assert parse(said[1])[0] == pytest.approx(total, abs=0.51e-4 * (len(off) + 1))
         assert parse(said[2])[0] == pytest.approx(now[first] - whole[first], abs=0.51e-4)
-    n_heads = page.page.locator(".switch-head").count()
+    n_heads = page.page.locator("#off .switch-head").count()
     nothing = answer(replace(options, without=tuple(f"{layer}.{head}" for head in range(n_heads))))
     said = re.search(r"heads of this layer off, the model says (\w+), ([\d.]+):", text)
     assert said

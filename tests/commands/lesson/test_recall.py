@@ -54,6 +54,8 @@ def test_what_is_reported(opened: Callable[..., Opened], write: Write, sequence:
     page.page.locator("#recall select").select_option(index=sequence)
     for head in off:
         page.page.locator("#recall .switch-head").nth(head).click()
+    switches = page.page.locator("#recall .switch-head").all()
+    assert [each.get_attribute("aria-pressed") == "false" for each in switches] == [head in off for head in range(8)]
     tokens, values = draw_sequence(sequence)
     assert page.page.locator("#recall .sequence").inner_text().split() == tokens
     rows = page.page.locator("#recall tbody tr").all()
