@@ -85,6 +85,7 @@ def test_one_name_means_one_thing() -> None:
     assert all(len(several[name]) == len(found[name]) for name in found), "written twice"
     assert {name for name, helps in several.items() if len(helps) > 1} == {
         "lang",
+        "open",
         "layer",
         "head",
         "out",

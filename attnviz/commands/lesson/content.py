@@ -18,7 +18,7 @@ from attnviz.running.metrics import load_model_metrics
 from attnviz.text import Document
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
-MAX_NUMBERS = 70_000  # queries, keys and values of all models together: 370 kB of a page that may have 500
+MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
 MAX_SUBSETS = 256  # answers for each layer: every choice of up to 8 heads
 MAX_LABELS = 5
 
@@ -42,7 +42,7 @@ def choose_layers(models: Sequence[Traceable], n_tokens: int) -> list[tuple[int,
     room = MAX_NUMBERS // len(models)
     chosen = []
     for model in models:
-        n_fitting = room // (3 * n_tokens * model.d_model)
+        n_fitting = room // (3 * n_tokens * model.d_model + model.n_heads * n_tokens**2)  # q, k, v; position biases
         if n_fitting < 1:
             raise TooLarge(
                 f"{n_tokens} tokens of width {model.d_model} in {model.name} are too many numbers for one page",

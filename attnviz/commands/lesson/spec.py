@@ -8,6 +8,7 @@ from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 
 Language = Literal["en", "zh"]
 NAME = "lesson.html"
+OPEN = Option("Open the page when it is made.", OUTPUT, is_common=True)
 OF_MODEL = (
     *("model", "heads", "d_model", "layers", "seed", "device", "vocab", "tokenizer"),
     *("max_tokens", "keep", "max_memory"),
@@ -33,4 +34,4 @@ class LessonSpec:
         Option("Another model shown beside; default: single, beside multi:N.", MODEL, "MODEL", is_common=True),
     ] = None
     lang: Annotated[Language, Option("Language of the page: English or Chinese.", OUTPUT, is_common=True)] = "en"
-    figure: Annotated[FigureOptions, Only("out", "open", out=OUT)] = FigureOptions(out=NAME)
+    figure: Annotated[FigureOptions, Only("out", "open", out=OUT, open=OPEN)] = FigureOptions(out=NAME)

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import pytest
+
+from attnviz.cli import app
 from attnviz.commands.lesson import measured
 from attnviz.measures.intervals import t_quantile
 from attnviz.models.built_in import SHIPPED
+from attnviz.records.training_metrics import AttentionCost, Baseline, Interval, Metrics
+from attnviz.running.metrics import load_metrics
 from tests import study
+from tests.browser import Opened
 
 FILE = Path(measured.__file__).with_name(measured.CAPACITY)
 
@@ -58,6 +65,29 @@ def test_the_study_is_quoted_to_the_letter() -> None:
     if os.environ.get("ATTNVIZ_WRITE_README"):
         FILE.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     assert measured.describe_capacity() == results
+
+
+def test_what_attention_is_worth_is_told_where_it_was_measured(
+    monkeypatch: pytest.MonkeyPatch, chromium: Any, tmp_path: Path
+) -> None:
+    """Cards of models without n-grams beside their encoder say it."""
+
+    def load(folder: Path) -> Metrics:
+        metrics = load_metrics(folder)
+        assert metrics.tested is not None
+        cost = 0.021 if folder.name == "single" else 0.0432
+        costs = (AttentionCost("every key alike", Interval(cost, 0.01, 0.05), None, 0.001),)
+        words = Baseline(Interval(0.8765, 0.87, 0.88), None)
+        return replace(metrics, tested=replace(metrics.tested, costs=costs, baseline=words))
+
+    monkeypatch.setattr(measured, "load_metrics", load)
+    file = tmp_path / "lesson.html"
+    assert app.run(["lesson", "good film", "--out", str(file)]) == 0
+    page = Opened(chromium, file)
+    text = page.page.locator("#when").inner_text()
+    assert "the accuracy of one head changes by −0.0210, that of eight by −0.0432." in text
+    assert "without any attention, come to 0.8765 of them." in text
+    page.close()
 
 
 def test_reviews_are_those_of_the_cards() -> None:

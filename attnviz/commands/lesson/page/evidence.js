@@ -1,7 +1,7 @@
 // When several heads help, and when not: what was measured of many texts, as cards and the study have it.
 
 import { element } from "../../../renderers/page/dom.js";
-import { decimal, row, table } from "./parts.js";
+import { decimal, row, signed, table } from "./parts.js";
 import { lesson, paragraph, say, write } from "./phrases.js";
 import { recallTrial } from "./trial.js";
 
@@ -36,6 +36,9 @@ function describeReviews(reviews) {
   );
   const more = [];
   if (many.words) more.push(paragraph("when.words", { words: decimal(many.words[0], 4) }));
+  if (one.cost && many.cost) {
+    more.push(paragraph("when.cost", { one: signed(-one.cost[0], 4), many: signed(-many.cost[0], 4) }));
+  }
   if (one.loss !== null && many.loss !== null) {
     more.push(paragraph("when.loss", { one: decimal(one.loss), many: decimal(many.loss) }));
   }
