@@ -12,7 +12,7 @@ import pytest
 from matplotlib.patches import PathPatch
 
 import attnviz
-from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, draw_answer
+from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, draw_answer, draw_cell
 from attnviz.commands.explain.answer.why import N_RANDOM, _list_shares, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_look
 from attnviz.errors import InvalidOption
@@ -156,6 +156,11 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
     assert curves[2].get_linewidth() > curves[0].get_linewidth()  # by weight
     assert [text.get_text() for text in axes.get_xticklabels()] == ["$a$", "b", "[/]", "d"]
     assert [text.get_text() for text in axes.texts] == ["1.2", "4.1", "4.3"]
+    assert {text.get_horizontalalignment() for text in axes.texts} == {"left"}
+    ahead = draw_cell(tokens, (replace(first, query=0, key=2),), 6)
+    with drawing():
+        (label,) = draw_plan(plan_picture(ahead, report, look), look).axes[0].texts
+    assert label.get_horizontalalignment() == "right"  # on the side where the arc is not
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["writes for ‘x’", "writes against ‘x’", WROTE, "stays in the residual stream until it is read"]
 
@@ -238,9 +243,8 @@ def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     assert notes(worked(run_here("explain", TEXT, "--format", "svg", "--query", "0"))) == [
         "--format changes nothing: by hand nothing is drawn"
     ]
-    assert notes(worked(run_here("explain", "--example", "--dpi", "40"))) == [
-        "--dpi changes nothing: by hand nothing is drawn"
-    ]
+    said = notes(worked(run_here("explain", "--example", "--dpi", "40")))
+    assert said[0] == "--dpi changes nothing: by hand nothing is drawn"
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
 

@@ -67,7 +67,7 @@ def describe_look(tokens: Tokens, look: Look) -> str:
     because = {
         "word": "because of the word itself",
         "mlp": f"because of what {writer} had written there",
-        "distance": "because of the distance between them",
+        "distance": "because of the distance" + (" between them" if look.query != look.key else ", which is none"),
         "head": f"because {writer} had written {quote_word(tokens, look.source or 0)} there",
     }[writer.kind]
     among = f"; without {_count(look)}: {_write_range(look.random)}" if look.random else ""
