@@ -243,8 +243,8 @@ def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     assert notes(worked(run_here("explain", TEXT, "--format", "svg", "--query", "0"))) == [
         "--format changes nothing: by hand nothing is drawn"
     ]
-    said = notes(worked(run_here("explain", "--example", "--dpi", "40")))
-    assert said[0] == "--dpi changes nothing: by hand nothing is drawn"
+    noted = notes(worked(run_here("explain", "--example", "--dpi", "40")))
+    assert noted[0] == "--dpi changes nothing: by hand nothing is drawn"
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
 
