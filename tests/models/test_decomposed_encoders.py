@@ -22,7 +22,7 @@ from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
 from attnviz.specs import ModelOptions, PoolKind, VocabularyOptions
 from tests import pretrained
-from tests.pretrained import NEEDS, built, minilm, saved, tokenizer
+from tests.pretrained import FAMILIES, NEEDS, SIZES, built, minilm, saved, tokenizer
 
 TEXT = "the film was not good but the acting saved it"
 MASKED = "the acting saved the [MASK] but it was not good"
@@ -86,7 +86,8 @@ def check_sums(stream: Stream, logits: np.ndarray, weights: list[Tensor]) -> Non
             for query in range(len(stream.subject.ids)):
                 scores = stream.split_scores(HeadName(layer, head), query).totals
                 own = of_layer[head, query].double().numpy()
-                assert np.abs(soften(scores, np.ones(len(own), bool)) - own).max() <= WEIGHT_TOLERANCE
+                attendable = stream.blocks[layer].attention.attendable[query].numpy()
+                assert np.abs(soften(scores, attendable) - own).max() <= WEIGHT_TOLERANCE
 
 
 @pytest.mark.parametrize("form", OURS)
@@ -178,6 +179,19 @@ def test_parts_of_encoders_with_norms_behind_sum(
         without = (found if auto == LABELS else found[place]).double().numpy()
     assert np.abs(stream.answer_without(HeadName(0, 1)) - without).max() < 2e-6
     assert np.abs(stream.answer_without(HeadName(0, 1)) - logits).max() > 1e-3
+
+
+@pytest.mark.parametrize(("kind", "has_norms"), [("modernbert", False), ("electra", True), ("xlm-roberta", True)])
+def test_parts_of_other_encoders_sum(
+    kind: str, has_norms: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FAMILIES, kind, {**SIZES, **FAMILIES.get(kind, {})})
+    stream, model = take_apart(make_theirs(tmp_path, kind, LABELS, monkeypatch)), built(kind, "eager", LABELS)
+    ids = torch.tensor([stream.subject.ids])
+    with torch.no_grad():
+        own = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
+    check_sums(stream, own.logits[0].double().numpy(), [each[0] for each in own.attentions])
+    assert {block.norms is not None for block in stream.blocks} == {has_norms}
 
 
 def test_what_was_written_early_goes_through_later_norms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

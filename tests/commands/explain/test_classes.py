@@ -137,6 +137,14 @@ def test_one_look_of_an_encoder(run_here: RunHere, tmp_path: Path, monkeypatch: 
         refused(run_here("explain", *asked, TEXT, "--head", "1.2"), "Say from which with --query WORD.")
 
 
+def test_a_model_that_was_not_trained_to_answer_works_by_hand_only(run_here: RunHere, tmp_path: Path) -> None:
+    folder = make_ours(tmp_path, "one layer")
+    configured(folder, trained=False)
+    said = "was not trained to answer. --by-hand works one query of it out."
+    refused(run_here("explain", "--model", folder, TEXT), said)
+    assert worked(run_here("explain", "--model", folder, TEXT, "--by-hand")).stdout.startswith("Attention from token ")
+
+
 @pytest.mark.parametrize(
     "asked", [("--by-hand",), ("--query", "good"), ("--head", "1"), ("--top-k", "3"), ("--layer", "0")]
 )
