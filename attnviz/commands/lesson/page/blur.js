@@ -45,7 +45,9 @@ export function countRight(head, work, noise) {
     const noisy = work.output.map((each, at) => each + size * draw[at]);
     return isTop[findLargest(directions.map((direction) => dot(direction, noisy)))];
   };
-  return drawsOf(head.size).filter(isRight).length;
+  const open = work.masked.filter((each) => each !== -Infinity).length;
+  const alike = isTop.filter((each, at) => each && work.masked[at] !== -Infinity).length;
+  return { right: drawsOf(head.size).filter(isRight).length, guess: (DRAWS * alike) / open };
 }
 
 export function blurSection(place) {
@@ -94,14 +96,8 @@ export function blurSection(place) {
       }),
     );
     said.replaceChildren(...describeOutput(head, work, top));
-    readout.replaceChildren(
-      ...say("blur.readout", {
-        right: countRight(head, work, choice.noise),
-        draws: DRAWS,
-        top: token(top),
-        guess: decimal(DRAWS / work.masked.filter((each) => each !== -Infinity).length, 0),
-      }),
-    );
+    const { right, guess } = countRight(head, work, choice.noise);
+    readout.replaceChildren(...say("blur.readout", { right, guess: decimal(guess, 0), draws: DRAWS, top: token(top) }));
   });
 }
 
