@@ -18,7 +18,7 @@ AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 TableKind = Literal["heads", "heatmap", "top", "full", "none"]
 PrintKind = Literal["table", "json", "csv", "markdown", "latex", "none"]
 ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
-MergeKind = Literal["words"]
+MergeKind = Literal["words", "phrases"]
 FigureKind = Literal["map", "lines", "text"]
 ThemeName = Literal["paper", "slide", "dark"]
 WeighKind = Literal["attention", "values"]
@@ -292,7 +292,8 @@ class FigureOptions:
     out: Out = "attention"
     # also in the numbers
     merge: Annotated[
-        MergeKind | None, Option("words: join pieces (sum over keys, mean over queries).", FIGURE, is_common=True)
+        MergeKind | None,
+        Option("words: join pieces; phrases: of Chinese, Japanese, Thai, too.", FIGURE, "KIND", is_common=True),
     ] = None
     # numbers still count what is not drawn
     hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False

@@ -1,7 +1,7 @@
 """Which tokens are pieces of one word, and attention from word to word. Knows characters and records only.
 
 A word is what our own tokenizer takes for one: a Han or kana character, else letters, digits and marks with their
-inner apostrophes, else any one grapheme.
+inner apostrophes, else any one grapheme. Phrases are words, but for Chinese, Japanese and Thai: see `phrases`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from attnviz.measures.merging import Unit, merge_tokens
+from attnviz.measures.phrases import check_segmenter, find_borders, name_segmenter
 from attnviz.records import AttentionMaps, Tokens
+from attnviz.specs import MergeKind
 
 APOSTROPHES = "'’"
 JOINERS = "\u200c\u200d"
@@ -24,24 +27,30 @@ SINGLE_CHARACTER_WORDS = (
 Text = Mapping[int, str]  # characters by their place
 
 
-def merge_words(maps: AttentionMaps) -> AttentionMaps:
-    """Merge attention to words (see `merge_tokens`). The facts say how many tokens there were, markers too."""
-    units = find_words(maps.queries)
-    of_keys = None if maps.self_attention else find_words(maps.keys)
+def merge_words(maps: AttentionMaps, kind: MergeKind = "words") -> AttentionMaps:
+    """Merge attention to words or phrases (see `merge_tokens`). The facts count the tokens there were, markers too.
+
+    Raises InvalidOption where phrases need a package that is not installed.
+    """
+    if kind == "phrases":
+        check_segmenter()
+    units = find_words(maps.queries, kind)
+    of_keys = None if maps.self_attention else find_words(maps.keys, kind)
     joined = merge_tokens(maps, units, of_keys)
     if maps.self_attention:
         counts = [("tokens_before_merging", len(maps.queries))]
     else:
         counts = [("queries_before_merging", len(maps.queries)), ("keys_before_merging", len(maps.keys))]
-    settings = (*maps.provenance.settings, ("merge", "words"), *counts)
+    by = [("segmenter", name_segmenter())] if kind == "phrases" else []
+    settings = (*maps.provenance.settings, ("merge", kind), *by, *counts)
     facts = replace(
         maps.provenance.facts, queries_before_joining=len(maps.queries), keys_before_joining=len(maps.keys), chosen=()
     )
     return replace(joined, provenance=replace(maps.provenance, settings=settings, facts=facts))
 
 
-def find_words(tokens: Tokens) -> tuple[Unit, ...]:
-    """Return the tokens of each word, in order. A token is never cut, a marker never joined.
+def find_words(tokens: Tokens, kind: MergeKind = "words") -> tuple[Unit, ...]:
+    """Return the tokens of each word, or phrase, in order. A token is never cut, a marker never joined.
 
     Tokens that share characters belong together, and so do those that touch where there is no border between words. A
     single space that is a token belongs to the token right after it, as in " cat".
@@ -49,8 +58,9 @@ def find_words(tokens: Tokens) -> tuple[Unit, ...]:
     units: list[list[int]] = []
     for stretch in _split_texts(tokens):
         text = _collect_characters(tokens, stretch)
+        borders = _find_phrase_borders(text) if kind == "phrases" else {}
         for position in stretch:
-            if position > stretch.start and _belongs_to_word(tokens, position, text):
+            if position > stretch.start and _belongs_to_word(tokens, position, text, borders):
                 units[-1].append(position)
             else:
                 units.append([position])
@@ -81,7 +91,18 @@ def _collect_characters(tokens: Tokens, stretch: range) -> Text:
     return text
 
 
-def _belongs_to_word(tokens: Tokens, position: int, text: Text) -> bool:
+def _find_phrase_borders(text: Text) -> Mapping[int, bool]:
+    """Return where phrases end and where they do not, within each part of the text that is known without gaps."""
+    borders: dict[int, bool] = {}
+    places = sorted(text)
+    gaps = [at for at, (one, other) in enumerate(pairwise(places), 1) if other != one + 1]
+    for first, last in pairwise([0, *gaps, len(places)]):
+        part = "".join(text[place] for place in places[first:last])
+        borders |= {places[first] + at: is_border for at, is_border in find_borders(part).items()}
+    return borders
+
+
+def _belongs_to_word(tokens: Tokens, position: int, text: Text, borders: Mapping[int, bool]) -> bool:
     """Return whether a token belongs to the word of the one before it."""
     (start, end), (next_start, next_end) = tokens.offsets[position - 1 : position + 1]
     if max(start, next_start) < min(end, next_end):
@@ -90,16 +111,18 @@ def _belongs_to_word(tokens: Tokens, position: int, text: Text) -> bool:
         return False
     if tokens.pieces[position - 1] == " ":
         return not tokens.pieces[position][:1].isspace()
-    return not _is_border(text, end)
+    return not _is_border(text, end, borders)
 
 
-def _is_border(text: Text, at: int) -> bool:
-    """Return whether a word ends before the character at this place."""
+def _is_border(text: Text, at: int, borders: Mapping[int, bool]) -> bool:
+    """Return whether a word ends before the character at this place. `borders` are those of phrases."""
     before, after = text.get(at - 1, " "), text.get(at, " ")
     if before.isspace() or after.isspace():
         return True
     if _continues(text, at):
         return False
+    if at in borders:
+        return borders[at]
     if _is_in_word(text, at - 1) and _is_in_word(text, at):
         return False
     if before in APOSTROPHES:

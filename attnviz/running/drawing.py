@@ -12,6 +12,7 @@ from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import choose_measures
+from attnviz.measures.phrases import check_segmenter
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
@@ -67,6 +68,8 @@ class Drawing:
         parts = (decode_argument(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
         tokens, query, key = parts
         spec = replace(spec, tokens=tokens, query=query, key=key)
+        if spec.merge == "phrases":
+            check_segmenter()
         choose_measures(spec.measure)
         if spec.sort is not None:
             parse_sort(spec.sort)

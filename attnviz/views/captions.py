@@ -114,7 +114,7 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
     yield from _describe_written(maps)
     yield from _describe_joined(maps)
     if maps.self_attention:
-        yield from describe_unknown(maps.queries, "words" if n_read else "tokens")
+        yield from describe_unknown(maps.queries, _name_units(maps.provenance) if n_read else "tokens")
     else:
         yield from describe_unknown(maps.queries, "queries")
         yield from describe_unknown(maps.keys, "keys")
@@ -227,13 +227,14 @@ def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
         counts.append((facts.keys_before_joining, len(maps.keys), "keys"))
     if not any(n_read for n_read, _, _ in counts):
         return
+    unit = _name_units(maps.provenance).removesuffix("s")
     if all(n_read == n_words for n_read, n_words, _ in counts):
-        yield Note("No word is cut into pieces here: there was nothing to join.")
+        yield Note(f"No {unit} is cut into pieces here: there was nothing to join.")
     else:
         said = " and ".join(f"{n_read} {pluralize(n_read, many)} became {n_words}" for n_read, n_words, many in counts)
         yield Note(
-            "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
-            f"{said}."
+            f"The pieces of each {unit} are joined (sum over keys, mean over queries), and all numbers are about "
+            f"{unit}s: {said}."
         )
 
 
@@ -275,7 +276,7 @@ def _describe_text_extent(maps: AttentionMaps) -> str:
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
     if n_read := maps.provenance.facts.queries_before_joining:  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
-        return f"{_count(shown, 'words')} from {describe_extent(maps.provenance, n_tokens)}"
+        return f"{_count(shown, _name_units(maps.provenance))} from {describe_extent(maps.provenance, n_tokens)}"
     return describe_extent(maps.provenance, shown)
 
 
@@ -295,6 +296,11 @@ def describe_extent(provenance: Provenance, shown: int) -> str:
             return f"first {shown - shown // 2} and last {shown // 2} of {in_text} tokens"
         return f"first {shown} of {in_text} tokens"
     return _count(shown, "tokens")
+
+
+def _name_units(provenance: Provenance) -> str:
+    """Return what tokens were joined to: "words", "phrases"."""
+    return str(dict(provenance.settings).get("merge", "words"))
 
 
 def _count(number: int, many: str) -> str:

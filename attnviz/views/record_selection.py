@@ -37,8 +37,8 @@ def select_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordSelect
     picked = select_pairs(spec.pick, maps.layer_numbers, maps.head_numbers) if spec.pick else ()
     if spec.weigh == "values":
         maps = weigh_values(maps)
-    if spec.merge == "words":
-        maps = merge_words(maps)
+    if spec.merge is not None:
+        maps = merge_words(maps, spec.merge)
     names = [parse_sort(spec.sort)[0].name] if spec.sort is not None else []
     if maps.n_heads in (*heads, *(head for _, head in picked)):
         heads = tuple(dict.fromkeys((*heads, maps.n_heads)))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
+from attnviz.errors import InvalidOption
+from attnviz.measures import phrases
 from attnviz.measures.words import find_words, merge_words
 from attnviz.models.tokenizer import _PIECE
 from attnviz.records import AttentionMaps, Tokens
@@ -143,3 +147,52 @@ def test_the_settings_say_that_words_were_joined() -> None:
     settings = (("merge", "words"), ("tokens_before_merging", 3))
     assert merge_words(maps).provenance.settings == settings
     assert merge_words(maps).queries.pieces == ("[CLS]", "ab")
+
+
+def find_phrases(text: str) -> list[str]:
+    """The phrases of a text whose tokens are its characters."""
+    return ["".join(text[position] for position in unit) for unit in find_words(cut(*text), "phrases")]
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ("今天天气很好，我们去公园散步吧。", "今天 天气 很 好 ， 我们 去 公园 散步 吧 。"),
+        ("我喜欢猫，她喜欢狗", "我 喜欢猫 ， 她 喜欢 狗"),  # for lines, not for dictionaries: it errs
+        ("這部電影不好看，但是演員", "這 部 電影 不 好 看 ， 但是 演員"),
+        ("今日は天気がとても良い。", "今日は 天気が とても 良い 。"),
+        ("วันนี้อากาศดีมาก", "วัน นี้ อากาศ ดี มาก"),
+        ("film好看。the end", "film 好 看 。 the end"),
+    ],
+)
+def test_phrases_of_languages_without_spaces(text: str, phrases: str) -> None:
+    pytest.importorskip("budoux")
+    found = find_phrases(text)
+    assert "".join(found) == text
+    assert [each.strip() for each in found] == phrases.split()
+
+
+def test_phrases_of_other_languages_are_words() -> None:
+    pytest.importorskip("budoux")
+    said = "don't stop, it's un-believ-able 고양이"
+    assert find_phrases(said) == ["".join(said[at] for at in unit) for unit in find_words(cut(*said))]
+
+
+def test_a_token_of_several_characters_is_never_cut() -> None:
+    pytest.importorskip("budoux")
+    assert find_words(cut("今", "天天", "气", "很好"), "phrases") == ((0, 1, 2), (3,))
+
+
+def test_the_segmenter_is_kept_with_the_record() -> None:
+    budoux = pytest.importorskip("budoux")
+    maps = record(np.full((1, 1, 4, 4), 0.25), cut("今", "天", "很", "好"))
+    settings = dict(merge_words(maps, "phrases").provenance.settings)
+    assert settings["merge"] == "phrases"
+    assert settings["segmenter"] == f"budoux {version('budoux')}"
+    assert budoux
+
+
+def test_phrases_without_their_package_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phrases, "find_spec", lambda name: None)
+    with pytest.raises(InvalidOption, match=r"--merge phrases needs budoux.*pip install 'attnviz\[phrases\]'"):
+        merge_words(random_maps(), "phrases")
