@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser import Opened, missing
 from tests.commands.lesson.conftest import Write
+from tests.renderers.page.test_contrast import EDGES, RINGS, TEXTS, faint, measure
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Opened]
@@ -49,6 +50,29 @@ def test_axe_finds_nothing_at_any_step(
     check_axe(page, "all that opens")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_is_seen(opened: Open, write: Write, scheme: str) -> None:
+    """Every text, edge and ring of focus has the contrast that it needs, also where something is masked or off."""
+    page = opened(write(), color_scheme=scheme)
+    for step in (3, 6):
+        page.page.locator(".step").nth(step).click()
+        if step == 3:
+            page.page.locator("#causal").check()
+            page.page.locator("#off .switch-head").nth(2).click()
+            page.page.locator("#recall .switch-head").nth(2).click()
+        texts, edges = measure(page, TEXTS, "body"), measure(page, EDGES)
+        assert len(texts) > 500
+        assert faint(texts) | faint(edges) == set()
+    page.press("Tab")
+    rings = measure(page, RINGS)
+    assert len(rings) > 50
+    redrawn = ("BUTTON key", "DIV wide")  # while rings are measured, by the steps
+    assert faint([each for each in rings if not any(name in each[2] for name in redrawn)]) == set()
+    for place in (".key[aria-pressed=true]", ".wide"):
+        page.page.locator(place).first.focus()
+        assert "solid 2px" in page.page.evaluate("getComputedStyle(document.activeElement).outline")
+
+
 @pytest.mark.parametrize("text", ["good film", LONG])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_is_wider_than_a_phone(opened: Open, write: Write, text: str, language: str) -> None:
@@ -68,15 +92,16 @@ def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
     page.press("ArrowRight", "ArrowRight")
     assert page.page.locator(".step[aria-current=step]").inner_text() == "2 ÷ √d"
     assert focused(page) == "2 ÷ √d"
+    for _ in range(6):
+        page.page.locator("[data-next]").press("Enter")
+    assert focused(page) == "Next step"
+    assert page.page.locator("[data-next]").get_attribute("aria-disabled") == "true"
+    page.page.locator(".step").nth(2).click()
     page.page.locator(".key[aria-pressed=true]").focus()
     before = int(focused(page).split()[0])
     page.press("ArrowUp")
     assert int(focused(page).split()[0]) == before - 1
-    assert (
-        page.page.locator(".written h3")
-        .inner_text()
-        .endswith(page.page.locator(".key[aria-pressed=true]").inner_text())
-    )
+    assert page.page.locator(".written h3").inner_text().endswith(focused(page))
     page.page.locator("#off .switch-head").nth(1).focus()
     page.press("Enter")
     assert page.page.locator("#off .switch-head").nth(1).get_attribute("aria-pressed") == "false"
@@ -100,6 +125,21 @@ def test_a_step_lights_up_its_own_columns(opened: Open, write: Write) -> None:
         page.page.locator(".step").nth(step).click()
         found = page.page.locator(".hand th.now").evaluate_all("all => all.map((each) => each.dataset.column)")
         assert set(found) == columns
+
+
+def test_what_did_not_change_is_not_read_aloud_again(opened: Open, write: Write) -> None:
+    page = opened(write())
+    page.page.evaluate("""() => {
+      window.heard = [];
+      const note = (changes) => window.heard.push(...changes.map((each) => each.target.closest("section").id));
+      for (const live of document.querySelectorAll("[aria-live]")) {
+        new MutationObserver(note).observe(live, { childList: true });
+      }
+    }""")
+    page.page.locator(".step").nth(1).click()
+    assert set(page.page.evaluate("window.heard")) == {"hand"}
+    page.page.locator("#off .switch-head").nth(1).click()
+    assert set(page.page.evaluate("window.heard")) == {"hand", "off"}
 
 
 def test_a_token_is_never_markup(opened: Open, write: Write) -> None:

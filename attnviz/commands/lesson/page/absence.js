@@ -34,7 +34,7 @@ export function absenceSection(place) {
     button(write("off.allon"), () => change({ off: 0 })),
     button(write("off.alloff"), () => change({ off: all })),
   );
-  const now = element("div", {});
+  const now = element("div", { "aria-live": "polite" });
   const said = element("div", { "aria-live": "polite" });
   const each = element("div", {});
   place.append(paragraph("off.lead", { label, share: decimal(whole[0], DIGITS) }));
@@ -44,7 +44,7 @@ export function absenceSection(place) {
     const options = model.layers.map((layer, at) => [at, String(layer.number)]);
     layers.append(chooser(write("choose.layer"), options, choice.offLayer, (offLayer) => change({ offLayer, off: 0 })));
   }
-  onChange(() => {
+  onChange(["off", "offLayer"], () => {
     const answers = answersOf(0, choice.offLayer);
     const number = model.layers[choice.offLayer].number;
     switches.setAttribute("aria-label", write("off.heads", { layer: number }));

@@ -12,7 +12,7 @@ import {
   norm,
   rootMeanSquare,
 } from "./arithmetic.js";
-import { change, choice, choosers, chosenHead, maskNote, onChange } from "./choice.js";
+import { change, choice, choosers, chosenHead, maskNote, onChange, WHICH_ROW } from "./choice.js";
 import { bar, button, decimal, largestOf, row, strip, table } from "./parts.js";
 import { paragraph, say, token, write } from "./phrases.js";
 
@@ -82,7 +82,7 @@ export function blurSection(place) {
     readout,
     paragraph("blur.why"),
   );
-  onChange(() => {
+  onChange([...WHICH_ROW, "causal", "temperature", "noise"], () => {
     const head = chosenHead();
     const work = attend(head, choice.query, { causal: choice.causal, temperature: choice.temperature });
     const top = findLargest(work.weights);

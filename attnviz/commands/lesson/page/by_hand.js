@@ -1,7 +1,17 @@
 // One head, by hand: a table that grows by a step at a time, and one key's arithmetic written out.
 
 import { element, nextFrame, roving } from "../../../renderers/page/dom.js";
-import { attendChosen, change, choice, choosers, chosenHead, chosenLayer, chosenModel, onChange } from "./choice.js";
+import {
+  attendChosen,
+  change,
+  choice,
+  choosers,
+  chosenHead,
+  chosenLayer,
+  chosenModel,
+  onChange,
+  WHICH_ROW,
+} from "./choice.js";
 import { bar, button, decimal, factor, largestOf, strip, vector } from "./parts.js";
 import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
 
@@ -20,8 +30,8 @@ export function byHandSection(place) {
     const step = items.indexOf(event.target);
     if (step >= 0 && step !== choice.step && event.target.matches(":focus-visible")) change({ step });
   });
-  const back = button(write("hand.back"), () => change({ step: choice.step - 1 }));
-  const next = button(write("hand.next"), () => change({ step: choice.step + 1 }), { "data-next": "" });
+  const back = button(write("hand.back"), () => change({ step: Math.max(0, choice.step - 1) }));
+  const next = button(write("hand.next"), () => change({ step: Math.min(LAST, choice.step + 1) }), { "data-next": "" });
   const formula = element("p", { class: "formula" });
   const panel = element("div", { class: "panel", "aria-live": "polite" });
   const rows = element("div", {});
@@ -48,8 +58,8 @@ export function byHandSection(place) {
       item.toggleAttribute("aria-current", false);
       if (step === choice.step) item.setAttribute("aria-current", "step");
     }
-    back.disabled = choice.step === 0;
-    next.disabled = choice.step === LAST;
+    back.setAttribute("aria-disabled", choice.step === 0); // not disabled: it would lose the focus
+    next.setAttribute("aria-disabled", choice.step === LAST);
     formula.textContent = write(work.bias ? "hand.formula_bias" : "hand.formula");
     panel.replaceChildren(...describeStep(work));
     drawTable(rows, work);
@@ -58,7 +68,7 @@ export function byHandSection(place) {
     const { weightsError, error } = chosenLayer();
     checked.replaceChildren(...say("hand.checked", { weights: small(weightsError), output: small(error) }));
   };
-  onChange(draw);
+  onChange([...WHICH_ROW, "causal", "key", "step"], draw);
   narrow.addEventListener("change", () => nextFrame(narrow, draw));
 }
 

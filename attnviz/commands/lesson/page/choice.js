@@ -38,17 +38,22 @@ export const choice = {
 };
 const sections = [];
 
-export function onChange(draw) {
-  sections.push(draw);
+export const WHICH_ROW = ["model", "layer", "head", "query"];
+
+// Draws now, and whenever one of these is chosen anew: what did not change is not read aloud again.
+export function onChange(names, draw) {
+  sections.push({ names, draw });
   draw();
 }
 
 export function change(news) {
+  const before = { ...choice };
   Object.assign(choice, news);
   const model = lesson.models[choice.model];
   choice.layer = Math.min(choice.layer, model.layers.length - 1);
   choice.head = Math.min(choice.head, model.nHeads - 1);
-  for (const draw of sections) draw();
+  const changed = new Set(Object.keys(choice).filter((name) => choice[name] !== before[name]));
+  for (const { names, draw } of sections) if (names.some((name) => changed.has(name))) draw();
 }
 
 export const chosenModel = () => lesson.models[choice.model];
@@ -77,7 +82,7 @@ export function choosers(...names) {
   const place = element("div", { class: "choosers" });
   const shown = names.filter((name) => name === "query" || lesson.models.some((_, at) => countOptions(name, at) > 1));
   let drawn = "";
-  onChange(() => {
+  onChange(WHICH_ROW, () => {
     const options = shown.map((name) => OPTIONS[name]());
     if (JSON.stringify(options) !== drawn) {
       drawn = JSON.stringify(options);
@@ -102,7 +107,7 @@ function countOptions(name, at) {
 // Where a mask changes what is shown, and was chosen elsewhere.
 export function maskNote() {
   const note = paragraph("page.masked", {}, { class: "warning" });
-  onChange(() => {
+  onChange(["causal"], () => {
     note.hidden = !choice.causal;
   });
   return note;

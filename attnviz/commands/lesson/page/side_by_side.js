@@ -2,7 +2,7 @@
 
 import { element } from "../../../renderers/page/dom.js";
 import { attend, effectiveKeys, findLargest } from "./arithmetic.js";
-import { change, choice, choosers, headsOf, maskNote, onChange } from "./choice.js";
+import { change, choice, choosers, headsOf, maskNote, onChange, WHICH_ROW } from "./choice.js";
 import { button, decimal } from "./parts.js";
 import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
 
@@ -24,7 +24,7 @@ export function headsSection(place) {
   const lead = element("p", {});
   const found = element("p", { "aria-live": "polite" });
   place.append(describeSizes(), lead, choosers("layer", "query"), maskNote(), grid, found);
-  onChange(() => {
+  onChange([...WHICH_ROW, "causal"], () => {
     const shown = lesson.models.flatMap((model, at) => panelsOf(model, at));
     lead.replaceChildren(...say("heads.lead", { query: token(choice.query) }));
     const focused = [...grid.children].findIndex((each) => each.contains(document.activeElement));

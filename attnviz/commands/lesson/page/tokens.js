@@ -16,7 +16,7 @@ export function tokensSection(place) {
   place.append(lead, chips, ...describeUnknown(), paragraph("tokens.three"));
   if (!lesson.models[0].projects) place.append(paragraph("tokens.bare"));
   if (lesson.models.some((model) => model.nLayers > 1)) place.append(paragraph("tokens.deeper"));
-  onChange(() => {
+  onChange(["model", "query"], () => {
     lead.replaceChildren(...say("tokens.lead", { width: chosenModel().dModel }));
     for (const [at, chip] of made.entries()) chip.setAttribute("aria-pressed", at === choice.query);
   });
