@@ -244,6 +244,26 @@ def test_the_picture_of_a_page_is_what_the_command_writes(
     assert_alike(tmp_path / "page.png", IMAGES / "page.png", share=0.01)
 
 
+def test_the_picture_of_a_lesson_is_what_the_command_writes(
+    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = (
+        command
+        for command in commands()
+        if "attnviz lesson" in command and command.endswith(" lesson.html") and "not good" in command
+    )
+    assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
+    opened = Opened(chromium, tmp_path / "lesson.html", viewport={"width": 1000, "height": 900})
+    opened.page.locator(".step").nth(4).click()
+    opened.page.mouse.move(0, 0)
+    with Image.open(BytesIO(opened.page.locator("#hand").screenshot())) as shot:
+        small = shot.convert("RGB").resize((800, 800 * shot.height // shot.width), Image.Resampling.LANCZOS)
+    opened.close()
+    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("picture.png", optimize=True)
+    assert_alike(tmp_path / "picture.png", IMAGES / "lesson.png", share=0.01)
+
+
 @pytest.mark.slow
 def test_the_picture_of_a_real_decoder_is_what_the_command_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

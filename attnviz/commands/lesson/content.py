@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.display import escape_for_display
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models.protocols import Ablatable, Classifies, Traceable
 from attnviz.records import Tokens
@@ -21,6 +22,7 @@ MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read
 MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
 MAX_SUBSETS = 256  # answers for each layer: every choice of up to 8 heads
 MAX_LABELS = 5
+MAX_LETTERS = 24  # of a token
 
 
 def read_tokens(model: Traceable, document: Document) -> Tokens:
@@ -55,7 +57,7 @@ def choose_layers(models: Sequence[Traceable], n_tokens: int) -> list[tuple[int,
 def describe_tokens(tokens: Tokens) -> list[dict[str, Any]]:
     """Return each token as it stands in the sentence, and whether the model knows it."""
     return [
-        {"piece": piece, "special": special, "unknown": unknown}
+        {"piece": escape_for_display(piece, MAX_LETTERS), "special": special, "unknown": unknown}
         for piece, special, unknown in zip(tokens.pieces, tokens.special, tokens.unknown, strict=True)
     ]
 

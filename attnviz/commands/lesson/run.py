@@ -13,6 +13,7 @@ from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.commands.lesson.words import choose_words
+from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.records import Tokens
@@ -21,6 +22,7 @@ from attnviz.running import Events, Result
 from attnviz.views import captions
 
 ROOM = "attnviz.commands.lesson.page"
+MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
 
 
 def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
@@ -40,7 +42,7 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     content = {
         "language": spec.lang,
         "words": choose_words(spec.lang),
-        "text": document.text,
+        "text": escape_for_display(document.text, MAX_LENGTH),
         "tokens": describe_tokens(tokens),
         "nUnknown": sum(tokens.unknown),
         "nTokens": len(tokens) - sum(tokens.special),

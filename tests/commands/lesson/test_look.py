@@ -73,7 +73,7 @@ def test_everything_is_seen(opened: Open, write: Write, scheme: str) -> None:
         assert "solid 2px" in page.page.evaluate("getComputedStyle(document.activeElement).outline")
 
 
-@pytest.mark.parametrize("text", ["good film", LONG])
+@pytest.mark.parametrize("text", ["good film", LONG, f"{'a' * 3000} film \u202e \x1b"])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_is_wider_than_a_phone(opened: Open, write: Write, text: str, language: str) -> None:
     page = opened(write("--lang", language, text=text), viewport={"width": 390, "height": 800})
