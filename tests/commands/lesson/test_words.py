@@ -68,7 +68,7 @@ def test_patterns_of_heads_have_names() -> None:
     others = {name for name in measured if not re.match(r"\d+ (before|after)$|words for ", name)}
     table = re.search(r"const PATTERNS = \{(.*?)\};", SCRIPTS, re.DOTALL)
     assert table
-    assert set(re.findall(r"^ *\"?([a-z ]+?)\"?:", table[1], re.MULTILINE)) == others
+    assert set(re.findall(r"^ *\"?([a-z ]+?)\"?:", table[1], re.MULTILINE)) >= others
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
