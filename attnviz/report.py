@@ -340,6 +340,7 @@ class Table:
     links: tuple[str, ...] = ()
     first: tuple[int, ...] = ()  # the rows that are listed where there is no room for all; (): all
     more: str = ""  # what lists the others
+    is_detail: bool = False  # a screen is too small for it
     in_atlas: bool = False  # an atlas shows the same
 
     def __post_init__(self) -> None:

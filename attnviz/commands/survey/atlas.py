@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 
 import numpy as np
 
+from attnviz.commands.survey.effects import ALPHA, describe_column, find_differences
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
+    ON_REPEATS,
     ablation_tests,
-    label_survey_heads,
     mean_intervals,
-    name_by_probes,
+    name_survey_heads,
     top_words,
 )
 from attnviz.commands.survey.moments import NO_TOKEN
@@ -28,9 +28,7 @@ KINDS = ("strongest", "random")  # moments
 N_WORDS = 8  # of each head
 N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
 MIN_LIFT = 1.5  # × an equal share, from which on a head is said to look at a word
-STRENGTH = re.compile(r" ([0-9.]+(?: ×)?)$")  # of a label, such as "2 after 0.40"
 DESCRIPTIONS = {measure.name: measure.help for measure in MEASURES}
-ON_REPEATS = " on repeated tokens"
 
 
 def survey_atlas(survey: Survey) -> Atlas:
@@ -39,10 +37,10 @@ def survey_atlas(survey: Survey) -> Atlas:
     measures = tuple(_measures(survey))
     shown = survey.moments.list_tokens()
     texts = {text: place for place, text in enumerate(shown)}
-    names = [_names(survey, place, label) for place, label in enumerate(label_survey_heads(survey))]
+    names = name_survey_heads(survey)
     n_queries = max(1, survey.n_queries) * 2.0**MASS_BITS
     words = tuple(top_words(survey, N_WORDS, MIN_SUPPORT))
-    losses = _losses(survey)
+    facts = _facts(survey)
     heads = tuple(
         AtlasHead(
             layer=layer,
@@ -51,7 +49,7 @@ def survey_atlas(survey: Survey) -> Atlas:
             by_offset=tuple((survey.distances[place] / n_queries).tolist()),
             words=tuple((escape_for_display(word, 24), lift, n) for word, lift, n in words[place] if lift > 1),
             moments=tuple(_moments(survey, place, texts)),
-            facts=losses[place],
+            facts=facts[place],
         )
         for place, (layer, head) in enumerate(info.heads)
     )
@@ -94,13 +92,6 @@ def _choose_axes(titles: list[str]) -> tuple[int, int]:
     known = [titles.index(name) for name in ("to previous", f"induction{ON_REPEATS}", "to first") if name in titles]
     found = [*known, *(place for place in range(len(titles)) if place not in known)]
     return found[0], found[min(1, len(found) - 1)]
-
-
-def _names(survey: Survey, place: int, label: str) -> tuple[tuple[str, str], ...]:
-    """Return what a head is called by its label over the texts, and by repeated tokens."""
-    strength = STRENGTH.search(label)
-    found = [(f"{name}{ON_REPEATS}", f"{share:.2f}") for name, share in name_by_probes(survey, place)]
-    return ((STRENGTH.sub("", label), strength[1]), *found) if strength else (*found,)
 
 
 def choose_letters(patterns: list[str]) -> dict[str, str]:
@@ -153,8 +144,8 @@ def _words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], 
         yield escape_for_display(table.words[n], 24), int(table.support[n]), heads
 
 
-def _losses(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
-    """Return what the right answer loses without each head, where that was measured."""
+def _facts(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
+    """Return what was tested of each head: what it is worth, and in what its texts of one class differ from others."""
     info, means, p_values = survey.info, survey.summary.means(survey.info.bounds), ablation_tests(survey)
     found: list[list[tuple[str, str]]] = [[] for _ in range(info.n_places)]
     for name, of in info.columns.items():
@@ -162,6 +153,11 @@ def _losses(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
             tested = f", p {p_values[column]:.2g} (Holm)" if column in p_values else ""
             kind = name.removeprefix(ABLATION)
             found[place].append((f"worth, replaced by {kind}", f"{means[column]:+.4f} of the right answer{tested}"))
+    for each in find_differences(survey):
+        if each.p_value < ALPHA:
+            layer, head, measure = describe_column(survey, each.column)
+            change = f"{each.change:+.3g} ± {each.half:.2g} {measure}, p {each.p_value:.2g} (Holm)"
+            found[info.heads.index((layer, head))].append((f"in texts of class {each.label}", change))
     return [tuple(of_head) for of_head in found]
 
 

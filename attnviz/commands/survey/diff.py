@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.commands.survey.file import load_survey, survey_bytes
-from attnviz.commands.survey.heads import describe_heads
+from attnviz.commands.survey.heads import STRENGTH, describe_heads
 from attnviz.commands.survey.survey import Survey, SurveyInfo, SurveyMeasure
 from attnviz.errors import InvalidRecord
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
@@ -23,8 +22,6 @@ from attnviz.records.differences import (
     find_version_changes,
     name_side,
 )
-
-STRENGTH = re.compile(r" [0-9.]+( ×)?$")  # of a label, such as "2 after 0.40"
 
 
 class MeanChange(NamedTuple):

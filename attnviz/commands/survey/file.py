@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from attnviz import store
+from attnviz.commands.survey.classes import ClassSums
 from attnviz.commands.survey.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
 from attnviz.commands.survey.moments import N_MOMENTS, N_SHOWN, Moments
 from attnviz.commands.survey.survey import CAN, EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt
@@ -46,6 +47,7 @@ def survey_bytes(survey: Survey) -> bytes:
         "excerpts": [asdict(excerpt) for excerpt in survey.excerpts.values()],
         "skipped": list(survey.skipped.items()),
         "words": survey.words.words,
+        "classes": survey.classes.labels,
         "facts": None if survey.facts is None else asdict(survey.facts),
     }
     return store.encode_arrays(arrays, meta)
@@ -84,6 +86,9 @@ def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
         words=WordTable(
             decode_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["equal"], arrays["mass"]
         ),
+        classes=ClassSums(
+            decode_json(tuple[int, ...], meta["classes"], "classes"), arrays["class_counts"], arrays["class_sums"]
+        ),
         skipped=_names(meta["skipped"]),
         n_texts=decode_json(int | None, meta["n_texts"], "n_texts"),
         facts=decode_json(ModelFacts | None, meta["facts"], "facts"),
@@ -93,6 +98,7 @@ def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
 def _other_arrays(survey: Survey) -> dict[str, np.ndarray]:
     """Return what is not of the summary."""
     found = {name: getattr(survey, name) for name in ("slopes", "distances", "equal_distances")}
+    found |= {f"class_{name}": getattr(survey.classes, name) for name in ("counts", "sums")}
     return found | {name: getattr(survey.words, name) for name in ("support", "equal", "mass")}
 
 
@@ -129,11 +135,15 @@ def _check(survey: Survey) -> None:
     shapes["distances"] = (info.n_places, 2 * info.reach + 1), np.int64
     shapes["support"] = (len(words.words),), np.int64
     shapes["mass"] = (len(words.words), info.n_places if words.words else 0), np.int64
+    n_classes = len(survey.classes.labels)
+    shapes["class_counts"] = (n_classes, n_columns if n_classes else 0), np.int64
+    shapes["class_sums"] = (n_classes, 2, n_columns if n_classes else 0), np.int64
     for name, (shape, kind) in shapes.items():
         if found[name].shape != shape or found[name].dtype != kind:
             raise ValueError(f"{name} is of shape {found[name].shape}, expected {shape}")
     _check_counts(info, summary)
     _check_moments(survey)
+    _check_classes(survey.classes, summary)
     if not (info.bounds[0] < info.bounds[1]).all():
         raise ValueError("bounds hold nothing between them")
     if not np.isfinite(survey.slopes).all():
@@ -179,6 +189,16 @@ def _check_counts(info: SurveyInfo, summary: Summary) -> None:
         raise ValueError("texts are counted that are not there")
     if summary.n_texts > MAX_TEXTS or not ((summary.sums >= 0) & (summary.sums <= summary.counts * UNIT)).all():
         raise ValueError("sums are not of so many numbers from 0 to 1")
+
+
+def _check_classes(classes: ClassSums, summary: Summary) -> None:
+    """Raises ValueError where they are not of the survey's texts."""
+    if list(classes.labels) != sorted(set(classes.labels)):
+        raise ValueError("classes are not in order")
+    if (classes.counts < 0).any() or (classes.labels and (classes.counts.sum(axis=0) > summary.counts).any()):
+        raise ValueError("texts of classes are counted that are not there")
+    if not ((classes.sums >= 0) & (classes.sums <= classes.counts[:, None] * UNIT)).all():
+        raise ValueError("sums of classes are not of so many numbers from 0 to 1")
 
 
 def _check_moments(survey: Survey) -> None:

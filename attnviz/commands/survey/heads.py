@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, zip_longest
 from math import nan, sqrt
 
 import numpy as np
@@ -20,6 +22,8 @@ from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
+STRENGTH = re.compile(r" ([0-9.]+(?: ×)?)$")  # of a label, such as "2 after 0.40"
+ON_REPEATS = " on repeated tokens"
 PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
 LARGE = 0.5  # of attention: a share that names a head by itself
 
@@ -52,13 +56,30 @@ def label_survey_heads(survey: Survey) -> list[str]:
     return list(training_metrics.label_heads(measured, LARGE))
 
 
-def name_by_probes(survey: Survey, place: int) -> Iterator[tuple[str, float]]:
-    """Yield what a head does with tokens that come twice: scores that are large and beyond any of random models."""
-    facts = survey.facts or ModelFacts()
-    for name in PROBED:
-        chance, share = facts.probe_chance.get(name, 1.0), facts.probes[name][place] if name in facts.probes else 0.0
-        if share > chance and share >= LARGE_SHARE:
-            yield name, share
+def name_survey_heads(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
+    """Return what each head was found to do, each with how strongly: over the texts, and with tokens that come twice.
+
+    Scores of repeated tokens name a head where they are large, and beyond those of all random models.
+    """
+    facts, found = survey.facts or ModelFacts(), []
+    for place, label in enumerate(label_survey_heads(survey)):
+        strength = STRENGTH.search(label)
+        names = [(STRENGTH.sub("", label), strength[1])] if strength else []
+        probed = ((name, facts.probes[name][place]) for name in PROBED if facts.probes)
+        large = (each for each in probed if LARGE_SHARE <= each[1] > facts.probe_chance.get(each[0], 1.0))
+        found.append((*names, *((f"{name}{ON_REPEATS}", f"{share:.2f}") for name, share in large)))
+    return found
+
+
+def find_telling(survey: Survey, n: int) -> list[int]:
+    """Return up to `n` heads in order: of each pattern the strongest, the rarest first, then the second of each."""
+    by_pattern: dict[str, list[tuple[float, int]]] = {}
+    for place, names in enumerate(name_survey_heads(survey)):
+        for pattern, strength in names:
+            by_pattern.setdefault(pattern, []).append((-float(strength.split()[0]), place))
+    ranked = sorted((sorted(of_pattern) for of_pattern in by_pattern.values()), key=len)
+    turns = chain.from_iterable(zip_longest(*ranked))
+    return sorted([*dict.fromkeys(turn[1] for turn in turns if turn)][:n])
 
 
 def count_unknown(survey: Survey) -> int:

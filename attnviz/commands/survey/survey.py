@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from attnviz.commands.survey.classes import ClassSums, merge_classes
 from attnviz.commands.survey.exact import Summary, merge_summaries
 from attnviz.commands.survey.moments import N_MOMENTS, Moments, merge_moments
 from attnviz.commands.survey.words import WordTable, merge_words
@@ -140,6 +141,7 @@ class Survey:
     equal_distances: Int64[np.ndarray, " offset"]  # the same of attention that favours no key
     n_queries: int
     words: WordTable
+    classes: ClassSums
     skipped: dict[int, str] = field(default_factory=dict)  # texts without tokens
     n_texts: int | None = None  # of the corpus; None: not read to its end
     facts: ModelFacts | None = None  # None: of another part
@@ -161,7 +163,7 @@ def empty_survey(info: SurveyInfo, slopes: Float64[np.ndarray, " column"]) -> Su
     summary = Summary.from_texts(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
     moments = Moments.empty(info.n_places, N_MOMENTS)
-    return Survey(info, (), summary, slopes, moments, {}, distances, distances.sum(axis=0), 0, WordTable())
+    return Survey(info, (), summary, slopes, moments, {}, distances, distances.sum(axis=0), 0, WordTable(), ClassSums())
 
 
 def merge_surveys(parts: Sequence[Survey]) -> Survey:
@@ -190,6 +192,7 @@ def merge_surveys(parts: Sequence[Survey]) -> Survey:
         equal_distances=np.sum([part.equal_distances for part in parts], axis=0),
         n_queries=sum(part.n_queries for part in parts),
         words=merge_words([part.words for part in parts]),
+        classes=merge_classes([part.classes for part in parts]),
         skipped=dict(sorted((text, name) for part in parts for text, name in part.skipped.items())),
         n_texts=known[0] if known else None,
         facts=next((part.facts for part in parts if part.facts is not None), None),

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from attnviz.commands.survey.classes import bound_adjusted, sum_classes
 from attnviz.commands.survey.exact import Summary
 from attnviz.commands.survey.moments import MomentCollector
 from attnviz.commands.survey.survey import (
@@ -32,6 +33,7 @@ from attnviz.views.patterns import LABELS
 
 KNOWN = frozenset(measure.name for measure in MEASURES)
 EXCERPT = 40  # characters
+LEAST_SPREAD = 1e-9  # of logs of lengths: less is rounding, of texts of one length
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
 
 
@@ -50,7 +52,7 @@ def survey_block(
     where `info` has that: see `Ablatable`.
     """
     first = block * BLOCK
-    rows, texts, hashes, skipped = [], [], [], {}
+    rows, texts, hashes, labels, skipped = [], [], [], list[int | None](), {}
     distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
     equal_distances, lengths = np.zeros(2 * info.reach + 1, np.int64), dict[int, int]()
     words, n_queries, moments = WordCollector(), 0, MomentCollector(info.n_places)
@@ -68,6 +70,7 @@ def survey_block(
         rows.append(text_numbers(maps, uniform, info, others))
         texts.append(text)
         hashes.append(text_hash(text, document.text))
+        labels.append(document.label)
         distances += to_mass(sum_by_distance(maps).reshape(info.n_places, -1))
         equal_distances += to_mass(sum_by_distance(uniform).mean(axis=(0, 1)))
         words.add(maps, uniform, n_tokens)
@@ -77,21 +80,34 @@ def survey_block(
         del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
     logs = np.log(np.array([*lengths.values()], dtype=np.float64))
+    adjusted = values - logs[:, None] * slopes
+    classes = sum_classes(adjusted, bound_adjusted(info.bounds, slopes, info.max_tokens), labels)
     summary = Summary.from_texts(
         values,
         info.bounds,
         np.array(texts, np.int64),
         np.array(hashes, np.uint64),
-        ranks=values - logs[:, None] * slopes,
+        ranks=adjusted,
     )
-    counts = distances, equal_distances, n_queries
     stretches = moments.read_tokens()
     excerpts = {
         text: _excerpt(text, documents[text - first], lengths[text], info, stretches.get(text, ((), ())))
         for text in sorted(summary.texts | stretches.keys())
     }
-    table = words.table() if info.has_words else words.table().without_words()
-    return Survey(info, ((block, block + 1),), summary, slopes, moments.found, excerpts, *counts, table, skipped)
+    return Survey(
+        info=info,
+        blocks=((block, block + 1),),
+        summary=summary,
+        slopes=slopes,
+        moments=moments.found,
+        excerpts=excerpts,
+        distances=distances,
+        equal_distances=equal_distances,
+        n_queries=n_queries,
+        words=words.table() if info.has_words else words.table().without_words(),
+        classes=classes,
+        skipped=skipped,
+    )
 
 
 def _excerpt(
@@ -128,7 +144,7 @@ def fit_slopes(model: AttentionModel, info: SurveyInfo, texts: Sequence[str]) ->
     n = np.maximum(there.sum(axis=0), 1)
     off_mean = there * (lengths - (there * lengths).sum(axis=0) / n)
     spread = (off_mean * off_mean).sum(axis=0)
-    enough = (there.sum(axis=0) >= MIN_TEXTS) & (spread > 0)
+    enough = (there.sum(axis=0) >= MIN_TEXTS) & (spread > LEAST_SPREAD)
     for measure in info.measures:
         if measure.level == "text":
             enough[info.columns[measure.name]] = False

@@ -50,9 +50,9 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     leading = [note for note in report.notes if note.leads]
     yield from _notes(page, leading)
     for table in report.tables:  # last, because the end of a long output is what stays on the screen
-        if table.role != "top":
+        if table.role != "top" and (kind == "full" or not table.is_detail):
             is_short = kind != "full" and bool(table.first)
-            yield from listing(page, _shorten(table) if is_short else table, compact=kind == "heads")
+            yield from listing(page, _shorten(table) if is_short else table, compact=is_short or kind == "heads")
             yield from page.prose(table.more, DIM) if is_short and table.more else ()
     if kind == "heads":
         yield from _focus(page, report)

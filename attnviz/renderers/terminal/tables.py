@@ -48,7 +48,8 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
         yield from grid
         if left_out:
             names = ", ".join(headers[n][0] for n in left_out)
-            yield from page.prose(f"Not shown for want of room: {names}. --measure NAME shows one.", DIM)
+            way = "--measure NAME shows one" if table.role == "heads" else "--table full has all of it"
+            yield from page.prose(f"Not shown for want of room: {names}. {way}.", DIM)
     else:
         yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
 

@@ -21,8 +21,9 @@ from attnviz.commands.survey.file import NAME, PARTIAL, load_survey, survey_byte
 from attnviz.commands.survey.heads import label_survey_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
-from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
+from attnviz.commands.survey.survey import ModelFacts, SurveyMeasure, merge_surveys
 from attnviz.commands.survey.texts import survey_block
+from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
 from attnviz.measures.to_partner import find_partner_pairs
@@ -30,6 +31,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Curves, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
@@ -238,8 +240,40 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
         assert [line.name for line in chart.lines] == [f"head {head}" for head in highest]
     said = [note.text for note in report(untrained).notes]
     assert "Lines are of the 12 heads of a layer with the highest peaks; --json has all 16." in said
-    assert "Texts of extreme numbers are listed for up to 32 heads; --json has those of all." in said
-    assert [table.name for table in report(untrained).tables] == ["heads", "patterns", "words"]
+    assert "Extreme texts are listed for some heads with names; --json has those of all." in said
+    assert [table.name for table in report(untrained).tables] == ["patterns", "heads", "words"]
+
+
+def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
+    """Of 72 made-up heads three have a name: they are listed first, the others counted, in 45 lines."""
+    run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",), split=None)
+    found = load_survey(tmp_path / NAME)
+    reach, n = found.info.reach, found.n_queries * 2**MASS_BITS
+    distances = found.distances.copy()
+    for place, offset, share in ((3, -1, 0.6), (40, -1, 0.9), (65, 2, 0.7)):
+        distances[place, reach + offset] = round(share * n)
+    facts = replace(
+        found.facts or ModelFacts(), probes={"induction": tuple(0.8 * (place == 50) for place in range(72))}
+    )
+    assert found.facts is not None
+    plain = {name: tuple([0.9] * 72) for name in found.facts.plain}
+    facts = replace(facts, plain=plain, probe_chance={"induction": 0.1})
+    whole = survey_report(replace(found, distances=distances, facts=facts), 3)
+    tables = {table.name: table for table in whole.tables}
+    heads = tables["heads"]
+    assert [heads.rows[place][:2] for place in heads.first] == [(0, 3), (3, 4), (4, 2), (5, 5)]
+    named = {row[0]: row[1] for row in tables["patterns"].rows if row[1]}
+    assert named == {"previous token": 2, "2 after": 1, "induction on repeated tokens": 1}
+    shown = render(whole, "heads", Screen(80))
+    assert shown.count("\n") <= 45
+    assert "All 72 heads: --table full" in shown
+    assert render(whole, "full", Screen(80)).count("\n") > 150
+    assert [head.names for head in whole.atlas.heads if head.names] == [  # type: ignore[union-attr]
+        (("previous token", "0.60"),),
+        (("previous token", "0.90"),),
+        (("induction on repeated tokens", "0.80"),),
+        (("2 after", "0.70"),),
+    ]
 
 
 def patterns(*names: str) -> tuple[SurveyMeasure, ...]:

@@ -1,0 +1,71 @@
+"""What has to be read with a survey: what its labels and intervals say, and what its numbers are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnviz.commands.survey.exact import N_SAMPLED
+from attnviz.commands.survey.heads import LARGE, count_unknown
+from attnviz.commands.survey.survey import ModelFacts, Survey
+from attnviz.display import escape_for_display, format_count
+from attnviz.measures import SOME_TEXTS_MEASURES
+from attnviz.measures.intervals import MIN_TEXTS
+from attnviz.records import is_mostly_unknown
+from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE
+
+
+def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str]:
+    """Yield what has to be read with the numbers; the limits are of lines in a chart and of heads with texts."""
+    info, n, facts = survey.info, survey.summary.n_texts, survey.facts or ModelFacts()
+    if info.trained is False:
+        yield "The model is untrained: its heads have learned nothing."
+    if info.n_heads > max_lines:
+        yield f"Lines are of the {max_lines} heads of a layer with the highest peaks; --json has all {info.n_heads}."
+    if info.n_places > max_listed:
+        yield "Extreme texts are listed for some heads with names; --json has those of all."
+    if n_unknown := count_unknown(survey):
+        half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
+        yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
+    yield from _describe_labels(facts)
+    for measure in info.measures:
+        if measure.name in SOME_TEXTS_MEASURES:
+            n_having = int(survey.summary.counts[info.columns[measure.name].start])
+            over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
+            yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
+    if n >= MIN_TEXTS:
+        yield "Intervals are of texts (Student's t): what other texts of this kind would give."
+    if n > N_SAMPLED:
+        yield "Quantiles of so many texts are within 1/128 of what a measure can be."
+    if info.dataset:
+        read = f"--max-tokens {info.max_tokens} --keep {info.keep}"
+        yield f"A text by its number: attnviz heatmap {info.dataset} --index N {read}, with the same --model."
+    if survey.skipped:
+        n_skipped = len(survey.skipped)
+        verb = "is" if n_skipped == 1 else "are"
+        named = escape_for_display(next(iter(survey.skipped.values())), 80)
+        yield f"{format_count(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+
+
+def _describe_labels(facts: ModelFacts) -> Iterator[str]:
+    if not facts.chance:
+        yield "Heads are not labelled: that takes --null random, which says what chance gives."
+    else:
+        yield (
+            f"A label needs a share of at least {LARGE:g}, or of {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one, "
+            f"over all texts; and on {facts.n_texts} of them, drawn at random by a hash of each text, more than "
+            f"the largest share of any head in {facts.n_random} models of first weights."
+        )
+        if facts.shuffled:
+            yield (
+                "A share that stays where words are shuffled is one of places, not of language: that was measured on "
+                f"the same {facts.n_texts} texts."
+            )
+
+
+def list_facts(survey: Survey) -> Iterator[tuple[str, str]]:
+    """Yield what the numbers are of."""
+    info = survey.info
+    yield from (("model", info.model), ("status", info.status), ("revision", info.revision), ("texts", info.corpus))
+    yield "number of texts", f"{survey.summary.n_texts}"
+    yield from ((name, str(value)) for name, value in info.settings.items())
+    yield from ((f"version of {name}", version) for name, version in info.versions.items())

@@ -1,0 +1,115 @@
+"""What differs between classes of texts, held against plain loops and against texts that were made to differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.commands.survey import plan as survey_plan
+from attnviz.commands.survey import texts as survey_texts
+from attnviz.commands.survey.classes import ClassSums, bound_adjusted, compare_classes, merge_classes, sum_classes
+from attnviz.commands.survey.file import NAME, load_survey
+from attnviz.commands.survey.spec import SurveySpec
+from attnviz.measures.intervals import t_quantile
+from attnviz.options import build
+from tests.events import data, report, result
+from tests.starting import survey
+
+BOUNDS = np.array([[0.0, 0.0], [10.0, 1.0]])
+
+
+def made(n: int, change: float) -> tuple[np.ndarray, list[int | None]]:
+    """Numbers of `n` texts of either class and of some without one; the first column of class 1 is larger."""
+    draws = np.random.default_rng(0)
+    values = draws.uniform(0.2, 0.8, (2 * n + 5, 2)) * (BOUNDS[1] - BOUNDS[0])
+    labels = [place % 2 for place in range(2 * n)]
+    values[1 : 2 * n : 2, 0] += change
+    return values, [*labels, *[None] * 5]
+
+
+def test_a_difference_is_that_of_a_plain_loop_with_its_interval() -> None:
+    values, labels = made(40, 2.0)
+    found = compare_classes(sum_classes(values, BOUNDS, labels), BOUNDS, [0, 1])
+    first = found[0]
+    one, other = (values[[label == each for label in labels], 0] for each in (1, 0))
+    error = np.sqrt(one.var(ddof=1) / 40 + other.var(ddof=1) / 40)
+    assert (first.label, first.column) == (1, 0)
+    assert first.change == pytest.approx(one.mean() - other.mean(), abs=1e-9)
+    assert first.half == pytest.approx(error * t_quantile(first.degrees), rel=1e-6)
+    assert 70 <= first.degrees <= 78
+    assert first.p_value < 1e-3 < 0.05 < found[1].p_value
+
+
+def test_sums_merge_to_the_same_bits_in_any_order() -> None:
+    values, labels = made(20, 1.0)
+    whole = sum_classes(values, BOUNDS, labels)
+    parts = [sum_classes(values[n : n + 7], BOUNDS, labels[n : n + 7]) for n in range(0, 45, 7)]
+    for order in (parts, parts[::-1], [ClassSums(), *parts[3:], *parts[:3]]):
+        found = merge_classes(order)
+        assert found.labels == whole.labels == (0, 1)
+        assert (found.counts == whole.counts).all()
+        assert (found.sums == whole.sums).all()
+    assert whole.sizes == [20, 20]
+
+
+def test_few_texts_or_one_class_are_not_tested() -> None:
+    values, labels = made(9, 5.0)
+    assert compare_classes(sum_classes(values, BOUNDS, labels), BOUNDS, [0, 1]) == []
+    values, labels = made(20, 5.0)
+    assert compare_classes(sum_classes(values, BOUNDS, [0] * len(labels)), BOUNDS, [0, 1]) == []
+
+
+def test_three_classes_are_each_held_against_the_others() -> None:
+    values, _ = made(30, 0.0)
+    labels = [place % 3 for place in range(len(values))]
+    values[2::3, 1] = 0.95 - 0.001 * np.arange(len(values[2::3]))
+    found = compare_classes(sum_classes(values, BOUNDS, labels), BOUNDS, [0, 1])
+    assert len(found) == 6
+    assert (found[0].label, found[0].column) == (2, 1)
+
+
+def test_numbers_without_their_slopes_lie_within_their_bounds() -> None:
+    slopes = np.array([2.0, -0.1])
+    bounds = bound_adjusted(BOUNDS, slopes, 512)
+    for n_tokens in (1, 512):
+        adjusted = BOUNDS - np.log(n_tokens) * slopes
+        assert (adjusted >= bounds[0] - 1e-12).all()
+        assert (adjusted <= bounds[1] + 1e-12).all()
+
+
+def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of class 1 say one word again and again; the table, the data and the atlas name what differs."""
+    for module in (survey_plan, survey_texts):
+        monkeypatch.setattr(module, "BLOCK", 4)
+    words = "the film was long and the end was not good but i liked the songs of it very much"
+    draws = np.random.default_rng(1)
+    lines = []
+    for place in range(40):
+        chosen = (
+            draws.choice(words.split(), 12).tolist()
+            if place % 2 == 0
+            else ["film"] * 6 + draws.choice(words.split(), 6).tolist()
+        )
+        lines.append(f'{{"text": "{" ".join(chosen)}", "label": {place % 2}}}\n')
+    file = tmp_path / "texts.jsonl"
+    file.write_text("".join(lines), encoding="utf-8")
+    asked: dict[str, Any] = {"dataset": str(file), "model": "multi:2", "null": ("none",)}
+    whole = result(survey(build(SurveySpec, out=str(tmp_path / "out"), **asked)))
+    (table,) = (table for table in report(whole).tables if table.name == "classes")
+    assert ("to same word", 1) in {(row[2], row[3]) for row in table.rows}
+    said: Any = data(whole)["classes"]
+    assert said["labels"] == {"0": 20, "1": 20}
+    assert len(said["differences"]) == len(table.rows) < said["tested"]
+    assert all(each["p_value"] < 0.05 for each in said["differences"])
+    atlas = report(whole).atlas
+    assert atlas is not None
+    assert any("to same word" in value for head in atlas.heads for _, value in head.facts)
+    assert load_survey(tmp_path / "out" / NAME).classes.labels == (0, 1)
+    alike = result(
+        survey(build(SurveySpec, dataset="sample", out=str(tmp_path / "alike"), model="multi:2", null=("none",)))
+    )
+    notes = [note.text for note in report(alike).notes]
+    assert any("none is shown to be there" in note for note in notes)
