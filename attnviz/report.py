@@ -164,6 +164,7 @@ class HeatmapGrid:
     reflows: bool = False
     edges: EdgeNames | None = None
     fold: Fold | None = None
+    as_text: bool = False  # whatever kind of figure is asked for, its maps are texts whose tokens are shaded
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,26 @@ class Distribution:
     samples: tuple[Sample, ...]
 
 
+class Point(NamedTuple):
+    """One thing of a scatter, such as a head. Points of one group look alike, and each bears the group's letter."""
+
+    label: str  # such as "18.6"; "": it is not called
+    group: str  # "": of none, and drawn small
+    letter: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """One chart: points by two numbers. One that is not finite is left out."""
+
+    title: str
+    x_axis: str
+    y_axis: str
+    points: tuple[Point, ...]
+
+
 class Arc(NamedTuple):
     """A head that looks from one token of a sentence at another, and writes to the first what others read."""
 
@@ -234,7 +255,7 @@ class ArcDiagram:
     n_layers: int
 
 
-Chart = TypeVar("Chart", Curve, Distribution, ArcDiagram)
+Chart = TypeVar("Chart", Curve, Distribution, Scatter, ArcDiagram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +277,10 @@ class Curves(Charts[Curve]):
 
 
 class Distributions(Charts[Distribution]):
+    """Groups of one name look the same in all charts."""
+
+
+class Scatters(Charts[Scatter]):
     """Groups of one name look the same in all charts."""
 
 
@@ -355,7 +380,7 @@ class Note:
     leads: bool = False  # it is what the report has to say, and stands before the numbers
 
 
-Picture = Heatmap | HeatmapGrid | Curves | Distributions | Arcs
+Picture = Heatmap | HeatmapGrid | Curves | Distributions | Scatters | Arcs
 Block = Picture | Table | Note | Formula | Section
 
 

@@ -22,7 +22,7 @@ from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, 
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
-from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment
+from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Point, Scatter, Scatters
 
 KINDS = ("strongest", "random")  # moments
 N_WORDS = 8  # of each head
@@ -63,6 +63,19 @@ def survey_atlas(survey: Survey) -> Atlas:
         words=tuple(_words(survey)),
         commands=tuple(_commands(survey)),
     )
+
+
+def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Scatters:
+    """Draw the heads of an atlas by the two measures that a reader sees first; some are called by their names."""
+    x, y = (atlas.measures[place] for place in atlas.axes)
+    letters = dict(atlas.letters)
+    points = []
+    for place, head in enumerate(atlas.heads):
+        pattern = head.names[-1][0] if head.names else ""
+        label = f"{head.layer}.{head.head}" if (head.layer, head.head) in named else ""
+        points.append(Point(label, pattern, letters.get(pattern, ""), x.values[place], y.values[place]))
+    chart = Scatter("", f"{x.title} ({x.unit})", f"{y.title} ({y.unit})", tuple(points))
+    return Scatters("atlas", "all heads", (chart,))
 
 
 def _measures(survey: Survey) -> Iterator[AtlasMeasure]:

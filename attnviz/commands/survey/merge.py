@@ -28,7 +28,7 @@ def merge(spec: MergeSpec) -> Events:
     folder = store.check_output_folder(spec.figure.out)
     from attnviz.commands.survey.output import write_survey  # matplotlib comes with it: parts are refused without
 
-    return store.run_locked(folder, write_survey(whole, spec.figure, spec.top, folder))
+    return store.run_locked(folder, write_survey(whole, spec, folder))
 
 
 def _find_file(path: Path) -> Path:

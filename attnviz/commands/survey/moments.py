@@ -25,6 +25,7 @@ STRONGEST, RANDOM = range(2)  # kinds
 BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
 N_SHOWN = BEFORE + 1 + AFTER + 2 * NEAR + 1
 NO_TOKEN = -1  # in the place of one, where fewer are shown
+BYTE = "·"  # of a token that is part of the characters of the one before it
 MAX_PIECE = 64  # characters kept of a token
 
 
@@ -172,7 +173,13 @@ def mix_hashes(text_hash: int, positions: Int64[np.ndarray, " position"]) -> UIn
 
 
 def read_piece(tokens: Tokens, position: int) -> str:
-    """Return a token's characters, after a space where the text has room before it."""
-    piece = tokens.pieces[position]
-    apart = position > 0 and tokens.offsets[position][0] > tokens.offsets[position - 1][1]
-    return (f" {piece}" if (apart or tokens.special[position]) and not piece.startswith(" ") else piece)[:MAX_PIECE]
+    """Return a token's characters, after a space where the text has room before it; of one that is a further byte of
+    the same characters as the token before it, a dot.
+    """
+    piece, here, before = tokens.pieces[position], tokens.offsets[position], tokens.offsets[max(0, position - 1)]
+    if tokens.special[position]:
+        return f" {piece}"[:MAX_PIECE]
+    if position and here == before and here[0] < here[1]:
+        return BYTE
+    apart = position > 0 and here[0] > before[1] and not piece.startswith(" ")
+    return f"{' ' * apart}{piece}"[:MAX_PIECE]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.commands.survey.atlas import survey_atlas
+from attnviz.commands.survey.atlas import draw_heads, survey_atlas
+from attnviz.commands.survey.card import draw_cards
 from attnviz.commands.survey.effects import list_differences, show_ablations, show_classes
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
@@ -42,13 +43,17 @@ LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones
 N_WORDS = 3  # listed of each head
 
 
-def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
-    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
+def survey_report(survey: Survey, top: int, title: str | None = None, cards: Sequence[int] = ()) -> Report:
+    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side, and `cards` are
+    heads that have pictures of their own.
+    """
     info, n = survey.info, survey.summary.n_texts
-    telling = find_telling(survey, N_TELLING)
+    telling, atlas = find_telling(survey, N_TELLING), survey_atlas(survey)
     is_long = info.n_places > MAX_SHOWN
     blocks = [
         _distance(survey),
+        draw_heads(atlas, [info.heads[place] for place in telling]),
+        *draw_cards(atlas, cards),
         _patterns_table(survey),
         _list_first(_means_table(survey, "head"), telling, is_long, MORE.format(info.n_places)),
         _list_first(_words_table(survey), telling[:N_LISTED], is_long),
@@ -69,7 +74,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
         facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in list_facts(survey)),
         data={**survey_data(survey), "classes": list_differences(survey)},
         caveat=info.status if info.trained is False else "",
-        atlas=survey_atlas(survey),
+        atlas=atlas,
     )
 
 

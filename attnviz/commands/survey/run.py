@@ -7,6 +7,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.commands.survey.blocks import SurveyRun
+from attnviz.commands.survey.card import find_cards
 from attnviz.commands.survey.file import NAME, PARTIAL, load_survey
 from attnviz.commands.survey.output import PICTURES, write_part, write_survey
 from attnviz.commands.survey.plan import SurveyPlan, plan_survey
@@ -27,12 +28,13 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     folder = inputs.out
     with store.locked(folder):
         plan = plan_survey(spec, inputs)
+        find_cards(spec.card, plan.info)  # refused before the first text, too
         before = _find_known(spec, plan, folder)
         yield Progress(0, plan.n_texts, "texts", notices=plan.stream.notices)
         with open_executor(inputs.n_workers, inline=True, cluster=spec.cluster) as (executor, n_tasks):
             whole = yield from SurveyRun(plan, folder, before).run(executor, n_tasks)
         if spec.shard is None:
-            yield from write_survey(whole, spec.figure, spec.top, folder)
+            yield from write_survey(whole, spec, folder)
         else:
             yield from write_part(spec, whole, folder)
         store.remove(folder / PARTIAL)

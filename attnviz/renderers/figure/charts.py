@@ -16,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure import arcs, curves, distributions
+from attnviz.renderers.figure import arcs, curves, distributions, scatter
 from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
     MARGIN,
@@ -32,10 +32,21 @@ from attnviz.renderers.figure.header import (
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, TICK, Labels, TextLine
 from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, MIN_FONT_SIZE, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
-from attnviz.report import ArcDiagram, Arcs, Curve, Curves, Distribution, Distributions, FigureStyle, Report
+from attnviz.report import (
+    ArcDiagram,
+    Arcs,
+    Curve,
+    Curves,
+    Distribution,
+    Distributions,
+    FigureStyle,
+    Report,
+    Scatter,
+    Scatters,
+)
 
-AnyCharts = Curves | Distributions | Arcs
-AnyChart = Curve | Distribution | ArcDiagram
+AnyCharts = Curves | Distributions | Scatters | Arcs
+AnyChart = Curve | Distribution | Scatter | ArcDiagram
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more
 NUMBERS = 0.5  # inches that the numbers of a y axis take, about
@@ -131,6 +142,8 @@ def _list_caveats(picture: AnyCharts, width: float, size: float) -> list[str]:
             return curves.caveats(picture)
         case Distributions():
             return distributions.caveats(picture, width, size)
+        case Scatters():
+            return scatter.caveats(picture)
         case Arcs():
             return arcs.caveats(picture)
 
@@ -141,6 +154,8 @@ def _looks_of(picture: AnyCharts, theme: Theme) -> tuple[Any, Sequence[tuple[str
             return curves.looks_of(picture, theme)
         case Distributions():
             return distributions.looks_of(picture, theme)
+        case Scatters():
+            return scatter.looks_of(picture, theme)
         case Arcs():
             return arcs.looks_of(picture, theme)
 
@@ -158,7 +173,7 @@ def _across(
     factor = sizes.axis / AXIS
     if look.width is None:
         axes_width, axes_height = (factor * side for side in SIZES[-1 if small else min(n_columns, len(SIZES)) - 1])
-        if not isinstance(picture, Curves):
+        if not isinstance(picture, Curves | Scatters):
             wanted = arcs.width_of(picture) if isinstance(picture, Arcs) else distributions.width_of(picture)
             widest = max(axes_width, MAX_GRID_WIDTH / n_columns - factor * NUMBERS)
             axes_width = min(max(axes_width, wanted), widest)
@@ -197,7 +212,7 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
 
 def _panel(chart: AnyChart, width: float, height: float, size: float) -> Panel:
     match chart:
-        case Curve():
+        case Curve() | Scatter():
             labels = Labels(1, size, 0.2 * size / AXIS)
         case Distribution():
             labels = distributions.labels_of(chart, width, size)
@@ -275,6 +290,8 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
             nothing = curves.draw_curve(axes, panel.chart, plan.looks, theme)
         case Distribution():
             nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
+        case Scatter():
+            nothing = scatter.draw_scatter(axes, panel.chart, plan.looks, plan.sizes.small, theme)
         case ArcDiagram():
             nothing = arcs.draw_arcs(axes, panel.chart, plan.looks, panel.labels, panel.size[1], theme)
     axes.set_title(_join(panel.title), size=size, pad=PAD / POINT)

@@ -24,10 +24,21 @@ from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
-from attnviz.report import Arcs, Charts, Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
+from attnviz.report import (
+    Arcs,
+    Charts,
+    Curves,
+    Distributions,
+    FigureStyle,
+    Heatmap,
+    HeatmapGrid,
+    Picture,
+    Report,
+    Scatters,
+)
 
 if TYPE_CHECKING:
-    from attnviz.renderers.figure.charts import ChartsPlan
+    from attnviz.renderers.figure.charts import AnyCharts, ChartsPlan
 
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
@@ -112,7 +123,7 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
     """How large all of one picture is, and where it lies. Raises TooLarge."""
     match picture:
         case Heatmap() | HeatmapGrid():
-            if look.kind != "text":
+            if look.kind != "text" and not getattr(picture, "as_text", False):
                 return plan(picture, report, look)
             from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
 
@@ -141,6 +152,10 @@ def _texts(picture: Picture) -> Iterator[str]:
             for chart in picture.charts:
                 yield from (chart.title, chart.x_axis, chart.y_axis)
                 yield from (text for sample in chart.samples for text in (sample.label, sample.group))
+        case Scatters():
+            for scatter in picture.charts:
+                yield from (scatter.title, scatter.x_axis, scatter.y_axis)
+                yield from (text for point in scatter.points for text in (point.label, point.group, point.letter))
         case Arcs():
             for diagram in picture.charts:
                 yield from (diagram.title, diagram.x_axis, diagram.y_axis, *diagram.tokens)
@@ -200,7 +215,7 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
     }
 
 
-def chart_svg(picture: Curves | Distributions | Arcs, of: Curves | Distributions | Arcs) -> bytes:
+def chart_svg(picture: AnyCharts, of: AnyCharts) -> bytes:
     """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
     from attnviz.renderers.figure.charts import draw_charts, plan_charts
 

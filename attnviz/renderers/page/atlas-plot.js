@@ -90,11 +90,11 @@ export class HeadPlot {
     });
   }
 
-  // Named ones last, so that they lie above the others.
+  // Those of the rarest patterns last, so that they lie above the others.
   drawHeads(whereOf) {
-    const order = [...atlas.heads.keys()].sort(
-      (a, b) => atlas.heads[a].names.length - atlas.heads[b].names.length || a - b,
-    );
+    const patterns = Object.keys(atlas.letters);
+    const rarity = (place) => patterns.indexOf(patternOf(atlas.heads[place]));
+    const order = [...atlas.heads.keys()].sort((a, b) => rarity(a) - rarity(b) || a - b);
     const drawn = new Map(order.map((place) => [place, whereOf(place)]).filter(([, where]) => where));
     for (const [place, [left, top]] of drawn) {
       const pattern = patternOf(atlas.heads[place]);

@@ -14,7 +14,7 @@ from math import isfinite, isnan
 
 import numpy as np
 
-from attnviz.report import ArcDiagram, Charts, Curve, Distribution, Report
+from attnviz.report import ArcDiagram, Charts, Curve, Distribution, Report, Scatter
 
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"#([\w.-]+)")
@@ -34,6 +34,7 @@ COLOURS = {
     "#e69f00": "var(--head-4)",
     "#56b4e9": "var(--head-5)",
 }
+AnyChart = Curve | Distribution | Scatter | ArcDiagram
 UNWRITABLE = re.compile("[\ud800-\udfff\0]")
 LARGEST = 2  # pixels of a page for a point of the picture: letters like those of the page, and no larger if it is alone
 MAX_NAMED = 40  # samples in the words of a chart
@@ -52,7 +53,7 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
         if not isinstance(picture, Charts):
             continue
         charts = []
-        in_order: Sequence[Curve | Distribution | ArcDiagram] = picture.charts
+        in_order: Sequence[AnyChart] = picture.charts
         for place, chart in enumerate(in_order):
             name = f"chart-{next(numbers)}"
             table = _describe_numbers(chart)
@@ -111,17 +112,19 @@ def as_html(svg: bytes, name: str, title: str, description: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def _describe_numbers(chart: Curve | Distribution | ArcDiagram) -> Mapping[str, object]:
+def _describe_numbers(chart: AnyChart) -> Mapping[str, object]:
     match chart:
         case Curve():
             return _describe_curve(chart)
         case Distribution():
             return _describe_distribution(chart)
+        case Scatter():
+            return _describe_points(chart)
         case ArcDiagram():
             return _describe_arcs(chart)
 
 
-def _words(chart: Curve | Distribution | ArcDiagram) -> str:
+def _words(chart: AnyChart) -> str:
     """What a chart shows, for those who do not see it; its numbers stand below it."""
     if isinstance(chart, Curve):
         parts = [
@@ -129,6 +132,11 @@ def _words(chart: Curve | Distribution | ArcDiagram) -> str:
         ]
         if chart.at is not None and isfinite(chart.at):
             parts.append(f"{chart.at_label} at {chart.at:g}")
+    elif isinstance(chart, Scatter):
+        parts = [
+            f"{len(chart.points)} points",
+            *(f"{point.label}: {point.group}" for point in chart.points if point.label),
+        ]
     elif isinstance(chart, ArcDiagram):
         parts = [f"{arc.label} from {chart.tokens[arc.query]} to {chart.tokens[arc.key]}" for arc in chart.arcs]
     else:
@@ -173,6 +181,11 @@ def _describe_distribution(chart: Distribution) -> Mapping[str, object]:
         "table": _table(["of", chart.x_axis, *SUMMARY], rows),
         "all": _table(["of", chart.x_axis, "number", chart.y_axis], numbers),
     }
+
+
+def _describe_points(chart: Scatter) -> Mapping[str, object]:
+    rows = [[each.label, each.group, _encode_number(each.x), _encode_number(each.y)] for each in chart.points]
+    return {"all": _table(["point", "of", chart.x_axis, chart.y_axis], rows)}
 
 
 def _describe_arcs(chart: ArcDiagram) -> Mapping[str, object]:

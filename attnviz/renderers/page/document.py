@@ -24,7 +24,7 @@ from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import describe_maps, distinct
 from attnviz.renderers.page.packing import Precision
-from attnviz.report import Cell, Column, FigureStyle, Report, Table
+from attnviz.report import Cell, Column, FigureStyle, Picture, Report, Table
 from attnviz.shapes import Cells
 
 N_COLOURS = 256
@@ -45,8 +45,10 @@ class Content:
 
 def content(report: Report, look: FigureStyle) -> Content:
     """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
+    if report.atlas is not None:  # which shows all that pictures of its heads do
+        report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
     maps, exactness = _maps(report, look)
-    charts, drawn = charts_of(report) if report.atlas is None else ([], [])  # an atlas has its heads' curves
+    charts, drawn = charts_of(report)
     tables = [_table(table) for table in report.tables if table.role != "top" and not (table.in_atlas and report.atlas)]
     atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
     if not (maps.cells or charts or tables or atlas):

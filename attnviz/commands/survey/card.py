@@ -1,0 +1,75 @@
+"""One head of a survey as pictures for a paper: its moments as shaded text, and its attention by offset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnviz.commands.survey.survey import SurveyInfo
+from attnviz.errors import InvalidOption
+from attnviz.report import Atlas, AtlasHead, AttentionMoment, Curve, Curves, Heatmap, HeatmapGrid, Line, Scale
+
+WRITTEN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+MAX_CARDS = 24
+SCALE = Scale("lift", 1.0, 16.0, "attention, × an equal share")
+
+
+def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
+    """Return the places of the heads that `--card` names. Raises InvalidOption for what is no head of the model."""
+    found = []
+    for name in (part.strip() for item in written for part in item.split(",")):
+        match = WRITTEN.fullmatch(name)
+        head = (int(match[1]), int(match[2])) if match else None
+        if head not in info.heads:
+            layers = f"{info.layer_numbers[0]} to {info.layer_numbers[-1]}"
+            hint = f"Write LAYER.HEAD, with layers {layers} and heads 0 to {info.n_heads - 1}."
+            raise InvalidOption(f"--card {name[:40]!r} is no head of {info.model}", hint=hint)
+        found.append(info.heads.index(head))
+    if len(found) > MAX_CARDS:
+        raise InvalidOption(f"--card names {len(found)} heads", hint=f"Up to {MAX_CARDS} are drawn; the page has all.")
+    return list(dict.fromkeys(found))
+
+
+def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Curves]:
+    """Draw the moments and the curve of each head."""
+    for place in places:
+        head = atlas.heads[place]
+        name, called = f"head-{head.layer}-{head.head}", f"head {head.layer}.{head.head}"
+        found = ", ".join(map(" ".join, head.names)) or "no single pattern"
+        maps = tuple(_draw_moment(atlas, moment, f"{name}-{n}") for n, moment in enumerate(head.moments))
+        if maps:
+            yield HeatmapGrid(name, f"{called}: {found}", maps, 1, SCALE, as_text=True)
+        yield Curves(f"{name}-offsets", f"{called}: {found}", (_draw_curve(atlas, head),))
+
+
+def _draw_moment(atlas: Atlas, moment: AttentionMoment, name: str) -> Heatmap:
+    """Return one row of attention, named by its token."""
+    tokens = atlas.texts[moment.text].tokens
+    at = {position: place for place, position in enumerate(atlas.texts[moment.text].positions)}
+    columns = tuple(tokens[at[key]].strip() for key in moment.keys)
+    query = f"{moment.title}: {moment.query} “{tokens[at[moment.query]].strip()}”"
+    return Heatmap(
+        name=name,
+        title=query,
+        values=np.array([moment.weights], dtype=np.float32),
+        allowed=np.ones((1, len(columns)), dtype=bool),
+        rows=(query,),
+        columns=columns,
+        row_axis="",
+        column_positions=moment.keys,
+        equal=np.array([1 / moment.n_keys], dtype=np.float32),
+    )
+
+
+def _draw_curve(atlas: Atlas, head: AtlasHead) -> Curve:
+    reach = len(head.by_offset) // 2
+    offsets = tuple(map(float, range(-reach, reach + 1)))
+    peak = int(np.argmax(head.by_offset))
+    lines = (
+        Line(f"head {head.layer}.{head.head}", offsets, head.by_offset),
+        Line("equal", offsets, atlas.equal_by_offset),
+    )
+    label = f"{peak - reach:+d}: {head.by_offset[peak]:.2f}"
+    return Curve("", "key minus query (tokens)", "share of attention", lines, float(peak - reach), label)

@@ -1,0 +1,55 @@
+"""Cards of single heads: pictures of their moments and of attention by offset, for heads that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.commands.survey.moments import BYTE, read_piece
+from attnviz.commands.survey.spec import MergeSpec, SurveySpec
+from attnviz.errors import InvalidOption
+from attnviz.options import build
+from attnviz.records import Tokens
+from attnviz.report import Curves, HeatmapGrid
+from tests.events import report, result
+from tests.starting import merge, survey
+
+FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:4]", "null": ("none",), "model": "multi:2"}
+
+
+def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> None:
+    found = result(survey(build(SurveySpec, out=str(tmp_path / "out"), card=("0.1",), **FAST)))
+    whole = report(found)
+    (text,) = (picture for picture in whole.pictures if isinstance(picture, HeatmapGrid))
+    assert whole.atlas is not None
+    head = whole.atlas.heads[1]
+    assert len(text.maps) == len(head.moments) == 10  # four texts give four strongest ones
+    for shown, moment in zip(text.maps, head.moments, strict=True):
+        assert shown.values[0] == pytest.approx(moment.weights)
+        assert shown.equal_share == pytest.approx([1 / moment.n_keys])
+        assert shown.rows[0].startswith(f"{moment.title}: {moment.query} “")
+    curve = next(picture for picture in whole.pictures if isinstance(picture, Curves) and "offsets" in picture.name)
+    assert curve.charts[0].lines[0].y == head.by_offset
+    assert curve.charts[0].at == int(np.argmax(head.by_offset)) - 16
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"head-0-1.png", "head-0-1-offsets.png", "atlas.png", "distance.png"} <= names
+    merged = build(MergeSpec, parts=(str(tmp_path / "out"),), out=str(tmp_path / "again"), card=("0.0",))
+    result(merge(merged))
+    assert (tmp_path / "again" / "head-0-0.png").is_file()
+
+
+@pytest.mark.parametrize("written", ["0.2", "1.0", "x", "0.0,1", "-1.0"])
+def test_a_head_that_is_not_there_is_refused_before_the_first_text(written: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match=r"is no head of multi:2\. Write LAYER\.HEAD"):
+        result(survey(build(SurveySpec, out=str(tmp_path / "out"), card=(written,), **FAST)))
+    assert not list((tmp_path / "out").glob("*.safetensors"))
+
+
+def test_tokens_that_are_bytes_of_one_character_are_shown_once() -> None:
+    tokens = Tokens(
+        ("[CLS]", "猫", "猫", " cat", "s", "."), ((0, 0), (0, 1), (0, 1), (1, 5), (5, 6), (7, 8)), (True, *[False] * 5)
+    )
+    assert [read_piece(tokens, position) for position in range(6)] == [" [CLS]", "猫", BYTE, " cat", "s", " ."]
