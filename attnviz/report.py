@@ -211,7 +211,7 @@ class Distribution:
     samples: tuple[Sample, ...]
 
 
-class Point(NamedTuple):
+class ScatterPoint(NamedTuple):
     """One thing of a scatter, such as a head. Points of one group look alike, and each bears the group's letter."""
 
     label: str  # such as "18.6"; "": it is not called
@@ -228,7 +228,7 @@ class Scatter:
     title: str
     x_axis: str
     y_axis: str
-    points: tuple[Point, ...]
+    points: tuple[ScatterPoint, ...]
 
 
 class Arc(NamedTuple):

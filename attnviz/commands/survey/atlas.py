@@ -22,7 +22,7 @@ from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, 
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
-from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Point, Scatter, Scatters
+from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Scatter, ScatterPoint, Scatters
 
 KINDS = ("strongest", "random")  # moments
 N_WORDS = 8  # of each head
@@ -73,7 +73,7 @@ def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Scatters:
     for place, head in enumerate(atlas.heads):
         pattern = head.names[-1][0] if head.names else ""
         label = f"{head.layer}.{head.head}" if (head.layer, head.head) in named else ""
-        points.append(Point(label, pattern, letters.get(pattern, ""), x.values[place], y.values[place]))
+        points.append(ScatterPoint(label, pattern, letters.get(pattern, ""), x.values[place], y.values[place]))
     chart = Scatter("", f"{x.title} ({x.unit})", f"{y.title} ({y.unit})", tuple(points))
     return Scatters("atlas", "all heads", (chart,))
 

@@ -25,7 +25,7 @@ def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
         if head not in info.heads:
             layers = f"{info.layer_numbers[0]} to {info.layer_numbers[-1]}"
             hint = f"Write LAYER.HEAD, with layers {layers} and heads 0 to {info.n_heads - 1}."
-            raise InvalidOption(f"--card {name[:40]!r} is no head of {info.model}", hint=hint)
+            raise InvalidOption(f"--card {name[:40]!r} is not a head of {info.model}", hint=hint)
         found.append(info.heads.index(head))
     if len(found) > MAX_CARDS:
         raise InvalidOption(f"--card names {len(found)} heads", hint=f"Up to {MAX_CARDS} are drawn; the page has all.")
@@ -67,9 +67,7 @@ def _draw_curve(atlas: Atlas, head: AtlasHead) -> Curve:
     reach = len(head.by_offset) // 2
     offsets = tuple(map(float, range(-reach, reach + 1)))
     peak = int(np.argmax(head.by_offset))
-    lines = (
-        Line(f"head {head.layer}.{head.head}", offsets, head.by_offset),
-        Line("equal", offsets, atlas.equal_by_offset),
-    )
+    equal = Line("attention that favours no key", offsets, atlas.equal_by_offset)
+    lines = (Line(f"head {head.layer}.{head.head}", offsets, head.by_offset), equal)
     label = f"{peak - reach:+d}: {head.by_offset[peak]:.2f}"
     return Curve("", "key minus query (tokens)", "share of attention", lines, float(peak - reach), label)

@@ -52,7 +52,7 @@ class ClassDifference(NamedTuple):
         return self.error * t_quantile(self.degrees)
 
 
-def bound_adjusted(bounds: Bounds, slopes: Float64[np.ndarray, " column"], max_tokens: int) -> Bounds:
+def widen_bounds(bounds: Bounds, slopes: Float64[np.ndarray, " column"], max_tokens: int) -> Bounds:
     """Return between which numbers a number lies without its slope, whatever the length of its text."""
     most = slopes * np.log(max(2, max_tokens))
     return np.stack([bounds[0] - np.maximum(most, 0.0), bounds[1] - np.minimum(most, 0.0)])

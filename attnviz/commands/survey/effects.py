@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attnviz.commands.survey.classes import ClassDifference, bound_adjusted, compare_classes
+from attnviz.commands.survey.classes import ClassDifference, compare_classes, widen_bounds
 from attnviz.commands.survey.heads import ablation_tests
 from attnviz.commands.survey.survey import ABLATION, Survey
 from attnviz.measures.intervals import MIN_TEXTS
@@ -66,7 +66,7 @@ def find_differences(survey: Survey) -> list[ClassDifference]:
     info = survey.info
     measures = [each.name for each in info.measures if each.level == "head" and not each.name.startswith(ABLATION)]
     columns = [column for name in measures for column in range(*info.columns[name].indices(info.bounds.shape[1]))]
-    return compare_classes(survey.classes, bound_adjusted(info.bounds, survey.slopes, info.max_tokens), columns)
+    return compare_classes(survey.classes, widen_bounds(info.bounds, survey.slopes, info.max_tokens), columns)
 
 
 def describe_column(survey: Survey, column: int) -> tuple[int, int, str]:

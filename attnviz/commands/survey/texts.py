@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from attnviz.commands.survey.classes import bound_adjusted, sum_classes
+from attnviz.commands.survey.classes import sum_classes, widen_bounds
 from attnviz.commands.survey.exact import Summary
 from attnviz.commands.survey.moments import MomentCollector
 from attnviz.commands.survey.survey import (
@@ -81,7 +81,7 @@ def survey_block(
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
     logs = np.log(np.array([*lengths.values()], dtype=np.float64))
     adjusted = values - logs[:, None] * slopes
-    classes = sum_classes(adjusted, bound_adjusted(info.bounds, slopes, info.max_tokens), labels)
+    classes = sum_classes(adjusted, widen_bounds(info.bounds, slopes, info.max_tokens), labels)
     summary = Summary.from_texts(
         values,
         info.bounds,

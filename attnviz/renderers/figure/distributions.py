@@ -1,20 +1,19 @@
-"""One chart of samples on matplotlib's axes: many numbers become a violin, few are points, none are words.
+"""One chart of samples on matplotlib's axes: many numbers become a box, few are points, none are words.
 
-A density that is estimated from a few numbers would show what nobody knows, so those are shown as they are. Along an x
-axis samples are 1 apart. Lengths are inches, text sizes points.
+Quartiles of a few numbers would show what nobody knows, so those are shown as they are. Along an x axis samples are 1
+apart. Lengths are inches, text sizes points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.mlab import GaussianKDE
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 
 from attnviz.renderers.figure.draw import label_at
 from attnviz.renderers.figure.header import ordinal
@@ -22,15 +21,13 @@ from attnviz.renderers.figure.layout import POINT, Labels, fit_labels
 from attnviz.renderers.figure.style import COLOURS, MAX_NUMBER, PAPER, Theme
 from attnviz.report import Distribution, Distributions, Sample
 
-MIN_VALUES = 30  # numbers that make a violin
+MIN_VALUES = 30  # numbers that make a box
 APART = 0.8  # between two groups, beyond what is between two samples
 EDGE = 0.6  # from either end of an axis to the nearest sample
 SLOT, MAX_SLOT = 0.3, 0.6  # inches from sample to sample: wished, and at most
-STRENGTHS = (0.4, 0.0, 0.8)  # of a group's colour within its violins; the next once all colours are taken
-BROAD = 0.8  # of a violin; points are spread as far
+STRENGTHS = (0.4, 0.0, 0.8)  # of a group's colour within its boxes; the next once all colours are taken
+BROAD = 0.6  # of a box; points are spread as far
 DOT, LINE = 3.6, 0.8  # points: across a number's point, and of an edge
-BOX, MEDIAN = 2.4, 2.4  # points: across the bar of a violin's middle half, and its median's dot
-N_POINTS = 100  # of a violin's outline
 FLAT = 1e-9  # a range, as a share of the largest number, below which all numbers are the same
 
 
@@ -49,8 +46,8 @@ class Placed(NamedTuple):
     values: np.ndarray
 
     @property
-    def is_violin(self) -> bool:
-        """There is no density of numbers that are all the same."""
+    def is_box(self) -> bool:
+        """Numbers that are all the same are a line."""
         return len(self.values) >= MIN_VALUES and bool(np.ptp(self.values) > FLAT * np.abs(self.values).max())
 
 
@@ -105,8 +102,8 @@ def caveats(picture: Distributions, width: float, size: float) -> list[str]:
     """What the charts cannot show by themselves."""
     samples = [each for chart in picture.charts for each in place(chart)]
     texts = []
-    if any(each.is_violin for each in samples):
-        texts.append("violins: the bar spans the middle half of the numbers, the dot on it is their median")
+    if any(each.is_box for each in samples):
+        texts.append("boxes: the middle half of the numbers and their median; lines reach the smallest and the largest")
     if any(1 < len(each.values) < MIN_VALUES for each in samples):
         texts.append(f"samples of fewer than {MIN_VALUES} numbers: each is a point, the line is their median")
     steps = {(labels_of(chart, width, size).step, chart.x_axis) for chart in picture.charts}
@@ -138,13 +135,13 @@ def draw_distribution(
     low, high = axes.get_ylim()
     for name, group in groupby(samples, lambda each: each.sample.group):
         together, look = list(group), looks[name]
-        _draw_violins(axes, [each for each in together if each.is_violin], look, theme)
+        _draw_boxes(axes, [each for each in together if each.is_box], look, theme)
         for each in together:
             if 0 < len(each.values) < MIN_VALUES:
                 heights = (each.values - low) / (high - low) * size[1]
                 dots = axes.plot(each.x + spread(heights, slot), each.values, "o", color=look.edge, markersize=DOT)
                 dots[0].set(markeredgecolor=theme.ground, markeredgewidth=0.4, zorder=3)
-            if len(each.values) > 1 and not each.is_violin:
+            if len(each.values) > 1 and not each.is_box:
                 ends = (each.x - BROAD / 2, each.x + BROAD / 2)
                 axes.hlines(np.median(each.values), *ends, color=theme.ink, linewidth=1.2)
     axes.set(xlim=(middle - size[0] / slot / 2, middle + size[0] / slot / 2), ylim=(low, high), xlabel="", ylabel="")
@@ -152,29 +149,15 @@ def draw_distribution(
     return "" if len(values) else "no numbers"
 
 
-def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle, theme: Theme) -> None:
-    """Cut off at the smallest and largest number, each as wide as the others, with its median and middle half."""
-    if not samples:
-        return
-    places = [each.x for each in samples]
-    nearest = min((after - before for before, after in pairwise(places)), default=1.0)
-    densities = [_density(each.values) for each in samples]
-    violins: Any = axes.violin(densities, places, widths=BROAD / nearest, showextrema=False)
-    for body in violins["bodies"]:
-        body.set(facecolor=look.face, edgecolor=look.edge, linewidth=LINE, alpha=None)
+def _draw_boxes(axes: Axes, samples: Sequence[Placed], look: GroupStyle, theme: Theme) -> None:
+    """Draw a sample's middle half with its median, and lines from there to its smallest and largest number."""
     for each in samples:
-        low, middle, high = np.percentile(each.values, (25, 50, 75))
-        axes.plot([each.x, each.x], [low, high], color=theme.ink, linewidth=BOX, solid_capstyle="butt", zorder=3)
-        axes.plot([each.x], [middle], "o", color=theme.ground, markersize=MEDIAN, markeredgewidth=0.0, zorder=4)
-
-
-def _density(values: np.ndarray) -> dict[str, Any]:
-    """What matplotlib makes a violin of. The numbers are brought to 0 to 1 before: squares of large ones overflow."""
-    low, high = values.min(), values.max()
-    grid = np.linspace(0.0, 1.0, N_POINTS)
-    density = GaussianKDE((values - low) / (high - low))(grid)
-    centre = {name: float(values.mean()) for name in ("mean", "median")}
-    return {"coords": low + grid * (high - low), "vals": density, "min": low, "max": high, **centre}
+        low, first, middle, third, high = np.percentile(each.values, (0, 25, 50, 75, 100))
+        left, right = each.x - BROAD / 2, each.x + BROAD / 2
+        axes.vlines([each.x, each.x], [low, third], [first, high], color=look.edge, linewidth=LINE)
+        box = Rectangle((left, first), BROAD, third - first, facecolor=look.face, edgecolor=look.edge, linewidth=LINE)
+        axes.add_patch(box)
+        axes.hlines(middle, left, right, color=theme.ink, linewidth=1.2)
 
 
 def spread(heights: np.ndarray, slot: float) -> np.ndarray:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from attnviz.renderers.figure.style import COLOURS, MAX_NUMBER, PAPER, Theme
-from attnviz.report import Point, Scatter, Scatters
+from attnviz.report import Scatter, ScatterPoint, Scatters
 
 PLAIN, LETTERED = 3.2, 8.5  # points across
 EDGE = 0.4  # points, of the ground around each point
@@ -60,7 +60,7 @@ def draw_scatter(axes: Axes, chart: Scatter, looks: Mapping[str, GroupLook], siz
     return ""
 
 
-def _draw_group(axes: Axes, points: Sequence[Point], look: GroupLook, size: float, theme: Theme) -> None:
+def _draw_group(axes: Axes, points: Sequence[ScatterPoint], look: GroupLook, size: float, theme: Theme) -> None:
     marker = _marker(look.colour, LETTERED, theme)
     axes.plot([point.x for point in points], [point.y for point in points], **marker, zorder=3)
     letter: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 0.7 * LETTERED, "weight": "bold"}
@@ -83,5 +83,5 @@ def _marker(colour: str, across: float, theme: Theme) -> dict[str, Any]:
     }
 
 
-def _is_drawable(point: Point) -> bool:
+def _is_drawable(point: ScatterPoint) -> bool:
     return all(isfinite(number) and abs(number) <= MAX_NUMBER for number in (point.x, point.y))

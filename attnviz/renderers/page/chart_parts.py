@@ -1,7 +1,7 @@
 """The charts of a page: each as the vectors that the pictures have, ready to stand in HTML, and its numbers as a table.
 
 The page's policy lets no style of elements through, so that what matplotlib writes as style become attributes; colours
-that depend on the screen are the page's. Many numbers are violins here as in the pictures, and no dots.
+that depend on the screen are the page's. Many numbers are boxes here as in the pictures, and no dots.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
     """A line per row; where the screen is too narrow, of heads as many tables as it takes, else a paragraph per row.
 
     Cells of such a paragraph are named if `headed`, and those of a comparison always. A `compact` table does without
-    minor columns, as many as it takes, and says so.
+    minor columns, as many as it takes, and one of heads says so.
     """
     yield Text()
     if table.role in ("facts", "compared") and table.title:
@@ -46,10 +46,9 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
         places.remove(left_out[0])
     if grid := grid or (_fold(grid_of, places) if table.role == "heads" else []):
         yield from grid
-        if left_out:
+        if left_out and table.role == "heads":
             names = ", ".join(headers[n][0] for n in left_out)
-            way = "--measure NAME shows one" if table.role == "heads" else "--table full has all of it"
-            yield from page.prose(f"Not shown for want of room: {names}. {way}.", DIM)
+            yield from page.prose(f"Not shown for want of room: {names}. --measure NAME shows one.", DIM)
     else:
         yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
 

@@ -43,13 +43,12 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("written", ["0.2", "1.0", "x", "0.0,1", "-1.0"])
 def test_a_head_that_is_not_there_is_refused_before_the_first_text(written: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"is no head of multi:2\. Write LAYER\.HEAD"):
+    with pytest.raises(InvalidOption, match=r"is not a head of multi:2\. Write LAYER\.HEAD"):
         result(survey(build(SurveySpec, out=str(tmp_path / "out"), card=(written,), **FAST)))
     assert not list((tmp_path / "out").glob("*.safetensors"))
 
 
 def test_tokens_that_are_bytes_of_one_character_are_shown_once() -> None:
-    tokens = Tokens(
-        ("[CLS]", "猫", "猫", " cat", "s", "."), ((0, 0), (0, 1), (0, 1), (1, 5), (5, 6), (7, 8)), (True, *[False] * 5)
-    )
+    offsets = ((0, 0), (0, 1), (0, 1), (1, 5), (5, 6), (7, 8))
+    tokens = Tokens(("[CLS]", "猫", "猫", " cat", "s", "."), offsets, (True, *[False] * 5))
     assert [read_piece(tokens, position) for position in range(6)] == [" [CLS]", "猫", BYTE, " cat", "s", " ."]

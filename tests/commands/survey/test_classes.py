@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey import texts as survey_texts
-from attnviz.commands.survey.classes import ClassSums, bound_adjusted, compare_classes, merge_classes, sum_classes
+from attnviz.commands.survey.classes import ClassSums, compare_classes, merge_classes, sum_classes, widen_bounds
 from attnviz.commands.survey.file import NAME, load_survey
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.measures.intervals import t_quantile
@@ -73,7 +73,7 @@ def test_three_classes_are_each_held_against_the_others() -> None:
 
 def test_numbers_without_their_slopes_lie_within_their_bounds() -> None:
     slopes = np.array([2.0, -0.1])
-    bounds = bound_adjusted(BOUNDS, slopes, 512)
+    bounds = widen_bounds(BOUNDS, slopes, 512)
     for n_tokens in (1, 512):
         adjusted = BOUNDS - np.log(n_tokens) * slopes
         assert (adjusted >= bounds[0] - 1e-12).all()

@@ -101,7 +101,7 @@ def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
     found, data = load_survey(tmp_path / NAME), (tmp_path / NAME).read_bytes()
     texts = load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
     words = {word for text in texts for word in text.split() if word.isalpha() and len(word) > 4}
-    said = {"layer", "order", "words", "train"}  # what a survey says by itself
+    said = {"layer", "order", "words", "train", "counts"}  # what a survey says by itself
     assert len(words) > 50
     assert not [word for word in words - said if word.encode() in data]
     assert {excerpt.name for excerpt in found.excerpts.values()} <= {f"sample train[{n}]" for n in range(12)}

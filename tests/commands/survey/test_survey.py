@@ -21,7 +21,7 @@ from attnviz.commands.survey.file import NAME, PARTIAL, load_survey, survey_byte
 from attnviz.commands.survey.heads import label_survey_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
-from attnviz.commands.survey.survey import ModelFacts, SurveyMeasure, merge_surveys
+from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
 from attnviz.commands.survey.texts import survey_block
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
@@ -32,7 +32,7 @@ from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
-from attnviz.report import Curves, Table
+from attnviz.report import Curves, Scatters, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
@@ -90,7 +90,7 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     assert (left.summary.n_texts, left.is_whole) == (6, False)
     run(tmp_path / "left", resume=True, **options)
     whole = files(tmp_path / "whole")
-    assert set(whole) == {NAME, "distance.png"}
+    assert set(whole) == {NAME, "distance.png", "atlas.png"}
     assert files(tmp_path / "merged") == whole
     assert files(tmp_path / "left") == whole
     assert report(found).title == "random:2 over sample train[:12]"
@@ -232,7 +232,9 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     assert labels[3].startswith("next token 0.68")
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
-    (curves,) = report(untrained).pictures
+    curves, scatter = report(untrained).pictures
+    assert isinstance(scatter, Scatters)
+    assert {point.group for point in scatter.charts[0].points} == {""}
     assert isinstance(curves, Curves)
     peaks = np.array(data(untrained)["by_distance"]).max(axis=1).reshape(3, 16)
     for chart, of_layer in zip(curves.charts, peaks, strict=True):
@@ -252,10 +254,9 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     distances = found.distances.copy()
     for place, offset, share in ((3, -1, 0.6), (40, -1, 0.9), (65, 2, 0.7)):
         distances[place, reach + offset] = round(share * n)
-    facts = replace(
-        found.facts or ModelFacts(), probes={"induction": tuple(0.8 * (place == 50) for place in range(72))}
-    )
     assert found.facts is not None
+    induction, others = tuple(0.8 * (place == 50) for place in range(72)), (0.0,) * 72
+    facts = replace(found.facts, probes={"induction": induction, "duplicate token": others})
     plain = {name: tuple([0.9] * 72) for name in found.facts.plain}
     facts = replace(facts, plain=plain, probe_chance={"induction": 0.1})
     whole = survey_report(replace(found, distances=distances, facts=facts), 3)

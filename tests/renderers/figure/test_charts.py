@@ -1,4 +1,4 @@
-"""What charts hold: lines, gaps, violins, points, names; and that no text is cut or lies on another."""
+"""What charts hold: lines, gaps, boxes, points, names; and that no text is cut or lies on another."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from attnviz.errors import TooLarge
@@ -71,8 +72,13 @@ def lines_on(axes: Axes) -> list[Line2D]:
     return [each for each in axes.lines if each.get_transform() == axes.transData]
 
 
-def violins_on(axes: Axes) -> list[PolyCollection]:
-    return [each for each in axes.collections if isinstance(each, PolyCollection)]
+def boxes_on(axes: Axes) -> list[Rectangle]:
+    return [each for each in axes.patches if isinstance(each, Rectangle)]
+
+
+def lines_in(axes: Axes) -> list[np.ndarray]:
+    """Both ends of each line that is no curve."""
+    return [ends for each in axes.collections if isinstance(each, LineCollection) for ends in each.get_segments()]
 
 
 def labels_along(axes: Axes) -> list[str]:
@@ -151,42 +157,37 @@ def test_gaps_stay_gaps_and_are_counted_and_what_stands_alone_is_seen() -> None:
 # Samples
 
 
-def test_many_numbers_are_violins_from_the_smallest_to_the_largest() -> None:
+def test_many_numbers_are_boxes_of_their_middle_half_with_lines_to_the_ends() -> None:
     shown = heads(40)
     with drawn_charts(report(distributions(shown))) as made:
         (axes,) = made.figure.axes
-        for violin, each in zip(violins_on(axes), shown.samples, strict=True):
-            box = violin.get_paths()[0].get_extents()
-            assert (box.y0, box.y1) == pytest.approx((min(each.values), max(each.values)))
-            assert box.width == pytest.approx(BROAD)
-        middles = [violin.get_paths()[0].get_extents() for violin in violins_on(axes)]
-        assert [(box.x0 + box.x1) / 2 for box in middles] == pytest.approx(list(axes.get_xticks()))
+        lines = lines_in(axes)
+        for number, (box, each) in enumerate(zip(boxes_on(axes), shown.samples, strict=True)):
+            ends = np.percentile(each.values, (0, 25, 50, 75, 100))
+            assert (box.get_y(), box.get_y() + box.get_height()) == pytest.approx(tuple(ends[[1, 3]]))
+            assert box.get_width() == pytest.approx(BROAD)
+            below, above, median = lines[3 * number : 3 * number + 3]
+            assert [below[:, 1].tolist(), above[:, 1].tolist()] == [ends[:2].tolist(), ends[3:].tolist()]
+            assert set(median[:, 1]) == {ends[2]}
+        middles = [box.get_x() + box.get_width() / 2 for box in boxes_on(axes)]
+        assert middles == pytest.approx(list(axes.get_xticks()))
         assert np.diff(axes.get_xticks()) == pytest.approx([1.8, *[1] * 7])  # a gap before the next group
         assert labels_along(axes) == ["0", *"01234567"]
         handles = [patch.get_facecolor() for patch in made.figure.legends[0].get_patches()]
-        assert handles == [tuple(np.asarray(each.get_facecolor())[0]) for each in violins_on(axes)[:2]]
-
-
-def test_the_bar_in_a_violin_is_the_middle_half_and_its_dot_the_median() -> None:
-    with drawn_charts(report(distributions(chart(sample(*map(float, range(101))))))) as made:
-        found = [list(np.asarray(each.get_ydata())) for each in made.figure.axes[0].lines]
-        assert [25, 75] in found
-        assert [50] in found
-        assert any("the dot on it is their median" in text for text in made.texts)
+        assert handles == [each.get_facecolor() for each in boxes_on(axes)[:2]]
+        assert any("the middle half of the numbers and their median" in text for text in made.texts)
 
 
 def test_few_numbers_are_points_beside_each_other_with_a_line_at_their_median() -> None:
     with drawn_charts(report(distributions(chart(spread(MIN_VALUES - 1, "a"), spread(MIN_VALUES, "b"))))) as made:
         (axes,) = made.figure.axes
-        assert len(violins_on(axes)) == 1
+        assert len(boxes_on(axes)) == 1
         dots = next(each for each in axes.lines if len(np.atleast_1d(each.get_xdata())) == MIN_VALUES - 1)
         assert sorted(np.asarray(dots.get_ydata())) == sorted(spread(MIN_VALUES - 1).values)
         at = axes.transData.transform(np.asarray(dots.get_xydata()))
         apart = np.hypot(*(at[:, None] - at[None]).transpose(2, 0, 1)) + 1e9 * np.eye(len(at))
         assert apart.min() >= 0.9 * DOT / 72 * made.figure.dpi  # the height of the axes is matplotlib's
-        level = next(each for each in axes.collections if not isinstance(each, PolyCollection))
-        (ends,) = level.get_segments()  # type: ignore[attr-defined]
-        assert set(ends[:, 1]) == {np.median(spread(MIN_VALUES - 1).values)}
+        assert set(lines_in(axes)[3][:, 1]) == {np.median(spread(MIN_VALUES - 1).values)}
 
 
 @pytest.mark.parametrize("number", [2, 200])
@@ -194,8 +195,8 @@ def test_numbers_that_are_all_the_same_are_a_line(number: int) -> None:
     almost = sample(*[0.1 + 1e-15 * (place % 7) for place in range(number)], label="1")
     with drawn_charts(report(distributions(chart(sample(*[0.1] * number), almost, spread(40, "2"))))) as made:
         (axes,) = made.figure.axes
-        assert len(violins_on(axes)) == 1
-        assert len(axes.collections) == 3
+        assert len(boxes_on(axes)) == 1
+        assert len(lines_in(axes)) == 2 + 3
 
 
 def test_numbers_that_cannot_be_drawn_and_samples_without_any_are_counted() -> None:

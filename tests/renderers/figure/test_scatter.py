@@ -10,15 +10,15 @@ from attnviz.renderers.figure import scatter
 from attnviz.renderers.figure.charts import draw_charts, plan_charts
 from attnviz.renderers.figure.files import pdf, png, svg
 from attnviz.renderers.figure.style import drawing
-from attnviz.report import FigureStyle, Point, Report, Scatter, Scatters
+from attnviz.report import FigureStyle, Report, Scatter, ScatterPoint, Scatters
 
 POINTS = (
-    Point("", "first token", "F", 0.1, 0.2),
-    Point("", "first token", "F", 0.2, 0.1),
-    Point("18.6", "induction", "I", 0.1, 0.9),
-    Point("", "", "", 0.5, 0.5),
-    Point("", "", "", nan, 0.5),
-    Point("", "previous $_$", "P", 0.9, inf),
+    ScatterPoint("", "first token", "F", 0.1, 0.2),
+    ScatterPoint("", "first token", "F", 0.2, 0.1),
+    ScatterPoint("18.6", "induction", "I", 0.1, 0.9),
+    ScatterPoint("", "", "", 0.5, 0.5),
+    ScatterPoint("", "", "", nan, 0.5),
+    ScatterPoint("", "previous $_$", "P", 0.9, inf),
 )
 PICTURE = Scatters("atlas", "all heads", (Scatter("", "to previous (share)", "peak (share)", POINTS),))
 REPORT = Report("m over texts", "six heads", (PICTURE,))

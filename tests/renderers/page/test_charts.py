@@ -126,7 +126,7 @@ def test_lines_of_one_name_look_the_same_in_all_charts() -> None:
 
 
 def test_twelve_thousand_numbers_are_a_page_of_few_bytes() -> None:
-    """Drawn as violins: the picture does not grow with them."""
+    """Drawn as boxes: the picture does not grow with them."""
     few, many = (charts_of(of(distributions(heads(number))))[1] for number in (40, 1389))
     assert abs(len(few[0]) - len(many[0])) < 0.05 * len(few[0])
     assert len(many[0]) < 100_000
