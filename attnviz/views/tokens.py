@@ -19,6 +19,8 @@ from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.selection import find_span, is_slice
 from attnviz.specs import FigureOptions
 
+BYTE = "·"  # of a token that is part of the characters of the one before it
+MAX_PIECE = 64  # characters kept of a token
 LESS_HINT = "Leave the option out, or give a longer text."
 WRITTEN_PREFIX = "▸ "  # before the name of a token that the model wrote
 
@@ -40,6 +42,19 @@ def label_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
     first, last = _find_sharing(tokens, position)
     part = f" {position - first + 1}/{last - first + 1}" if first < last else ""
     return escape_for_display(piece, max_width) + part
+
+
+def read_piece(tokens: Tokens, position: int) -> str:
+    """Return a token's characters, after a space where the text has room before it; of one that is a further byte of
+    the same characters as the token before it, a dot.
+    """
+    piece, here, before = tokens.pieces[position], tokens.offsets[position], tokens.offsets[max(0, position - 1)]
+    if tokens.special[position]:
+        return f" {piece}"[:MAX_PIECE]
+    if position and here == before and here[0] < here[1]:
+        return BYTE
+    apart = position > 0 and here[0] > before[1] and not piece.startswith(" ")
+    return f"{' ' * apart}{piece}"[:MAX_PIECE]
 
 
 def label_tokens(tokens: Tokens) -> tuple[str, ...]:

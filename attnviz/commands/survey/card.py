@@ -17,7 +17,7 @@ SCALE = Scale("lift", 1.0, 16.0, "attention, × an equal share")
 
 
 def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
-    """Return the places of the heads that `--card` names. Raises InvalidOption for what is no head of the model."""
+    """Return the places of the heads that `--head-card` names. Raises InvalidOption for one that is not there."""
     found = []
     for name in (part.strip() for item in written for part in item.split(",")):
         match = WRITTEN.fullmatch(name)
@@ -25,10 +25,12 @@ def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
         if head not in info.heads:
             layers = f"{info.layer_numbers[0]} to {info.layer_numbers[-1]}"
             hint = f"Write LAYER.HEAD, with layers {layers} and heads 0 to {info.n_heads - 1}."
-            raise InvalidOption(f"--card {name[:40]!r} is not a head of {info.model}", hint=hint)
+            raise InvalidOption(f"--head-card {name[:40]!r} is not a head of {info.model}", hint=hint)
         found.append(info.heads.index(head))
     if len(found) > MAX_CARDS:
-        raise InvalidOption(f"--card names {len(found)} heads", hint=f"Up to {MAX_CARDS} are drawn; the page has all.")
+        raise InvalidOption(
+            f"--head-card names {len(found)} heads", hint=f"Up to {MAX_CARDS} are drawn; the page has all."
+        )
     return list(dict.fromkeys(found))
 
 

@@ -95,11 +95,8 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
         "classes", "What differs between classes of texts", "facts", columns, tuple(rows), first=first, more=more
     )
     sizes = ", ".join(f"{label}: {n:,}" for label, n in zip(survey.classes.labels, survey.classes.sizes, strict=True))
-    shown = f"{len(rows)} are shown to be there" if rows else "none is shown to be there"
-    yield Note(
-        f"Of {len(found):,} differences between classes (texts of {sizes}), at one length of text, {shown} (Welch's t, "
-        "corrected for their number: Holm 1979)."
-    )
+    said = f"{len(rows):,} are" if rows else "none is"
+    yield Note(f"Of {len(found):,} differences between classes (texts of {sizes}), {said} beyond chance (Welch, Holm).")
 
 
 def list_differences(survey: Survey) -> dict[str, object]:

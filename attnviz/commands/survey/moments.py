@@ -11,33 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64, UInt64
+from jaxtyping import Float32, Float64, Int64, UInt64
 
 from attnviz.commands.survey.exact import NO_TEXT, keep_largest
-from attnviz.measures.rows import compute_entropies, compute_statistics, count_attendable, real_queries
+from attnviz.measures.excerpts import N_SHOWN, AttentionRow, find_strongest, read_row
+from attnviz.measures.rows import real_queries
 from attnviz.records import AttentionMaps, Tokens
+from attnviz.views.tokens import read_piece
 
 N_MOMENTS = 6  # of each kind
 STRONGEST, RANDOM = range(2)  # kinds
-BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
-N_SHOWN = BEFORE + 1 + AFTER + 2 * NEAR + 1
 NO_TOKEN = -1  # in the place of one, where fewer are shown
-BYTE = "·"  # of a token that is part of the characters of the one before it
-MAX_PIECE = 64  # characters kept of a token
-
-
-class AttentionRow(NamedTuple):
-    """What is kept of the attention of one query."""
-
-    query: int
-    shown: list[int]  # positions of keys
-    weights: Float64[np.ndarray, " shown"]
-    n_keys: int  # that the query may attend to
-    to_first: float  # the share of the text's first token
-    effective_keys: float  # exp of the row's entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,52 +120,9 @@ class MomentCollector:
         }
 
 
-def find_strongest(
-    maps: AttentionMaps, layer: int, rests: Bool[np.ndarray, " key"]
-) -> tuple[Float64[np.ndarray, " head"], Int64[np.ndarray, " head"]]:
-    """Return of each head of a layer how strong its strongest row is, and the row's query.
-
-    It is w log₂(w n) of the largest weight w among n keys: what that key alone adds to the divergence from an equal
-    share. A row that looks most at where heads rest, the first token and markers, is weaker than any other.
-    """
-    of_rows, n_keys = compute_statistics(maps, layer), count_attendable(maps, layer)
-    strengths = np.where(rests[of_rows.peak_keys], -of_rows.peaks, of_rows.peaks * np.log2(of_rows.peaks * n_keys))
-    best = strengths.argmax(axis=-1)
-    return strengths[np.arange(len(best)), best], np.flatnonzero(real_queries(maps))[best]
-
-
-def read_row(maps: AttentionMaps, layer: int, head: int, query: int, rests: Bool[np.ndarray, " key"]) -> AttentionRow:
-    """Return one row of attention, cut to what is shown of it."""
-    at = np.array([query])
-    row = maps.rows(layer, head, at)[0].astype(np.float64)
-    row /= row.sum()
-    shown = choose_shown(query, int(np.where(rests, -1.0, row).argmax()), len(row))
-    n_keys = int(maps.read_allowed(layer, at).sum())
-    return AttentionRow(query, shown, row[shown], n_keys, float(row[0]), float(np.exp(compute_entropies(row))))
-
-
-def choose_shown(query: int, key: int, n_tokens: int) -> list[int]:
-    """Return the positions around a query and around the key that it looks at, in order."""
-    around = (range(query - BEFORE, query + AFTER + 1), range(key - NEAR, key + NEAR + 1))
-    return sorted({position for stretch in around for position in stretch if 0 <= position < n_tokens})
-
-
 def mix_hashes(text_hash: int, positions: Int64[np.ndarray, " position"]) -> UInt64[np.ndarray, " position"]:
     """Return a hash of a text's and each position (SplitMix64; Steele et al. 2014, doi:10.1145/2660193.2660195)."""
     mixed = np.uint64(text_hash) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
-
-
-def read_piece(tokens: Tokens, position: int) -> str:
-    """Return a token's characters, after a space where the text has room before it; of one that is a further byte of
-    the same characters as the token before it, a dot.
-    """
-    piece, here, before = tokens.pieces[position], tokens.offsets[position], tokens.offsets[max(0, position - 1)]
-    if tokens.special[position]:
-        return f" {piece}"[:MAX_PIECE]
-    if position and here == before and here[0] < here[1]:
-        return BYTE
-    apart = position > 0 and here[0] > before[1] and not piece.startswith(" ")
-    return f"{' ' * apart}{piece}"[:MAX_PIECE]

@@ -51,9 +51,8 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
         yield (
-            f"A label needs a share of at least {LARGE:g}, or of {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one, "
-            f"over all texts; and on {facts.n_texts} of them, drawn at random by a hash of each text, more than "
-            f"the largest share of any head in {facts.n_random} models of first weights."
+            f"A label needs a share of {LARGE:g}, or of {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one; and on "
+            f"{facts.n_texts} texts, drawn by a hash, more than any head of {facts.n_random} models of first weights."
         )
         if facts.shuffled:
             yield (

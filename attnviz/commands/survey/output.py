@@ -24,7 +24,7 @@ def write_survey(whole: Survey, spec: SurveySpec | MergeSpec, folder: Path) -> E
     figure = spec.figure
     if not whole.summary.n_texts:
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
-    report = survey_report(whole, spec.top, figure.title, find_cards(spec.card, whole.info))
+    report = survey_report(whole, spec.top, figure.title, find_cards(spec.head_card, whole.info))
     drawn = yield from Pictures.from_options(figure, PICTURES, NAME).write(report, folder, {NAME: survey_bytes(whole)})
     yield replace(drawn, rows=survey_rows(whole))
 

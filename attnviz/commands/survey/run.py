@@ -28,7 +28,7 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     folder = inputs.out
     with store.locked(folder):
         plan = plan_survey(spec, inputs)
-        find_cards(spec.card, plan.info)  # refused before the first text, too
+        find_cards(spec.head_card, plan.info)  # refused before the first text, too
         before = _find_known(spec, plan, folder)
         yield Progress(0, plan.n_texts, "texts", notices=plan.stream.notices)
         with open_executor(inputs.n_workers, inline=True, cluster=spec.cluster) as (executor, n_tasks):

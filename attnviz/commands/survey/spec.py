@@ -27,7 +27,7 @@ SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
 Card = Annotated[
     tuple[str, ...],
-    Option("Also draw these heads with their moments: 18.6, 11.1{; repeat}.", OUTPUT, "LAYER.HEAD", is_common=True),
+    Option("Also draw these heads with their moments: 18.6, 11.1{; repeat}.", OUTPUT, "LAYER.HEAD"),
 ]
 Shard = Annotated[
     str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
@@ -72,7 +72,7 @@ class SurveySpec:
         ),
     ] = ()
     top: Top = 3
-    card: Card = ()
+    head_card: Card = ()
     no_text: Annotated[bool, Option("Keep no words of the texts: only their names, and numbers.", OUTPUT)] = False
     shard: Shard = None
     workers: Processes = None
@@ -126,5 +126,5 @@ class MergeSpec:
     parts: Annotated[tuple[str, ...], Option("Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")]
     figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="merged")
     top: Top = 3
-    card: Card = ()
+    head_card: Card = ()
     printing: PrintOptions = PrintOptions()

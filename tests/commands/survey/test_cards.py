@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.survey.moments import BYTE, read_piece
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.errors import InvalidOption
 from attnviz.options import build
 from attnviz.records import Tokens
 from attnviz.report import Curves, HeatmapGrid
+from attnviz.views.tokens import BYTE, read_piece
 from tests.events import report, result
 from tests.starting import merge, survey
 
@@ -21,7 +21,7 @@ FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:4]", "null": ("non
 
 
 def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> None:
-    found = result(survey(build(SurveySpec, out=str(tmp_path / "out"), card=("0.1",), **FAST)))
+    found = result(survey(build(SurveySpec, out=str(tmp_path / "out"), head_card=("0.1",), **FAST)))
     whole = report(found)
     (text,) = (picture for picture in whole.pictures if isinstance(picture, HeatmapGrid))
     assert whole.atlas is not None
@@ -36,7 +36,7 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
     assert curve.charts[0].at == int(np.argmax(head.by_offset)) - 16
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"head-0-1.png", "head-0-1-offsets.png", "atlas.png", "distance.png"} <= names
-    merged = build(MergeSpec, parts=(str(tmp_path / "out"),), out=str(tmp_path / "again"), card=("0.0",))
+    merged = build(MergeSpec, parts=(str(tmp_path / "out"),), out=str(tmp_path / "again"), head_card=("0.0",))
     result(merge(merged))
     assert (tmp_path / "again" / "head-0-0.png").is_file()
 
@@ -44,7 +44,7 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
 @pytest.mark.parametrize("written", ["0.2", "1.0", "x", "0.0,1", "-1.0"])
 def test_a_head_that_is_not_there_is_refused_before_the_first_text(written: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"is not a head of multi:2\. Write LAYER\.HEAD"):
-        result(survey(build(SurveySpec, out=str(tmp_path / "out"), card=(written,), **FAST)))
+        result(survey(build(SurveySpec, out=str(tmp_path / "out"), head_card=(written,), **FAST)))
     assert not list((tmp_path / "out").glob("*.safetensors"))
 
 

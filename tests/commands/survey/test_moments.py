@@ -11,9 +11,10 @@ import pytest
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey import texts as survey_texts
 from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
-from attnviz.commands.survey.moments import N_MOMENTS, NO_TOKEN, choose_shown, mix_hashes
+from attnviz.commands.survey.moments import N_MOMENTS, NO_TOKEN, mix_hashes
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.errors import InvalidRecord
+from attnviz.measures.excerpts import choose_shown
 from attnviz.models.loading import find_model
 from attnviz.options import build
 from attnviz.records import AttentionMaps

@@ -266,7 +266,7 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     named = {row[0]: row[1] for row in tables["patterns"].rows if row[1]}
     assert named == {"previous token": 2, "2 after": 1, "induction on repeated tokens": 1}
     shown = render(whole, "heads", Screen(80))
-    assert shown.count("\n") <= 45
+    assert shown.count("\n") <= 45, shown
     assert "All 72 heads: --table full" in shown
     assert render(whole, "full", Screen(80)).count("\n") > 150
     assert [head.names for head in whole.atlas.heads if head.names] == [  # type: ignore[union-attr]
