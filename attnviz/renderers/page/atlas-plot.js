@@ -1,6 +1,5 @@
 // All heads at once: as points by two measures, or layers × heads as a grid coloured by one.
 import { atlas, measureCalled, short } from "./atlas-data.js";
-import { paintOf } from "./colour.js";
 import { drawing, roving } from "./dom.js";
 import { state } from "./state.js";
 
@@ -13,8 +12,12 @@ export const isGrid = () => state.atlas.draw === "grid";
 export const scaleOfGrid = () => {
   const values = atlas.measures[measureCalled(state.atlas.y)].values.filter((value) => value !== null);
   const [low, high] = [Math.min(...values, 0), Math.max(...values)];
-  return { low, high, colours: "sequential", is_logarithmic: false, is_multiple: false, is_signed: false };
+  return { low, high, is_logarithmic: false, is_multiple: false, is_signed: false };
 };
+
+// From the ground of the page to its first colour, whether it is light or dark.
+export const shadeOfCell = (share, colour = "var(--head-0)", ground = "var(--panel)") =>
+  `color-mix(in srgb, ${colour} ${(100 * share).toFixed(1)}%, ${ground})`;
 
 // The pattern that a point is lettered with: one that repeated tokens show is rarer, and says more than the first token.
 export const patternOf = ({ names }) => names.at(-1)?.[0] ?? null;
@@ -116,7 +119,6 @@ export class HeadPlot {
     this.size(Math.round(GUTTER + side * heads.length + EDGE), Math.round(FOOT + side * layers.length + EDGE));
     this.svg.setAttribute("aria-label", `layers × heads, coloured by ${measure.title}`);
     const scale = scaleOfGrid();
-    const paint = paintOf(scale);
     const every = Math.ceil(16 / side);
     for (const [row, layer] of layers.entries()) {
       const y = FOOT + (row + 0.5) * side + 4;
@@ -130,7 +132,7 @@ export class HeadPlot {
       const [x, y] = [GUTTER + heads.indexOf(each.head) * side, FOOT + layers.indexOf(each.layer) * side];
       const cell = drawing("rect", { x, y, width: side - 1, height: side - 1 });
       const value = measure.values[place];
-      if (value !== null) cell.style.fill = paint((value - scale.low) / (scale.high - scale.low || 1));
+      if (value !== null) cell.style.fill = shadeOfCell((value - scale.low) / (scale.high - scale.low || 1));
       const point = this.button(place, cell);
       const pattern = patternOf(each);
       if (pattern)

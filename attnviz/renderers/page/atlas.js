@@ -1,8 +1,8 @@
 // The atlas of heads: which are found, all of them as points or as a grid, and one or two of them beside each other.
 import { atlas, findHeads, headCalled, measureCalled, openAtlas, short } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
-import { colourOfPattern, HeadPlot, isGrid, scaleOfGrid } from "./atlas-plot.js";
-import { legend, paintOf } from "./colour.js";
+import { colourOfPattern, HeadPlot, isGrid, scaleOfGrid, shadeOfCell } from "./atlas-plot.js";
+import { legend } from "./colour.js";
 import { chooser, colourOf, element } from "./dom.js";
 import { change, state } from "./state.js";
 import { links, makers } from "./views.js";
@@ -57,6 +57,13 @@ function chooseHead(place) {
   alter({ heads: isPinned || heads.length > 1 ? [heads[0], name] : [name], isPinned: false });
 }
 
+// The heads that are called so, and the strongest of them, unless two are held side by side.
+function choosePattern(find) {
+  const { heads, isPinned } = state.atlas;
+  const [[place]] = findHeads(find);
+  alter({ find, heads: isPinned || heads.length > 1 ? heads : [atlas.heads[place].name] });
+}
+
 makers.atlas = async (panel) => {
   await openAtlas();
   keepThere();
@@ -102,7 +109,9 @@ class AtlasPage {
       {},
       legend(SHADES, [(share) => tint(share, colourOf("--tint"))], "shade in a moment: × an equal share", false),
     );
-    const colours = () => legend(scaleOfGrid(), [paintOf(scaleOfGrid())], `colour: ${state.atlas.y}`, false);
+    const ends = () => [colourOf("--head-0"), colourOf("--panel")];
+    const paint = (share) => shadeOfCell(share, ...ends());
+    const colours = () => legend(scaleOfGrid(), [paint], `colour: ${state.atlas.y}`, false);
     this.key.replaceChildren(...(isGrid() ? [colours()] : []), shades);
     this.drawn = this.wanted();
     this.width = null;
@@ -148,7 +157,7 @@ class AtlasPage {
     const chips = Object.entries(atlas.letters).map(([pattern, letter]) => {
       const n = atlas.heads.filter(({ names }) => names.some(([name]) => name === pattern)).length;
       const attributes = { type: "button", class: "chip", "data-pattern": pattern };
-      const toggle = () => alter({ find: state.atlas.find === pattern ? "" : pattern });
+      const toggle = () => (state.atlas.find === pattern ? alter({ find: "" }) : choosePattern(pattern));
       const chip = element(
         "button",
         { ...attributes, onclick: toggle },

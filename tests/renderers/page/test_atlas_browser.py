@@ -53,6 +53,8 @@ def test_heads_are_found_by_pattern_word_and_number(shown: Open) -> None:
     page.page.get_by_role("button", name=f"I {INDUCTION}").click()
     assert page.page.get_by_label("Find").input_value() == INDUCTION
     assert page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts() == ["1.1 0.88"]
+    page.page.get_by_role("button", name=f"P {PREVIOUS}").click()
+    assert cards(page) == ["Head 0.1"]  # the strongest of them
 
 
 def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> None:
