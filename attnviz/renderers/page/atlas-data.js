@@ -40,6 +40,12 @@ function spread(runs) {
 // How many times an equal share a byte stands for.
 const multipleOf = (code) => (code ? 2 ** ((code - 1) / atlas.steps + atlas.lowest) : 0);
 
+// What is said of heads without a name: that they were held against nothing is something else than that none stands out.
+export function unnamed(otherwise) {
+  const isTested = atlas.measures.some(({ chance }) => chance !== null);
+  return isTested ? otherwise : "not named: that takes --null random, which says what chance gives";
+}
+
 export const measureCalled = (title) => atlas.measures.findIndex((measure) => measure.title === title);
 export const headCalled = (name) => atlas.heads.findIndex((head) => head.name === name);
 const LEAST = 0.0005; // below which a number is next to nothing

@@ -1,11 +1,11 @@
 // One head of an atlas: what it is called, attention by offset, words, moments as text, and its numbers.
-import { atlas, short } from "./atlas-data.js";
+import { atlas, short, unnamed } from "./atlas-data.js";
 import { axisOf, ruleOf, textOf } from "./atlas-plot.js";
 import { placeOf } from "./colour.js";
 import { copyButton, drawing, element, isolated } from "./dom.js";
 import { directionOf, tint } from "./writing.js";
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM] = [360, 132, 34, 16, 22]; // pixels of the curve, and of the room around it
+const [WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM] = [360, 138, 42, 16, 22]; // pixels of the curve, and of the room around it
 const STORED = 2; // digits of a weight that the page holds
 const TELLING = 2; // equal shares, from which on a number is among the first
 export const SHADES = { is_logarithmic: true, is_multiple: true, low: 1, high: 16, is_signed: false };
@@ -22,7 +22,9 @@ export function headCard(place, buttons) {
     "article",
     { class: "card", "aria-labelledby": `head-${place}` },
     element("header", {}, title, said, ...buttons),
-    names.length ? element("ul", { class: "names" }, ...names) : element("p", { class: "hint" }, "no single pattern"),
+    names.length
+      ? element("ul", { class: "names" }, ...names)
+      : element("p", { class: "hint" }, unnamed("no single pattern")),
     ...(head.words.length ? [wordsOf(head)] : []),
     ...momentsOf("Strongest moments", "where one key takes most beyond an equal share; one of a text", kinds[0], 3),
     ...momentsOf("Random moments", "what it does all day; the same ones for every head", kinds[1], 3),
@@ -129,7 +131,7 @@ function curveOf({ curve, name }) {
   const svg = drawing("svg", { class: "curve", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}` });
   const label = `${offset > 0 ? "+" : ""}${offset}: ${short(curve[peak])}`.replace("-", "−");
   svg.setAttribute("aria-label", `attention of head ${name} by offset, the most at ${label}`);
-  const up = axisOf([0, ...curve, ...atlas.equal], HEIGHT - BOTTOM, 14);
+  const up = axisOf([0, ...curve, ...atlas.equal], HEIGHT - BOTTOM, 20);
   const across = (place) => LEFT + ((WIDTH - LEFT - RIGHT) * place) / (curve.length - 1);
   const path = (values) =>
     values.map((value, place) => `${place ? "L" : "M"}${across(place).toFixed(1)} ${up.place(value).toFixed(1)}`);
@@ -146,7 +148,7 @@ function curveOf({ curve, name }) {
   svg.append(drawing("path", { class: "shares", d: path(curve).join("") }));
   svg.append(drawing("circle", { class: "peak", cx: across(peak), cy: up.place(curve[peak]), r: 3.5 }));
   const side = peak > curve.length / 2 ? "end" : "start";
-  svg.append(textOf(across(peak) + (side === "end" ? -8 : 8), up.place(curve[peak]) + 3, label, side, "said"));
+  svg.append(textOf(across(peak) + (side === "end" ? -4 : 4), up.place(curve[peak]) - 6, label, side, "said"));
   return element("div", {}, svg, element("p", { class: "hint" }, "Dashed: attention that favours no key."));
 }
 

@@ -3,7 +3,7 @@ import { atlas, measureCalled, short } from "./atlas-data.js";
 import { drawing, roving } from "./dom.js";
 import { state } from "./state.js";
 
-const [GUTTER, FOOT, EDGE] = [48, 40, 12]; // pixels beside and below the points, and around them
+const [GUTTER, FOOT, EDGE] = [60, 40, 12]; // pixels beside and below the points, and around them
 const [LARGEST_SIDE, SMALLEST_SIDE] = [34, 15]; // pixels of a cell of the grid
 const [LETTERED, PLAIN, REACH] = [8.5, 4.5, 22]; // pixels: of points, and how far from one a finger may be
 const N_COLOURS = 6;

@@ -1,5 +1,5 @@
 // The atlas of heads: which are found, all of them as points or as a grid, and one or two of them beside each other.
-import { atlas, findHeads, headCalled, measureCalled, openAtlas, short } from "./atlas-data.js";
+import { atlas, findHeads, headCalled, measureCalled, openAtlas, short, unnamed } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { colourOfPattern, HeadPlot, isGrid, scaleOfGrid, shadeOfCell } from "./atlas-plot.js";
 import { legend } from "./colour.js";
@@ -167,7 +167,7 @@ class AtlasPage {
       chip.style.setProperty("--line", colourOfPattern(pattern));
       return chip;
     });
-    const none = element("p", { class: "hint" }, "No head follows a single pattern beyond chance.");
+    const none = element("p", { class: "hint" }, `Heads: ${unnamed("none follows a single pattern beyond chance")}.`);
     this.patterns.replaceChildren(...(chips.length ? chips : [none]));
   }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import nan
+
 import pytest
 
 from tests.browser import Open, Opened
@@ -75,6 +78,18 @@ def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> Non
     assert other.page.locator(".point rect").count() == 6
     other.page.get_by_role("button", name="Close: head 0.1").click()
     assert cards(other) == ["Head 1.0"]
+
+
+def test_heads_without_names_say_whether_they_were_tested(shown: Open) -> None:
+    whole = atlas_report()
+    assert whole.atlas is not None
+    plain = tuple(replace(head, names=()) for head in whole.atlas.heads)
+    without = replace(whole.atlas, heads=plain, letters=())
+    page = shown(replace(whole, atlas=without))
+    assert "none follows a single pattern beyond chance" in page.page.inner_text("#view")
+    measures = tuple(replace(measure, chance=nan) for measure in without.measures)
+    other = shown(replace(whole, atlas=replace(without, measures=measures)))
+    assert other.page.inner_text("#view").count("that takes --null random") == 2
 
 
 def test_what_a_link_says_that_is_not_there_is_left_out(shown: Open) -> None:
