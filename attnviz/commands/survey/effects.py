@@ -96,7 +96,7 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     )
     sizes = ", ".join(f"{label}: {n:,}" for label, n in zip(survey.classes.labels, survey.classes.sizes, strict=True))
     said = f"{len(rows):,} are" if rows else "none is"
-    yield Note(f"Of {len(found):,} differences between classes (texts of {sizes}), {said} beyond chance (Welch, Holm).")
+    yield Note(f"Of {len(found):,} differences between classes ({sizes}), {said} beyond chance (Holm).")
 
 
 def list_differences(survey: Survey) -> dict[str, object]:

@@ -73,13 +73,14 @@ def name_survey_heads(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
 
 def find_telling(survey: Survey, n: int) -> list[int]:
     """Return up to `n` heads in order: of each pattern the strongest, the rarest first, then the second of each."""
-    by_pattern: dict[str, list[tuple[float, int]]] = {}
+    by_pattern: dict[str, list[tuple[bool, float, int]]] = {}
     for place, names in enumerate(name_survey_heads(survey)):
         for pattern, strength in names:
-            by_pattern.setdefault(pattern, []).append((-float(strength.split()[0]), place))
+            number, _, times = strength.partition(" ")  # shares before multiples of an equal one, which are smaller
+            by_pattern.setdefault(pattern, []).append((bool(times), -float(number), place))
     ranked = sorted((sorted(of_pattern) for of_pattern in by_pattern.values()), key=len)
     turns = chain.from_iterable(zip_longest(*ranked))
-    return sorted([*dict.fromkeys(turn[1] for turn in turns if turn)][:n])
+    return sorted([*dict.fromkeys(turn[2] for turn in turns if turn)][:n])
 
 
 def count_unknown(survey: Survey) -> int:

@@ -84,4 +84,8 @@ export function findHeads(asked) {
   return named;
 }
 
-const strengthOf = (said) => Number(/[\d.]+(?= ×$|$)/.exec(said)?.[0] ?? 0);
+// Shares before multiples of an equal one, which are of smaller shares.
+function strengthOf(said) {
+  const [, number = 0, times] = /([\d.]+)( ×)?$/.exec(said) ?? [];
+  return Number(number) / (times ? 1000 : 1);
+}

@@ -112,4 +112,4 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, mon
         survey(build(SurveySpec, dataset="sample", out=str(tmp_path / "alike"), model="multi:2", null=("none",)))
     )
     notes = [note.text for note in report(alike).notes]
-    assert any("none is beyond chance" in note for note in notes)
+    assert any("none is beyond chance (Holm)" in note for note in notes)
