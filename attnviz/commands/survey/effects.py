@@ -87,15 +87,16 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     for each in found:
         if each.p_value < ALPHA:
             layer, head, measure = describe_column(survey, each.column)
-            rows.append((layer, head, measure, each.label, f"{each.change:+.3f} ± {each.half:.3f}", each.p_value))
+            rows.append(
+                (layer, head, measure, each.label, f"{each.change:+.3f} ± {each.half:.3f}", f"{each.p_value:.2g}")
+            )
     columns = tuple(map(Column, ("layer", "head", "measure", "class", f"more than {named}", "p (Holm)")))
     more = f"All {len(rows)} of them: --table full." if len(rows) > N_LISTED else ""
     first = tuple(range(min(len(rows), N_LISTED))) if more else ()
-    yield Table(
-        "classes", "What differs between classes of texts", "facts", columns, tuple(rows), first=first, more=more
-    )
+    title = "What differs between classes, over texts of one length"
+    yield Table("classes", title, "facts", columns, tuple(rows), first=first, more=more)
     sizes = ", ".join(f"{label}: {n:,}" for label, n in zip(survey.classes.labels, survey.classes.sizes, strict=True))
-    said = f"{len(rows):,} are" if rows else "none is"
+    said = f"{len(rows):,} are" if len(rows) > 1 else "1 is" if rows else "none is"
     yield Note(f"Of {len(found):,} differences between classes ({sizes}), {said} beyond chance (Holm).")
 
 
