@@ -229,6 +229,21 @@ def test_the_picture_of_real_reviews_is_what_the_command_draws(
     assert_alike(tmp_path / "heads/distributions.png", IMAGES / "heads-on-imdb.png")
 
 
+def test_the_picture_of_a_survey_is_what_the_command_writes(
+    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = (command for command in commands() if command.endswith("--format html --out heads"))
+    assert run_here(capsys, *shlex.split(command)[1:], "--quiet").exit_code == 0
+    state, window = "view=atlas&heads=0.6&find=previous+token&y=peak", {"width": 1000, "height": 760}
+    opened = Opened(chromium, tmp_path / "heads/attention.html", state, viewport=window)
+    with Image.open(BytesIO(opened.page.screenshot())) as shot:
+        small = shot.convert("RGB").resize((800, 608), Image.Resampling.LANCZOS)
+    opened.close()
+    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("survey.png", optimize=True)
+    assert_alike(tmp_path / "survey.png", IMAGES / "survey.png", share=0.01)
+
+
 def test_the_picture_of_a_page_is_what_the_command_writes(
     chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
