@@ -165,6 +165,7 @@ class HeatmapGrid:
     edges: EdgeNames | None = None
     fold: Fold | None = None
     as_text: bool = False  # whatever kind of figure is asked for, its maps are texts whose tokens are shaded
+    footnote: str = ""
 
 
 @dataclass(frozen=True)

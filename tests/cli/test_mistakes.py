@@ -61,6 +61,8 @@ MISTAKES = (
     ("heatmap --dataset ./nowhere --label-column none", "no file or folder ./nowhere"),
     ("heatmap 'a b' --model mlti", "Did you mean 'multi'"),
     ("heatmap 'a b' --model ./nowhere --generate 3", "no model or checkpoint folder './nowhere'"),
+    ("heatmap 'a b' --model . --heads 8", "cannot read config.json"),
+    ("compare single multi 'a film of mine'", "A text goes with --text."),
     ("render ./nowhere --array layers", "cannot read nowhere"),
     ("heatmap 'a b' --generate 3", "takes a decoder"),
     ("heatmap 'a b' --pair 'c d'", "Leave it out."),

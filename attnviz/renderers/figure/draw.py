@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
@@ -46,7 +45,7 @@ from attnviz.renderers.figure.scale import (
     numbers_in,
     pool_cells,
 )
-from attnviz.renderers.figure.style import FOLDED, HAIRLINE
+from attnviz.renderers.figure.style import FOLDED, HAIRLINE, bold_families
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.shapes import Grey
 
@@ -139,6 +138,8 @@ def _draw_map(
     if np.ma.is_masked(cells):
         _hatch(axes, plan)
     draw_cells(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
+    if plan.cells.are_apart(cells.shape) and heatmap.backdrop is None:
+        _draw_seams(axes, np.ma.getmaskarray(cells), plan.theme.ground)
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
     if place.row_labels:
@@ -149,6 +150,16 @@ def _draw_map(
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
             axes.text(x, y, text, ha="center", va="center", size=plan.sizes.smallest, color=ink)
+
+
+def _draw_seams(axes: Axes, masked: Bool[np.ndarray, "row column"], ground: str) -> None:
+    """Hairlines between the cells that are drawn, in the colour of the ground."""
+    shown = np.pad(~masked, 1)
+    beside, under = shown[1:-1, :-1] | shown[1:-1, 1:], shown[:-1, 1:-1] | shown[1:, 1:-1]
+    beside[:, [0, -1]] = under[[0, -1]] = False  # the frame
+    upright = [[(column, row), (column, row + 1)] for row, column in zip(*np.nonzero(beside), strict=True)]
+    across = [[(column, row), (column + 1, row)] for row, column in zip(*np.nonzero(under), strict=True)]
+    axes.add_collection(LineCollection([*upright, *across], colors=ground, linewidths=HAIRLINE), autolim=False)
 
 
 def _draw_fold(axes: Axes, fold: FoldedColumn) -> None:
@@ -227,17 +238,6 @@ def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, *, down:
             place if down else 0, 0 if down else place, drawable(name), transform=at, size=labels.size, **to
         )
         literal(text)
-    edge = [0.0] * len(places)
-    axes.plot(
-        *((places, edge) if down else (edge, places)),
-        marker=TICKDOWN if down else TICKLEFT,
-        markersize=TICK / POINT,
-        markeredgewidth=HAIRLINE,
-        color=mpl.rcParams["xtick.color"],
-        linestyle="",
-        transform=on_edge,
-        clip_on=False,
-    )
 
 
 def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labels) -> None:
@@ -263,7 +263,8 @@ def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
     bar.ax.minorticks_off()
     bar.set_ticks([tick for tick, _ in plan.ticks], labels=[text for _, text in plan.ticks], minor=False)
     bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=NUMBER_PAD, labelsize=plan.sizes.axis)
-    bar.outline.set_linewidth(HAIRLINE)
+    bar.ax.tick_params(color=plan.theme.frame, labelcolor=plan.theme.grey)
+    bar.outline.set(linewidth=HAIRLINE, edgecolor=plan.theme.frame)
     assert bar.solids is not None
     bar.solids.set_rasterized(True)
 
@@ -282,6 +283,8 @@ def write(figure: Figure, line: TextLine) -> Text:
         rotation=line.rotation,
         rotation_mode="anchor",
     )
+    if line.bold:
+        text.set_fontfamily(bold_families())
     literal(text)
     return text
 

@@ -19,8 +19,8 @@ from matplotlib.backends import _backend_pdf_ps
 from matplotlib.font_manager import FontPath, findfont, fontManager
 from matplotlib.ft2font import FT2Font
 
-from attnviz.renderers.figure.style import FAMILIES
-from attnviz.renderers.figure.text import charmaps, joins
+from attnviz.renderers.figure.style import BOLD, CUT, FAMILIES
+from attnviz.renderers.figure.text import charmap, charmaps, joins
 from attnviz.temporary import temporary_folder
 
 FAMILY = 1  # in a font's table of names
@@ -39,18 +39,20 @@ def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
                 _open(content).save(file)
                 fontManager.addfont(file)
             with _remembering({f"{place}.ttf": content for place, (_, content) in enumerate(fonts)}):
-                yield tuple(family for family, _ in fonts)
+                yield tuple(family for family, _ in fonts if family != BOLD + CUT)
         finally:
             fontManager.ttflist[:] = known
 
 
 def _cut_by_font(characters: set[str]) -> Iterator[tuple[str, bytes]]:
     """Each character is in the first font that has it, which is the one that draws it; joiners are in all of them."""
+    if in_bold := {character for character in characters if ord(character) in charmap(BOLD)}:
+        yield BOLD + CUT, _subset(BOLD, "".join(sorted(in_bold)))
     for family, codes in zip(FAMILIES, charmaps(), strict=True):
         held = {character for character in characters if ord(character) in codes}
         characters -= {character for character in held if not joins(character)}
         if held:
-            yield f"{family} cut", _subset(family, "".join(sorted(held)))
+            yield family + CUT, _subset(family, "".join(sorted(held)))
 
 
 @lru_cache(maxsize=8)
@@ -63,7 +65,7 @@ def _subset(family: str, characters: str) -> bytes:
         subsetter.subset(font)
         for record in font["name"].names:
             if record.nameID == FAMILY:
-                record.string = f"{family} cut"
+                record.string = family + CUT
         return _save(font)
 
 

@@ -36,6 +36,7 @@ class GridPlan(NamedTuple):
     lines: bool = False  # from row to column, each with its labels beside it
     beyond: float = 0.0  # what the labels to the right take
     fold: Fold | None = None
+    footnote: str = ""
     slim: float = 0.0  # what its column takes to the left of each map
 
     @property

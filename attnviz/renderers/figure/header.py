@@ -21,7 +21,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Picture, Report, Scale
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
 MAX_PIXELS = 100_000_000
-BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
+BAR_WIDTH, BAR_SHORTEST = 0.09, 1.2
 MAX_BAR = 3.0  # below maps, unless its numbers need more
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
 
@@ -62,13 +62,15 @@ def height_of(lines: Sequence[str], size: float) -> float:
     return sum(line_height(line, size) for line in lines) * POINT
 
 
-def paragraph(lines: Sequence[str], size: float, colour: str, left: float, top: float) -> list[TextLine]:
+def paragraph(
+    lines: Sequence[str], size: float, colour: str, left: float, top: float, bold: bool = False
+) -> list[TextLine]:
     """Lines one under the other."""
     placed = []
     for text in lines:
-        top += line_height(text, size) * POINT
-        base = top - max(extent(text, size).descent, 0.3 * size) * POINT
-        placed.append(TextLine(text, left, base, size, colour))
+        top += line_height(text, size, bold) * POINT
+        base = top - max(extent(text, size, bold).descent, 0.3 * size) * POINT
+        placed.append(TextLine(text, left, base, size, colour, bold=bold))
     return placed
 
 
@@ -81,10 +83,9 @@ def header_of(picture: Picture, report: Report, width: float, sizes: Sizes = SIZ
     """The title over the subtitle, however long they are."""
     room = (width - 2 * MARGIN) / POINT
     title = title_of(picture, report)
-    parts = [title] if extent(title, sizes.title).width <= room else [report.title, picture.title]
-    lines = paragraph(
-        [line for part in parts for line in wrap(part, sizes.title, room)], sizes.title, INK, MARGIN, MARGIN
-    )
+    parts = [title] if extent(title, sizes.title, bold=True).width <= room else [report.title, picture.title]
+    wrapped = [line for part in parts for line in wrap(part, sizes.title, room, bold=True)]
+    lines = paragraph(wrapped, sizes.title, INK, MARGIN, MARGIN, bold=True)
     return lines + paragraph(
         wrap(report.subtitle, sizes.subtitle, room), sizes.subtitle, GREY, MARGIN, below(lines, MARGIN)
     )
@@ -137,7 +138,7 @@ def place_bar(
         box = Box(across.maps + maps + GAP, top, BAR_WIDTH, bar.length)
         flat = paragraph(bar.label, size, INK, 0.0, across.end - height_of(bar.label, size))
         middle = top + bar.length / 2
-        upright = [TextLine(line.text, line.y, middle, size, INK, "center", 90) for line in flat]
+        upright = [TextLine(line.text, line.y, middle, size, GREY, "center", 90) for line in flat]
         return box, upright, max(lowest, top + bar.length)
     centred = across.maps + (maps - bar.length) / 2
     left = max(MARGIN + bar.beside, min(centred, across.width - MARGIN - bar.beside - bar.length))
@@ -145,7 +146,7 @@ def place_bar(
     under = box.top + BAR_WIDTH + TICK + LINE_HEIGHT * size * POINT
     half = max(extent(line, size).width for line in bar.label) * POINT / 2
     middle = min(max(left + bar.length / 2, MARGIN + half), across.width - MARGIN - half)
-    label = [line._replace(align="center") for line in paragraph(bar.label, size, INK, middle, under)]
+    label = [line._replace(align="center") for line in paragraph(bar.label, size, GREY, middle, under)]
     return box, label, below(label, under)
 
 

@@ -21,6 +21,7 @@ from attnviz.shapes import PerRow
 from attnviz.specs import FigureKind
 
 POINT = 1 / 72
+MAX_APART, MIN_APART = 40, 0.05  # cells in a row, and inches of one
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
 LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
@@ -61,6 +62,7 @@ class TextLine(NamedTuple):
     colour: str = INK
     align: Literal["left", "center", "right"] = "left"
     rotation: int = 0
+    bold: bool = False
 
 
 class Side(NamedTuple):
@@ -90,6 +92,10 @@ class Cells(NamedTuple):
     def pools(self) -> tuple[int, int]:
         """Tokens per cell, downwards and across."""
         return self.rows.pool, self.columns.pool
+
+    def are_apart(self, shape: Sequence[int]) -> bool:
+        """Whether there is a hairline between two of these cells: few, and large enough."""
+        return max(shape) <= MAX_APART and min(self.rows.length, self.columns.length) >= MIN_APART
 
 
 class Labels(NamedTuple):

@@ -38,7 +38,7 @@ from attnviz.renderers.figure.layout import (
     shape_of,
 )
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
-from attnviz.renderers.figure.style import INK
+from attnviz.renderers.figure.style import GREY, INK
 from attnviz.renderers.figure.text import extent
 from attnviz.report import EdgeNames, HeatmapGrid, Report, ScaleFamily
 
@@ -81,8 +81,8 @@ def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room)
     places = place_maps(grid, across.maps, maps)
     length = extent(edges.row_axis, sizes.axis).width * POINT
     axes = (
-        TextLine(edges.column_axis, across.maps + grid.width / 2, heads - PAD / 2, sizes.axis, INK, "center"),
-        TextLine(edges.row_axis, across.row_axis, maps + max(grid.height, length) / 2, sizes.axis, INK, "center", 90),
+        TextLine(edges.column_axis, across.maps + grid.width / 2, heads - PAD / 2, sizes.axis, GREY, "center"),
+        TextLine(edges.row_axis, across.row_axis, maps + max(grid.height, length) / 2, sizes.axis, GREY, "center", 90),
     )
     box, label, lowest = place_bar(bar, grid.width, across, (maps, maps + grid.height), room)
     texts = [READING, *([grid.fold.label] if grid.fold else [])]

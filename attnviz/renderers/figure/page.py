@@ -25,7 +25,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ft2font import LoadFlags
 
 from attnviz.renderers.figure.layout import TICK, Box
-from attnviz.renderers.figure.style import FAMILIES, HAIRLINE, INK, STYLE, load_fonts
+from attnviz.renderers.figure.style import BOLD, FAMILIES, FRAME, HAIRLINE, INK, STYLE, load_fonts
 from attnviz.renderers.figure.text import Extent, drawable
 
 Pixels = UInt8[np.ndarray, "row column 3"]
@@ -49,14 +49,23 @@ class Stamp(NamedTuple):
     extent: Extent  # in pixels; above and below the base line at least as much as the font says
 
 
-def stamp(text: str, size: float, dpi: int, colour: str, up: bool) -> Stamp:
-    """A text of `size` points, to the right or `up`. Characters that no font has are drawn as boxes."""
-    stamp = _cached_stamp if len(text) * (size * dpi / 72) ** 2 <= MAX_SIZE else _stamp
-    return stamp(text, size, dpi, colour, up)
+class Face(NamedTuple):
+    """How a text is set: points, colour, to the right or `up`, in which weight."""
+
+    size: float
+    colour: str = INK
+    up: bool = False
+    bold: bool = False
 
 
-def _stamp(text: str, size: float, dpi: int, colour: str, up: bool) -> Stamp:
-    alpha, left, top, extent = _draw(text, size, dpi)
+def stamp(text: str, face: Face, dpi: int) -> Stamp:
+    """A text in pixels. Characters that no font has are drawn as boxes."""
+    return (_cached_stamp if len(text) * (face.size * dpi / 72) ** 2 <= MAX_SIZE else _stamp)(text, face, dpi)
+
+
+def _stamp(text: str, face: Face, dpi: int) -> Stamp:
+    size, colour, up, bold = face
+    alpha, left, top, extent = _draw(text, size, dpi, bold)
     if up:
         alpha, left, top = np.rot90(alpha), top, -left - alpha.shape[1]
     on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(colour)))
@@ -67,9 +76,9 @@ _cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
 
 
 @lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
-def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, Extent]:
+def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int, int, Extent]:
     """Shares of ink, 0 to 255, where they begin, and the extent."""
-    files, ascent, descent = _fonts()
+    files, ascent, descent = _fonts(bold)
     font = get_font(files)
     font.set_size(size, dpi)
     with warnings.catch_warnings():
@@ -95,10 +104,10 @@ def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, Exten
 
 
 @cache
-def _fonts() -> tuple[tuple[str, ...], float, float]:
+def _fonts(bold: bool) -> tuple[tuple[str, ...], float, float]:
     """The files of our fonts, and how far the first one reaches above and below the base line, in its sizes."""
     load_fonts()
-    files = tuple(findfont(family) for family in FAMILIES)
+    files = tuple(findfont(family) for family in (BOLD, *FAMILIES)[not bold :])
     font = get_font(files)
     metrics = font.get_sfnt_table("OS/2")
     assert metrics is not None
@@ -134,7 +143,8 @@ class Canvas:
         self.dpi = dpi
         thickness = HAIRLINE * dpi / 72
         self.hairline = max(1, round(thickness))
-        self._hairline_colour = mix(WHITE, rgb(INK), min(1.0, thickness))  # paler where thinner than a pixel
+        self.cover = min(1.0, thickness)  # of a pixel that a hairline is thinner than
+        self._hairline_colour = mix(WHITE, rgb(FRAME), self.cover)
         self.pixels: Pixels = np.full((round(height * dpi), round(width * dpi), 3), WHITE, dtype=np.uint8)
 
     def edges(self, box: Box) -> Edges:
@@ -168,11 +178,10 @@ class Canvas:
     def _fill(self, left: int, top: int, width: int, height: int) -> None:
         self.pixels[top : top + height, left : left + width] = self._hairline_colour
 
-    def write(  # noqa: PLR0913, PLR0917 - all that a text is set by
-        self, text: str, x: float, y: float, size: float, anchor: Anchor = START, colour: str = INK, up: bool = False
-    ) -> None:
-        """A text, to the right or `up`, with its anchor at a point."""
-        alpha, on_white, left, top, extent = stamp(drawable(text), size, self.dpi, colour, up)
+    def write(self, text: str, x: float, y: float, face: Face, anchor: Anchor = START) -> None:
+        """A text with its anchor at a point."""
+        colour, up = face.colour, face.up
+        alpha, on_white, left, top, extent = stamp(drawable(text), face, self.dpi)
         back = anchor.along * extent.width
         down = anchor.ascent * extent.ascent + anchor.descent * extent.descent
         left += round(x + down if up else x - back)

@@ -29,6 +29,7 @@ from attnviz.renderers.figure.page import (
     WHITE,
     Canvas,
     Edges,
+    Face,
     Pixels,
     hatching,
     in_bytes,
@@ -37,7 +38,7 @@ from attnviz.renderers.figure.page import (
     to_bytes,
 )
 from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, is_open_below, numbers_in
-from attnviz.renderers.figure.style import FOLDED, INK
+from attnviz.renderers.figure.style import FOLDED, FRAME, GREY
 from attnviz.report import Scale
 from attnviz.shapes import Grey
 
@@ -54,7 +55,8 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
         page.frame(page.edges(plan.swatch))
     for line in plan.lines:
         anchor = MIDDLE if line.align == "center" else START
-        page.write(line.text, line.x * dpi, line.y * dpi, line.size, anchor, line.colour, up=bool(line.rotation))
+        face = Face(line.size, line.colour, up=bool(line.rotation), bold=line.bold)
+        page.write(line.text, line.x * dpi, line.y * dpi, face, anchor)
     return page.pixels
 
 
@@ -64,7 +66,9 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     if np.ma.is_masked(cells):
         _hatch(pixels, plan.scale, page.dpi)
     shares = shares_of(cells, colours.norm)
-    _fill(pixels, in_bytes(colours.cmap)(shares, bytes=True), place.heatmap.backdrop)
+    is_apart = plan.cells.are_apart(cells.shape) and place.heatmap.backdrop is None
+    seam = (page.hairline, page.cover) if is_apart else (0, 0.0)
+    _fill(pixels, in_bytes(colours.cmap)(shares, bytes=True), place.heatmap.backdrop, seam)
     page.frame(edges)
     if place.fold is not None:
         _paint_fold(page, place.fold)
@@ -72,7 +76,7 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     _label(page, place, plan, edges, (height, width))
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
-            page.write(text, edges.left + x * width, edges.top + y * height, plan.sizes.smallest, OVER, ink)
+            page.write(text, edges.left + x * width, edges.top + y * height, Face(plan.sizes.smallest, ink), OVER)
 
 
 def _paint_fold(page: Canvas, fold: FoldedColumn) -> None:
@@ -83,10 +87,10 @@ def _paint_fold(page: Canvas, fold: FoldedColumn) -> None:
     pixels[:] = np.where(filled[..., None], rgb(FOLDED), pixels)
 
 
-def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
+def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tuple[int, float]) -> None:
     """Repeat each cell's colour over its pixels; what is transparent leaves the ground as it is.
 
-    Through colours over an image, that is seen.
+    Through colours over an image, that is seen. A `seam` between cells: how many pixels, and how white.
     """
     rows, columns = (np.arange(n) * number // n for n, number in zip(pixels.shape, colours.shape[:2], strict=False))
     packed = np.ascontiguousarray(colours).view(np.uint32)[..., 0]  # a third of the time that four bytes take
@@ -95,6 +99,12 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
         from attnviz.renderers.figure.image import resize
 
         full = mix(resize(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
+    if seam[0]:
+        of_cells = full.copy()
+        for axis, places in enumerate((rows, columns)):
+            starts = np.flatnonzero(np.diff(places)) + 1
+            at = (starts[:, None] + np.arange(seam[0])).ravel()
+            full.swapaxes(0, axis)[at] = mix(of_cells.swapaxes(0, axis)[at], rgb("white"), seam[1])
     opaque = colours[..., 3:] > 0
     np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
 
@@ -123,19 +133,17 @@ def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
 
 def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitches: tuple[float, float]) -> None:
     """Tokens beside their rows and under their columns, as `draw.label_at` has them."""
-    away, tick = TICK * page.dpi + LABEL_PAD * POINT * page.dpi, round(TICK * page.dpi)
+    away = TICK * page.dpi + LABEL_PAD * POINT * page.dpi
     if place.row_labels:
         left = page.edges(place.outer).left
         for middle, name in _place_labels(place.heatmap.rows, plan.row_labels, plan.cells.rows.pool):
             y = edges.top + pitches[0] * middle
-            page.tick(left - tick, y)
-            page.write(name, left - away, y, plan.row_labels.size, BEFORE)
+            page.write(name, left - away, y, Face(plan.row_labels.size), BEFORE)
     if place.column_labels:
         up = plan.column_labels.rotated
         for middle, name in _place_labels(place.heatmap.columns, plan.column_labels, plan.cells.columns.pool):
             x = edges.left + pitches[1] * middle
-            page.tick(x, edges.bottom, down=True)
-            page.write(name, x, edges.bottom + away, plan.column_labels.size, BEFORE if up else UNDER, up=up)
+            page.write(name, x, edges.bottom + away, Face(plan.column_labels.size, up=up), BEFORE if up else UNDER)
 
 
 def _place_labels(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
@@ -160,7 +168,8 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     for share, (_, text) in zip(shares, plan.ticks, strict=True):
         y = bottom - height * float(share)
         page.tick(right, y)
-        page.write(text, right + TICK * page.dpi + NUMBER_PAD * POINT * page.dpi, y, plan.sizes.axis, BEHIND)
+        away = TICK * page.dpi + NUMBER_PAD * POINT * page.dpi
+        page.write(text, right + away, y, Face(plan.sizes.axis, GREY), BEHIND)
 
 
 def _point_down(page: Canvas, edges: Edges, colour: np.ndarray) -> None:
@@ -173,5 +182,5 @@ def _point_down(page: Canvas, edges: Edges, colour: np.ndarray) -> None:
     inside = (half * (1 - y / height) - x) * height / hypot(half, height)  # pixels from its nearest slanted edge
     outline = np.clip(thick / 2 + 0.5 - np.abs(inside), 0, 1)
     pixels[:] = WHITE
-    for ink, share in ((colour, np.clip(inside + 0.5, 0, 1)), (rgb(INK), outline)):
+    for ink, share in ((colour, np.clip(inside + 0.5, 0, 1)), (rgb(FRAME), outline)):
         pixels[:] = mix(pixels, ink, share[..., None])

@@ -58,7 +58,7 @@ from attnviz.renderers.figure.layout import (
 )
 from attnviz.renderers.figure.overview import plan_overview
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
-from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES
+from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale, ScaleFamily
 
@@ -139,7 +139,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     cells = plan_cells(picture, room)
     row_labels, column_labels = plan_labels(picture, cells, room)
     grid = _grid(picture, cells, (row_labels, column_labels), scale.family, room)
-    bar = plan_bar(scale, ticks, (grid.width, grid.height), look.width, room)
+    bar = plan_bar(scale, ticks, (grid.width, grid.map_height), look.width, room)
     across = plan_across(grid, row_labels.room, bar, room)
 
     header = header_of(picture, report, across.width, sizes) if look.header else []
@@ -208,6 +208,7 @@ def _grid(
         lines=lines,
         beyond=labels[1].room if lines else 0.0,
         fold=picture.fold if isinstance(picture, HeatmapGrid) else None,
+        footnote=picture.footnote if isinstance(picture, HeatmapGrid) else "",
         slim=plan_slim(picture, width, dpi),
     )
 
@@ -232,12 +233,12 @@ def _axis_names(grid: GridPlan, column_room: float, across: Across, top: float, 
     middle = min(max(across.maps + maps / 2, MARGIN + half), right - half)
     if grid.lines:
         under = top + grid.height + PAD
-        return tuple(line._replace(align="center") for line in paragraph(texts, size, INK, middle, under))
+        return tuple(line._replace(align="center") for line in paragraph(texts, size, GREY, middle, under))
     length = extent(rows, size).width * POINT
     base = top + grid.height + column_room + size * POINT
     return (
-        TextLine(rows, across.row_axis, top + max(grid.height, length) / 2, size, INK, "center", 90),
-        TextLine(columns, middle, base, size, INK, "center"),
+        TextLine(rows, across.row_axis, top + max(grid.height, length) / 2, size, GREY, "center", 90),
+        TextLine(columns, middle, base, size, GREY, "center"),
     )
 
 
@@ -280,6 +281,8 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
         texts.append(f"the {thicker} a line, the larger its weight")
     if grid.fold is not None:
         texts.append(grid.fold.label)
+    if grid.footnote:
+        texts.append(grid.footnote)
     if cells.pools != (1, 1) or grid.maps[0].block > 1:
         texts.append(describe_cells(grid.statistic, grid.maps[0], cells, scale.family))
     return texts

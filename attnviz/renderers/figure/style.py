@@ -49,12 +49,15 @@ import matplotlib as mpl  # noqa: E402
 from matplotlib.font_manager import fontManager  # noqa: E402
 
 FONTS = Path(__file__).parents[2] / "data" / "fonts"
-FONT_FILES = ("AttnvizSansCJK.ttf", "AttnvizEmoji.ttf")
-FAMILIES = ("DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first that has a glyph draws it
+FONT_FILES = ("AttnvizSans.ttf", "AttnvizSansSemiBold.ttf", "AttnvizSansCJK.ttf", "AttnvizEmoji.ttf")
+FAMILIES = ("Attnviz Sans", "DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first that has a glyph draws it
+BOLD = "Attnviz Sans SemiBold"  # of titles: before all of these
+CUT = " cut"  # behind the name of a font that holds no more than a report needs
 
 TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
 MIN_FONT_SIZE = 6.0  # points that are legible in print
 INK, GREY, GRID, HAIRLINE = "#1a1a1a", "#595959", "#e4e4e4", 0.5
+FRAME = "#cfcfcf"  # around maps and the colour bar: where they end, and no more
 FOLDED = "#8f8f8f"  # of the share that goes to a token which is folded away
 # Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -95,16 +98,18 @@ class Theme(NamedTuple):
     ink: str = INK
     grey: str = GREY
     grid: str = GRID
+    frame: str = FRAME
     lift: str = LIFT
     diverging: str = DIVERGING
 
     def find_ink(self, colour: str) -> str:
         """What stands for one of our inks on this ground."""
-        return {INK: self.ink, GREY: self.grey, COLOURS[-1]: self.ink}.get(colour, colour)
+        return {INK: self.ink, GREY: self.grey, FRAME: self.frame, COLOURS[-1]: self.ink}.get(colour, colour)
 
 
 SIZES, PAPER = Sizes(), Theme()
-DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "#3b3943", "lift_r", "berlin")  # the darkest of the multiples' colours
+# The darkest of the colours of multiples is the ground.
+DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "#3b3943", "#555555", "lift_r", "berlin")
 THEMES = {"paper": (PAPER, AXIS), "slide": (PAPER, 14.0), "dark": (DARK, 14.0)}  # and the size of axes' names
 
 
@@ -120,7 +125,7 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a token is data
     "text.hinting": "no_hinting",  # so that a text is as wide as we measured it, at any resolution
     "text.color": INK,
-    "axes.edgecolor": INK,
+    "axes.edgecolor": FRAME,
     "axes.linewidth": HAIRLINE,
     "axes.unicode_minus": False,
     "hatch.linewidth": 0.4,
@@ -159,12 +164,18 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str
         mpl.rcParams.update(_changes())
         if theme != PAPER:
             mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
-            mpl.rcParams.update({name: theme.find_ink(INK) for name, ink in STYLE.items() if ink == INK})
+            mpl.rcParams.update({name: theme.find_ink(ink) for name, ink in STYLE.items() if ink in (INK, FRAME)})
         if families:
             mpl.rcParams["font.family"] = [*families, FAMILIES[0]]
         if svg_text:
             mpl.rcParams["svg.fonttype"] = "none"
         yield
+
+
+def bold_families() -> list[str]:
+    """The fonts of titles, where `drawing` is at work: those of all texts, and a bold one before them."""
+    families = list(mpl.rcParams["font.family"])
+    return [BOLD + CUT * families[0].endswith(CUT), *families]
 
 
 def _changes() -> dict[Any, Any]:

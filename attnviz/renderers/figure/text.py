@@ -11,7 +11,7 @@ from typing import NamedTuple
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
-from attnviz.renderers.figure.style import FAMILIES, load_fonts
+from attnviz.renderers.figure.style import BOLD, FAMILIES, load_fonts
 
 LINE_HEIGHT = 1.3  # of the font size
 BOX = "□"
@@ -33,8 +33,13 @@ class Extent(NamedTuple):
 @cache
 def charmaps() -> tuple[frozenset[int], ...]:
     """The code points that each of our fonts draws."""
+    return tuple(map(charmap, FAMILIES))
+
+
+def charmap(family: str) -> frozenset[int]:
+    """The code points that one of our fonts draws."""
     load_fonts()
-    return tuple(frozenset(get_font(findfont(family)).get_charmap()) for family in FAMILIES)
+    return frozenset(get_font(findfont(family)).get_charmap())
 
 
 def joins(character: str) -> bool:
@@ -88,36 +93,36 @@ def is_plain(text: str) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def _extent_of_100(text: str) -> Extent:
+def _extent_of_100(text: str, bold: bool) -> Extent:
     load_fonts()
-    font = FontProperties(family=list(FAMILIES), size=_EM)
+    font = FontProperties(family=[BOLD, *FAMILIES] if bold else list(FAMILIES), size=_EM)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
         width, height, descent = text_to_path.get_text_width_height_descent(text, font, False)
     return Extent(width, height - descent, descent)
 
 
-def extent(text: str, size: float) -> Extent:
+def extent(text: str, size: float, bold: bool = False) -> Extent:
     """The ink of one line at `size` points."""
-    return Extent(*(part * size / _EM for part in _extent_of_100(drawable(text))))
+    return Extent(*(part * size / _EM for part in _extent_of_100(drawable(text), bold)))
 
 
-def line_height(text: str, size: float) -> float:
+def line_height(text: str, size: float, bold: bool = False) -> float:
     """Points from one base line to the next; more where marks are piled high."""
-    _, ascent, descent = extent(text, size)
+    _, ascent, descent = extent(text, size, bold)
     return max(LINE_HEIGHT * size, ascent + descent + 0.2 * size)
 
 
 @lru_cache(maxsize=4096)  # the pictures of a report say much the same
-def wrap(text: str, size: float, width: float) -> tuple[str, ...]:
+def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str, ...]:
     """Lines no wider than `width` points, broken at spaces, and within a word where it alone is too wide."""
     lines = [""]
     for word in text.split():
         joined = f"{lines[-1]} {word}".lstrip()
-        if extent(joined, size).width <= width:
+        if extent(joined, size, bold).width <= width:
             lines[-1] = joined
             continue
-        first, *rest = _pieces(word, size, width)
+        first, *rest = _pieces(word, size, width, bold)
         lines = [*lines, first, *rest] if lines[-1] else [first, *rest]
     return tuple(line for line in lines if line)
 
@@ -133,11 +138,11 @@ def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
     return lines
 
 
-def _pieces(word: str, size: float, width: float) -> list[str]:
+def _pieces(word: str, size: float, width: float, bold: bool) -> list[str]:
     """`word` cut so that each piece fits, never between a character and the marks on it."""
     pieces = [""]
     for cluster in re.findall(r".[\u0300-\u036f\u200d\ufe0f]*(?:(?<=\u200d).[\ufe0f]*\u200d?)*", word):
-        if pieces[-1] and extent(pieces[-1] + cluster, size).width > width:
+        if pieces[-1] and extent(pieces[-1] + cluster, size, bold).width > width:
             pieces.append("")
         pieces[-1] += cluster
     return pieces

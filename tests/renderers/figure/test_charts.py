@@ -393,4 +393,4 @@ def test_characters_that_no_font_has_are_found_wherever_they_are() -> None:
 def test_there_are_no_cells_whose_numbers_could_be_left_out() -> None:
     assert is_annotated(BOTH[0])
     assert is_annotated(BOTH[1])
-    assert not is_annotated(heatmap(30))
+    assert not is_annotated(heatmap(40))
