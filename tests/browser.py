@@ -195,8 +195,8 @@ AREA = """() => {
 
 
 def number_in(readout: str) -> str:
-    """What stands after the last colon."""
-    return readout.rpartition(": ")[2].strip()
+    """What stands after the last colon, without how many equal shares that is."""
+    return readout.rpartition(": ")[2].partition(", ")[0].strip()
 
 
 def files(folder: Path, pages: Sequence[tuple[str, bytes]]) -> Path:

@@ -50,7 +50,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
         title=captions.choose_title(title, f"{model} reads {name} as {answer}"),
-        subtitle=f"{captions.describe_status(provenance)} · {extent} · by {', '.join(rows)}",
+        subtitle=captions.join(captions.describe_origin(provenance), extent, f"by {', '.join(rows)}"),
         blocks=tuple(blocks),
         scale=scale,
         facts=captions.list_facts(provenance),

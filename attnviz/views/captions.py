@@ -61,7 +61,8 @@ def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | 
     `hidden` is the share of attention that goes to what is not drawn.
     """
     provenance = maps.provenance
-    parts = [escape_for_display(describe_origin(provenance), MAX_NAME_LENGTH), _describe_maps_extent(maps)]
+    origin = describe_origin(provenance)
+    parts = [origin and escape_for_display(origin, MAX_NAME_LENGTH), _describe_maps_extent(maps)]
     if own_title:
         parts = [_escape_model(provenance), parts[0], _escape_text(provenance), parts[1]]
     if maps.weighed:

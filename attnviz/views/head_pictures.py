@@ -189,7 +189,7 @@ def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, str
     """Return what heads look at over many texts, "next token", by their places: those that the model's card names."""
     heads = maps.heads_alone
     every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
-    named = {place: re.sub(r" [01]\.[0-9]{2}$", "", every.get(place, "")) for place in places}
+    named = {place: re.sub(r" ([01]\.[0-9]{2}|[0-9.]+ ×)$", "", every.get(place, "")) for place in places}
     return {place: name for place, name in named.items() if name}
 
 

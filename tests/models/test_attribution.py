@@ -322,7 +322,7 @@ def test_weights_of_pooling_are_those_that_the_text_is_pooled_with(planted: Clas
         np.testing.assert_allclose(found.scores, expected.numpy(), atol=1e-6)
         assert np.ptp(found.scores) > 0.01  # not the mean of all
     with pytest.raises(InvalidModel, match="tiny does not pool the 12 tokens of the text by attention"):
-        attribute(next(subjects(planted, 1)), "pooling")
+        attribute(next(subjects(planted, 5)), "pooling")
 
 
 def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> None:

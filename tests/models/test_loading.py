@@ -49,6 +49,8 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
     spec = ModelOptions(model=str(tmp_path))
     found = find_model(spec)
     assert (str(found), found.name, found.n_heads) == (tmp_path.name, tmp_path.name, None)  # only its files know
+    find_model(replace(spec, heads=2))  # of an empty folder something else is said, when it is opened
+    (tmp_path / "config.json").touch()
     chosen: list[dict[str, Any]] = [{"d_model": 32}, {"layers": 1}, {"tokenizer": "word"}, {"vocab": "vocabulary"}]
     for option in ({"heads": 2}, *chosen):
         with pytest.raises(InvalidOption, match="checkpoint"):

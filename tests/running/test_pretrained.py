@@ -49,7 +49,8 @@ def test_heads_of_another_model_are_drawn(models: dict[str, Path], tmp_path: Pat
         *(f"layer-1-head-{head}.png" for head in range(4)),
     }
     assert report(drawn).title.startswith("bert attends to")
-    assert "weights sha256" in report(drawn).subtitle
+    assert report(drawn).subtitle == "9 tokens and 2 markers"
+    assert "weights sha256" in dict(report(drawn).facts)["status"]
     assert not any("untrained" in notice for notice in drawn.notices)
     assert store.load(tmp_path / "attention.safetensors").n_layers == 2
 

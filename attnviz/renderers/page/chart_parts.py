@@ -26,6 +26,7 @@ COLOURS = {
     "#595959": "var(--quiet)",
     "#ffffff": "var(--paper)",
     "#e4e4e4": "var(--rule)",
+    "#cfcfcf": "var(--rule)",
     "#101010": "var(--ink)",  # seaborn's
     "#0072b2": "var(--head-0)",
     "#d55e00": "var(--head-1)",

@@ -19,6 +19,8 @@ import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 const MOST_HEADS = 6; // colours that can be told apart
 const MOST_LINES = 3000; // that a browser draws at once
 const PITCH = 22; // pixels from token to token
+const SHORT = 60; // queries, of which each may have as many lines as it likes
+const MOST_OF_QUERY = 3; // lines in longer texts, where more are one grey fan
 
 // Those that were chosen and have the same queries and keys as the map, else the map itself.
 export function headsOfLines() {
@@ -99,13 +101,16 @@ function thresholdChooser(draw) {
   const [min, max, step] = lift ? [1, scaleOf().high, 0.25] : [0.01, 1, 0.01];
   const bounds = { type: "range", min, max, step, value: state.threshold };
   const slider = element("input", { ...bounds, oninput: slide });
-  return element(
-    "label",
-    { class: "chooser slider" },
-    element("span", {}, lift ? "at least so many equal shares" : "weights of at least"),
-    slider,
-    shown,
-  );
+  return element("label", { class: "chooser slider" }, element("span", {}, "hide below"), slider, shown);
+}
+
+// Of cells in the order of their strength.
+function strongestOfEach(cells) {
+  const drawn = new Map();
+  return cells.filter(([row]) => {
+    drawn.set(row, (drawn.get(row) ?? 0) + 1);
+    return drawn.get(row) <= MOST_OF_QUERY;
+  });
 }
 
 class Chart {
@@ -151,8 +156,11 @@ class Chart {
       return cells.above(state.threshold, (row) => unitOf(cells, row, this.scale));
     });
     const total = this.found.reduce((sum, each) => sum + each.length, 0);
+    const isLong = rowsOf(this.map).labels.length > SHORT;
+    if (isLong) this.found = this.found.map(strongestOfEach);
+    const left = this.found.reduce((sum, each) => sum + each.length, 0);
     const share = Math.floor(MOST_LINES / state.heads.length);
-    const shown = this.found.map((each) => each.slice(0, total > MOST_LINES ? share : each.length));
+    const shown = this.found.map((each) => each.slice(0, left > MOST_LINES ? share : each.length));
     const n = shown.reduce((sum, each) => sum + each.length, 0);
     const count = (number) => number.toLocaleString("en");
     const pairs = this.found[0]
@@ -164,7 +172,7 @@ class Chart {
     );
     this.said.textContent =
       n < total
-        ? `The strongest ${count(n)} of ${count(total)} lines are drawn.`
+        ? `The strongest ${count(n)} of ${count(total)} lines are drawn${isLong ? `, of each query at most ${MOST_OF_QUERY} a head` : ""}.`
         : `${count(n)} ${n === 1 ? "line" : "lines"}`;
     const height = PITCH * Math.max(rowsOf(this.map).labels.length, columnsOf(this.map).labels.length);
     for (const picture of [this.all, this.some]) {

@@ -81,7 +81,7 @@ function scales() {
 function digits() {
   const take = ({ target }) => change({ digits: target.checked ? "all" : "three" }, true);
   const box = element("input", { type: "checkbox", checked: state.digits === "all", onchange: take });
-  return element("label", { class: "chooser" }, box, element("span", {}, "all digits"));
+  return element("label", { class: "chooser" }, box, element("span", {}, "full precision"));
 }
 
 function choose(number) {

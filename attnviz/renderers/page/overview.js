@@ -58,7 +58,7 @@ function waysOf(picture, scale) {
   const { table, rows, measures, column, order } = orderOf(picture);
   const choosers = [];
   if (measures.length && order.length > 1) {
-    const options = [[-1, "place"], ...measures.map((place) => [place, table.columns[place].header])];
+    const options = [[-1, "layer, head"], ...measures.map((place) => [place, table.columns[place].header])];
     choosers.push(chooser("Sort by", options, state.sort, (sort) => change({ sort }, true)));
   }
   const hasLines = !isDifference(scale) && picture.maps.every((number) => hasQueries(maps[number]));

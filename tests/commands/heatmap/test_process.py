@@ -37,7 +37,7 @@ def digests(folder: Path) -> dict[str, str]:
 def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> None:
     run = run_cli("heatmap", "--text", TEXT, "--heads", "2")
     assert run.exit_code == 0
-    assert run.stdout.startswith(f"multi:2 attends to “the film was not good but the acting…”\n{TRAINED}")
+    assert run.stdout.startswith("multi:2 attends to “the film was not good but the acting…”\ntrained · 11 tokens")
     assert "strongest pair" in run.stdout
     assert run.stderr == "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from attnviz.renderers.figure import scatter
@@ -31,7 +32,7 @@ def drawn(picture: Scatters = PICTURE) -> Figure:
 
 def test_points_stand_where_their_numbers_are_the_rarest_group_on_top() -> None:
     (axes,) = drawn().axes
-    points = [sorted(zip(*line.get_data(), strict=True)) for line in axes.lines]
+    points = [sorted(map(tuple, np.column_stack(line.get_data()).tolist())) for line in axes.lines]
     assert points == [[(0.5, 0.5)], [(0.1, 0.2), (0.2, 0.1)], [(0.1, 0.9)], []]
     assert axes.get_xlabel() == "to previous (share)"
 

@@ -262,10 +262,34 @@ def test_numbers_have_three_digits_until_all_are_asked_for(shown: Open) -> None:
     page = shown(report(maps), "view=matrix&query=2&key=3")
     weight = maps.weights[0, 0, 2, 3]
     assert float(number_in(page.readout)) == float(f"{weight:.3g}") != weight
-    page.page.get_by_label("all digits").check()
+    page.page.get_by_label("full precision").check()
     page.ready()
     assert np.float32(number_in(page.readout)) == weight
     page.page.wait_for_url("**digits=all**")
+
+
+def test_it_is_said_how_many_equal_shares_a_weight_is(shown: Open) -> None:
+    maps = random_maps(n_heads=1)
+    page = shown(report(maps), "view=matrix&query=2&key=3")
+    times = float(maps.weights[0, 0, 2, 3]) * len(maps.keys)
+    found = re.search(r", ([\d.]+) × an equal share$", page.readout)
+    assert found is not None
+    assert float(found[1]) == pytest.approx(times, rel=0.06)  # two digits
+    page.go("scale=fixed")
+    assert "equal share" not in page.readout
+
+
+def test_of_long_texts_each_query_has_its_strongest_lines(shown: Open) -> None:
+    """All of them together are one grey fan."""
+    n = 64
+    weights = np.full((1, 1, n, n), 0.04 / (n - 8), dtype=np.float32)
+    weights[..., :8] = [0.2, 0.18, 0.16, 0.12, 0.1, 0.08, 0.07, 0.05]
+    page = shown(report(record(weights, tokens(*(f"t{place}" for place in range(n))))), "view=lines")
+    assert page.page.locator(".crossing svg").first.locator("line").count() == 3 * n
+    told = " ".join(page.page.locator(".hint").all_text_contents())
+    found = re.search(rf"The strongest {3 * n} of (\d+) lines are drawn, of each query at most 3 a head\.", told)
+    assert found is not None, told
+    assert int(found[1]) > 3 * n
 
 
 def test_another_scale_redraws_map_text_legend_and_lines(shown: Open) -> None:
@@ -647,7 +671,7 @@ def test_doublings_are_said_as_times(shown: Open) -> None:
         said.append(number_in(page.readout))
     assert said == ["× 2", "÷ 4", "× 1", "× 1.41"]
     assert page.page.locator("#legend .ticks span").all_inner_texts() == ["÷ 16", "÷ 4", "× 1", "× 4", "× 16"]
-    page.page.get_by_label("all digits").check()
+    page.page.get_by_label("full precision").check()
     page.ready()
     page.hover(0, 1, 2, 2)
     assert page.readout.endswith("÷ 4 (log₂: -2)")

@@ -96,7 +96,7 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
 def _compose_subtitle(provenance: Provenance, tokens: Tokens) -> str:
     name = escape_for_display(provenance.text_name, MAX_NAME)
     n_tokens = f"{len(tokens)} {pluralize(len(tokens), 'tokens')}"
-    return f"{name} · {captions.describe_status(provenance)} · {n_tokens}"
+    return captions.join(name, captions.describe_origin(provenance), n_tokens)
 
 
 def _unique_looks(contributions: Sequence[Contribution]) -> list[Look]:
