@@ -1,5 +1,4 @@
 // The line that says in words what is pointed at, with its number in three digits, or as it is stored.
-import { unitOf } from "./colour.js";
 import { columnsOf, hasQueries, rowsOf, tokenOf } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { scaleOf, state } from "./state.js";
@@ -29,9 +28,8 @@ export function said(cells, row, column) {
 
 // How many equal shares a weight is, where colours say that and the page knows the weight to a few per cent.
 function sharesOf(cells, row, column) {
-  const scale = scaleOf();
-  if (!scale.is_multiple || !cells.isAllowed(row, column) || said(cells, row, column).includes(" to ")) return "";
-  return `, ${Number((cells.at(row, column) / unitOf(cells, row, scale)).toPrecision(2))} × an equal share`;
+  if (!scaleOf().is_multiple || !cells.isAllowed(row, column) || said(cells, row, column).includes(" to ")) return "";
+  return `, ${Number((cells.at(row, column) / cells.shares[row]).toPrecision(2))} × an equal share`;
 }
 
 export function tell(...parts) {

@@ -268,7 +268,7 @@ def test_where_there_is_little_room_numbers_are_rounded_and_it_is_said(
     maps, weights = factored()
     page = shown(report(maps), "layer=0&head=0&query=0&key=0&digits=all")
     said = page.page.evaluate(WALK, N)
-    percent = float(re.fullmatch(r".* ± ([\d.]+) %", said[0])[1])  # type: ignore[index]
+    percent = float(re.fullmatch(r".* ± ([\d.]+) %, .*", said[0])[1])  # type: ignore[index]
     found = np.array([weight_in(each) for each in said]).reshape(N, N)
     apart = np.abs(found / weights[0] - 1).max()
     assert percent / 100 / 50 < apart < percent / 100 < 0.01
