@@ -53,6 +53,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     ]
     held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
     blocks += [Note(each) for each in (*([POOLED] if found.n_queries > 1 else []), held, SELF_REPAIR)]
+    blocks += captions.describe_unknown(tokens, "tokens")
     return Report(
         title=captions.choose_title(title, describe_answer(model, found)),
         subtitle=_compose_subtitle(found.provenance, tokens),
@@ -87,6 +88,7 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
             *([_shares_table(first)] if first.shares else []),
             *map(Note, sentences),
             Note(HELD),
+            *captions.describe_unknown(tokens, "tokens"),
         ),
         facts=captions.list_facts(found.provenance),
         data={**_describe_source(found.provenance, tokens), "looks": [_describe_look(look) for look in found.looks]},
