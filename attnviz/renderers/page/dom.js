@@ -88,6 +88,7 @@ export function copyButton(label, name, textOf) {
     try {
       await navigator.clipboard.writeText(text);
       byId("status").textContent = "Copied.";
+      button.textContent = "Copied"; // what says so may be out of sight
     } catch {
       const area = element("textarea", { readonly: true, rows: 6, "aria-label": "what to copy" });
       area.value = text;
@@ -95,5 +96,6 @@ export function copyButton(label, name, textOf) {
       area.select();
     }
   };
-  return element("button", { type: "button", onclick: copy, "aria-label": name }, label);
+  const button = element("button", { type: "button", onclick: copy, "aria-label": name }, label);
+  return button;
 }

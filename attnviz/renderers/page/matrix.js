@@ -6,6 +6,7 @@ import { paint } from "./painting.js";
 import { Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
 import { change, mapOf, scaleOf, state } from "./state.js";
+import { strip } from "./strip.js";
 import { Passage } from "./text.js";
 import { long } from "./views.js";
 
@@ -44,10 +45,12 @@ export async function matrix(panel) {
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
   if (context) tools.append(button("Single weights", "zoom in to single weights", () => plot.approach()));
   byId("choosers").append(tools);
-  panel.append(plot.canvas, plot.caption ?? "", inWords(cells, map, isDifference(scale)));
+  const others = await strip(mark);
+  panel.append(others?.box ?? "", plot.canvas, plot.caption ?? "", inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.rescaled = () => byId("legend").replaceChildren(shownLegend());
   plot.open();
+  others?.draw();
   function shownLegend() {
     const paints = [paintOf(scale), ...(passage ? [(place) => passage.paint(place)] : [])];
     const label = passage ? `${scale.label}; below: words` : plot.scale.label;
@@ -62,6 +65,7 @@ export async function matrix(panel) {
     draw: () => {
       passage?.takeTints();
       passage?.mark(plot.chosen());
+      others?.draw();
       plot.fit(true);
       paint(plot); // at once: what is about to be printed has no next frame
     },

@@ -23,7 +23,7 @@ export async function overview(panel) {
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
   const scale = ways.draw === "cells" && several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
-  const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
+  const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, () => tell(hint)));
   grid.append(...small.map(({ button }) => button));
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);
   for (const each of small) each.draw();
@@ -74,36 +74,41 @@ function waysOf(picture, scale) {
   return { order, choosers, caption, title, draw: hasLines ? state.draw : "cells" };
 }
 
-class Thumbnail {
-  constructor(picture, place, scale, { caption, draw }, hint) {
+function openLarge(number, drawn) {
+  const view = drawn === "lines" ? "lines" : "matrix";
+  change({ view, map: number, query: null, key: null, window: null, heads: [number] }, true);
+}
+
+export class Thumbnail {
+  constructor(picture, place, scale, { caption, draw, open = openLarge, isBare = draw === "lines" }, rest) {
     const number = picture.maps[place];
     const cells = readyCells(number);
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
-    Object.assign(this, { drawn: draw, left: 0, top: 0, over: null, images: new Map(), chosen: () => null });
+    Object.assign(this, { drawn: draw, isBare, left: 0, top: 0, over: null, images: new Map(), chosen: () => null });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
-    const view = draw === "lines" ? "lines" : "matrix";
     const words = [this.map.title, this.map.words].join(". ");
     const label = element("span", {}, isolated(caption(place)));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
-    const open = () => change({ view, map: number, query: null, key: null, window: null, heads: [number] }, true);
-    this.button = element("button", { type: "button", ...attributes, onclick: open }, this.canvas, label);
+    const onclick = () => open(number, draw);
+    this.button = element("button", { type: "button", ...attributes, onclick }, this.canvas, label);
     this.button.addEventListener("focus", () => tell(words));
-    this.button.addEventListener("pointermove", (event) => this.point(event, words));
-    this.button.addEventListener("pointerleave", () => this.point(null, hint));
+    this.button.addEventListener("pointermove", (event) => this.point(event, () => tell(words)));
+    this.button.addEventListener("pointerleave", () => this.point(null, rest));
   }
 
+  // `otherwise` is done where it is no cell that is pointed at.
   point(event, otherwise) {
     const isCell = event?.target === this.canvas && this.drawn === "cells";
     this.over = isCell ? cellAt(this, event) : null;
     if (this.over) tellCell(this.map, this.cells, this.over.query, this.over.key);
-    else tell(otherwise);
+    else otherwise();
     paint(this);
   }
 
   draw() {
     const width = this.button.clientWidth - 6;
-    layOut(this, width, Number.POSITIVE_INFINITY, this.drawn === "lines" ? Number.POSITIVE_INFINITY : SMALLEST_CELL);
+    layOut(this, width, Number.POSITIVE_INFINITY, this.isBare ? Number.POSITIVE_INFINITY : SMALLEST_CELL);
     paint(this);
   }
 }

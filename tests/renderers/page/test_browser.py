@@ -190,12 +190,12 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
         "select-one",
         "select-one",
         "checkbox",
-        "command",
-        "button",
         "heads that are drawn",
         "range",
         "each query",
         "each key",
+        "command",
+        "button",
     ]
     assert reached[: len(wanted)] == wanted
 

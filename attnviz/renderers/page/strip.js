@@ -1,0 +1,63 @@
+// The heads of the same layer, small, above one that is shown large; arrows go to other heads and other layers.
+import { cellsOf, isLayered, maps, wholeMaps } from "./content.js";
+import { byId, element } from "./dom.js";
+import { Thumbnail } from "./overview.js";
+import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
+
+const IN_STRIP = "strip-current"; // the one that keeps the focus when the view is made anew
+const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }; // layers and heads
+
+// `rest` is done when none is pointed at. Null where there is no other head, or maps are worked out as they are seen.
+export async function strip(rest) {
+  const picture = pictureOf();
+  const { layer } = maps[state.map];
+  const places = [...picture.maps.keys()].filter((place) => maps[picture.maps[place]].layer === layer);
+  const numbers = places.map((place) => picture.maps[place]);
+  if (numbers.length < 2 || numbers.some((number) => wholeMaps[number].factors)) return null;
+  await Promise.all(numbers.map(cellsOf));
+  const ways = { caption: (place) => nameInStrip(picture, place), draw: "cells", isBare: true, open: showInstead };
+  const small = places.map((place) => new Thumbnail(picture, place, scaleOf(), ways, rest));
+  for (const { button, number } of small) {
+    button.tabIndex = number === state.map ? 0 : -1;
+    if (number === state.map) button.id = IN_STRIP;
+  }
+  const name = layer === null ? "other maps" : `heads of layer ${layer}`;
+  const box = element("div", { class: "strip", role: "group", "aria-label": name }, ...small.map((one) => one.button));
+  box.addEventListener("keydown", (event) => {
+    const number = STEPS[event.key] && mapBeside(...STEPS[event.key]);
+    if (number === undefined) return;
+    event.preventDefault();
+    showInstead(number);
+  });
+  const draw = () => {
+    for (const each of small) each.draw();
+    const [left, width] = [byId(IN_STRIP).offsetLeft, byId(IN_STRIP).offsetWidth];
+    box.scrollLeft = left + width / 2 - box.clientWidth / 2;
+  };
+  return { box, draw };
+}
+
+const nameInStrip = (picture, place) => {
+  const { head, title } = maps[picture.maps[place]];
+  return isLayered(picture) ? String(head) : title;
+};
+
+// What was pointed at stays, where the other head has the same queries and keys.
+function showInstead(number) {
+  byId(IN_STRIP).focus(); // so that the one in its place has it
+  const alike = wholeMaps[number].rows === mapOf().rows && wholeMaps[number].columns === mapOf().columns;
+  change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
+}
+
+// The map so many layers and heads further on; undefined where there is none.
+function mapBeside(layers, heads) {
+  const picture = pictureOf();
+  if (!isLayered(picture)) return picture.maps[picture.maps.indexOf(state.map) + heads];
+  const { layer, head } = maps[state.map];
+  const moved = (name, at, by) => {
+    const all = [...new Set(picture.maps.map((number) => maps[number][name]))];
+    return all[all.indexOf(at) + by];
+  };
+  const to = [moved("layer", layer, layers), moved("head", head, heads)];
+  return picture.maps.find((number) => maps[number].layer === to[0] && maps[number].head === to[1]);
+}
