@@ -11,6 +11,7 @@ import pytest
 from attnviz.commands import COMMANDS
 from tests.process import ROOT, said_by
 
+PICTURE = re.compile(r"<img\b[^>]*?\bsrc=[\"']?([^\"' >]+)")
 FETCHED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)[^>]*>")
 
 
@@ -31,3 +32,7 @@ def test_the_site_is_built_strictly_and_fetches_nothing(tmp_path: Path) -> None:
     assert fetched == set()
     styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]
     assert [url for style in styles for url in re.findall(r"url\(\s*[\"']?((?:https?:)?//[^)]+)\)", style)] == []
+    pictures = {(path.parent / src) for path, text in pages.items() for src in PICTURE.findall(text) if src[0] != "/"}
+    fonts = {site / url for url in re.findall(r"url\((fonts/\S+?)\)", (site / "site.css").read_text(encoding="utf-8"))}
+    assert (len(pictures) > 40, len(fonts)) == (True, 3)
+    assert [path for path in {*pictures, *fonts} if not path.exists()] == []
