@@ -106,6 +106,8 @@ class Heatmap:
     block: int = 1  # rows, and columns, that a cell stands for: it is the largest weight there
     means: Cells | None = None  # and this the mean
     factors: WeightFactors | None = None  # of all tokens, for those who look closer than the cells
+    asked: int | None = None  # the column of the token that all rows are of, if it is among the columns
+    note: str = ""  # what the head is known for, such as "next token": below its title where several stand together
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):
@@ -152,8 +154,8 @@ class HeatmapGrid:
     """Several maps of the same tokens side by side under one colour bar, in rows of `n_columns`.
 
     `reflows`: fewer in a row say the same, so that a narrow figure may have them.
-    `edges`: what stands beside the rows and above the columns of maps in place of titles, where each has room for a few
-    cells only.
+    `edges`: what stands beside the rows and above the columns of maps in place of their titles.
+    `small`: each map has room for a few cells only, so that they stand close together and no token is labelled.
     """
 
     name: str
@@ -163,6 +165,7 @@ class HeatmapGrid:
     scale: Scale | None = None  # None: the report's; of its maps, none has its own
     reflows: bool = False
     edges: EdgeNames | None = None
+    small: bool = False
     fold: Fold | None = None
     as_text: bool = False  # whatever kind of figure is asked for, its maps are texts whose tokens are shaded
     footnote: str = ""
@@ -190,6 +193,7 @@ class Curve:
     at: float | None = None  # where on the x axis a vertical line stands, such as the epoch that was kept
     at_label: str = ""
     y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the points want it
+    peak: bool = False  # the highest point of the first line is written beside it
     doubling: bool = False  # each step along the x axis, from 0 and 1 on, is twice the one before
 
 

@@ -57,7 +57,7 @@ def _draw_chart(found: DistanceBands, head: int, title: str, highest: float) -> 
     attention = Line("attention", at, tuple(middle.tolist()), bounds=bounds)
     alike = Line("all keys alike", at, tuple(_average_equal(found).tolist()))
     across, up = "tokens away, up to twice as many", "share of attention"
-    return Curve(title, across, up, (attention, alike), doubling=True, y_range=(0.0, highest))
+    return Curve(title, across, up, (attention, alike), peak=True, doubling=True, y_range=(0.0, highest))
 
 
 def _compute_quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"]:

@@ -18,7 +18,7 @@ from attnviz.display import format_count
 from attnviz.errors import InvalidOption
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size, compute_statistics
 from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap, HeatmapGrid, Scale, name_map
+from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
@@ -26,6 +26,7 @@ from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, lab
 
 MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
+NAMED = "in grey: what a head looks at over many texts"
 MAX_LIFT = 16.0  # equal shares: larger cells have the same colour
 MAX_SHARED_KEYS = 64  # with more keys most weights are below 0.016
 
@@ -71,7 +72,12 @@ def name_head(maps: AttentionMaps, place: Place) -> str:
 def name_place(maps: AttentionMaps, place: Place) -> tuple[str, str]:
     """Name the map of a head for files, and for people: "layer 3, head 5", "layer 3, mean of 8 heads"."""
     layer, head = maps.layer_numbers[place[0]], maps.head_names[place[1]]
-    return name_map(layer, head), f"layer {layer}, {describe_mean(maps) if is_mean(maps, place) else f'head {head}'}"
+    return name_map(layer, head), f"layer {layer}, {_name_within_layer(maps, place)}"
+
+
+def _name_within_layer(maps: AttentionMaps, place: Place) -> str:
+    """Name a head where its layer is known: "head 5", "mean of 8 heads"."""
+    return describe_mean(maps) if is_mean(maps, place) else f"head {maps.head_names[place[1]]}"
 
 
 def is_mean(maps: AttentionMaps, place: Place) -> bool:
@@ -149,6 +155,7 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
         row_axis="head" if one_layer else "layer.head",
         column_positions=part.keys,
         equal=np.concatenate([row.equal_share for row in rows]),
+        asked=part.keys.index(query) if maps.self_attention and query in part.keys else None,
     )
 
 
@@ -160,6 +167,7 @@ def arrange_overview(
         return ()
     layers = {layer for layer, _ in places}
     in_a_row = len(places) // len(layers)
+    edges = None if spec.pick or spec.columns not in (None, in_a_row) else _name_edges(maps, places)
     n_heads = sum(not is_mean(maps, place) for place in places)
     and_mean = f" and the {describe_mean(maps)}" if n_heads < len(places) else ""
     if spec.pick:
@@ -169,20 +177,31 @@ def arrange_overview(
     elif len(layers) == 1:
         title = f"{format_count(n_heads, 'heads')} of layer {maps.layer_numbers[places[0][0]]}{and_mean}"
         n_columns = choose_columns(len(places))
-    elif spec.columns in (None, in_a_row):
-        title, n_columns = f"one row per layer, one column per head{and_mean}", in_a_row
     else:
         title, n_columns = f"{n_heads} heads of {len(layers)} layers{and_mean}", in_a_row
     reflows = spec.columns is None and (bool(spec.pick) or len(layers) == 1 or not n_heads)
     n_columns = spec.columns or n_columns
-    if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
-        title = f"layer.head: {title}"
+    names = [picture.title for picture in pictures]
+    if n_columns > MAX_NAMED and edges is None:  # 12 panels in a row are narrower than their titles would be
+        title, names = f"layer.head: {title}", [name_head(maps, place) for place in places]
+    elif len(layers) == 1 and not spec.pick:
+        names = [_name_within_layer(maps, place) for place in places]
     known = _name_known(maps, places)
-    if n_columns > MAX_NAMED or known:
-        names = (": ".join(filter(None, (name_head(maps, place), known.get(place)))) for place in places)
-        pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
-    footnote = describe_names(maps, next(reversed(known))) if known else ""
-    return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, footnote=footnote),)
+    pictures = tuple(
+        replace(picture, title=name, note=known.get(place, ""))
+        for picture, name, place in zip(pictures, names, places, strict=True)
+    )
+    footnote = NAMED if known else ""
+    return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, edges=edges, footnote=footnote),)
+
+
+def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | None:
+    """Name layers and heads once each, where there are several layers and of each the same heads."""
+    layers, heads = ([*dict.fromkeys(side)] for side in zip(*places, strict=True))
+    if [*places] != [*product(layers, heads)] or len(layers) < 2 or len(heads) < 2:
+        return None
+    rows, columns = (maps.layer_numbers[layer] for layer in layers), (maps.head_names[head] for head in heads)
+    return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
 
 
 def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, str]:
@@ -191,11 +210,6 @@ def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, str
     every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
     named = {place: re.sub(r" ([01]\.[0-9]{2}|[0-9.]+ ×)$", "", every.get(place, "")) for place in places}
     return {place: name for place, name in named.items() if name}
-
-
-def describe_names(maps: AttentionMaps, place: Place) -> str:
-    """Say how to read headings: "0.3 is layer 0, head 3, named by what it looks at over many texts"."""
-    return f"{name_head(maps, place)} is {name_place(maps, place)[1]}, named by what it looks at over many texts"
 
 
 def choose_columns(n_heads: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from attnviz.measures.notable import choose_notable, name_moved, read_moved_rows
 from attnviz.measures.rows import layer_received
 from attnviz.records import AttentionMaps
-from attnviz.report import EdgeNames, Fold, Heatmap, HeatmapGrid, Note
+from attnviz.report import Fold, Heatmap, HeatmapGrid, Note
 from attnviz.shapes import PerRow
 from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import Place, choose_columns, is_mean, name_head
@@ -21,7 +20,6 @@ from attnviz.views.tokens import TokenSelection, quote_token
 MAX_FILES = 24  # heads up to which each has a file of its own
 N_NOTABLE = 12
 RULE = "they attend to more than the first token, far from equally, each unlike the others"
-EDGED = "one row per layer, one column per head"
 RULE_OF_TWO_TEXTS = "they attend far from equally, each unlike the others"
 
 
@@ -60,28 +58,18 @@ def draw_many(
 ) -> tuple[HeatmapGrid, ...]:
     """Draw all heads small, layer by layer, and the notable ones larger; the first token folded away in both.
 
-    The overview keeps its titles where it is not a row per layer.
+    The overview has maps of the usual size where it is not a row per layer.
     """
     shares = _find_first_shares(maps, overview.maps, places, part)
-    edges = _name_edges(maps, overview, places)
-    grids = [replace(overview, title=EDGED if edges else overview.title, edges=edges, fold=shares)]
+    grids = [replace(overview, small=overview.edges is not None, fold=shares)]
     if notable:
         named = {head.place: head.name for head in notable}
         which = [n for n, place in enumerate(places) if place in named]
         title = f"{len(which)} heads worth a look: {RULE if maps.self_attention else RULE_OF_TWO_TEXTS}"
-        panels = tuple(replace(overview.maps[n], title=named[places[n]]) for n in which)
+        panels = tuple(replace(overview.maps[n], title=named[places[n]], note="") for n in which)
         fold = None if shares is None else replace(shares, shares=tuple(shares.shares[n] for n in which))
         grids.append(HeatmapGrid("worth-a-look", title, panels, choose_columns(len(which)), reflows=True, fold=fold))
     return tuple(grids)
-
-
-def _name_edges(maps: AttentionMaps, overview: HeatmapGrid, places: Sequence[Place]) -> EdgeNames | None:
-    """Name layers and heads once each, where the overview has a row for each layer."""
-    layers, heads = ([*dict.fromkeys(side)] for side in zip(*places, strict=True))
-    if [*places] != [*product(layers, heads)] or overview.n_columns != len(heads) or len(layers) < 2:
-        return None
-    rows, columns = (maps.layer_numbers[layer] for layer in layers), (maps.head_names[head] for head in heads)
-    return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
 
 
 def _find_first_shares(

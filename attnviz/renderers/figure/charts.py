@@ -112,6 +112,7 @@ def plan_charts(
     looks, legend = _looks_of(whole_picture or picture, theme)
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
+    panels = _name_axes_once(panels, n_columns)
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
     bottom = top + sum(axes_height + max(panel.above_and_below for panel in row) + 2 * PAD for row in rows)
     footer = paragraph(wrap(" · ".join(caveats), sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
@@ -133,6 +134,19 @@ def plan_charts(
         looks=looks,
         theme=theme,
         sizes=sizes,
+    )
+
+
+def _name_axes_once(panels: tuple[Panel, ...], n_columns: int) -> tuple[Panel, ...]:
+    """Axes that are the same on all charts are named at the left of each row and below each column only."""
+    if len({(panel.chart.x_axis, panel.chart.y_axis) for panel in panels}) > 1:
+        return panels
+    return tuple(
+        panel._replace(
+            x_axis=panel.x_axis if place + n_columns >= len(panels) else (),
+            y_axis=panel.y_axis if place % n_columns == 0 else (),
+        )
+        for place, panel in enumerate(panels)
     )
 
 
@@ -295,8 +309,8 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
         case ArcDiagram():
             nothing = arcs.draw_arcs(axes, panel.chart, plan.looks, panel.labels, panel.size[1], theme)
     axes.set_title(_join(panel.title), size=size, pad=PAD / POINT)
-    axes.set_xlabel(_join(panel.x_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
-    axes.set_ylabel(_join(panel.y_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
+    axes.set_xlabel(_join(panel.x_axis), labelpad=PAD / POINT, color=theme.grey, size=size)
+    axes.set_ylabel(_join(panel.y_axis), labelpad=PAD / POINT, color=theme.grey, size=size)
     if nothing:
         axes.set(yticks=[])
         axes.text(

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, PAPER, Theme
+from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, PAPER, SMALL, Theme
 from attnviz.report import Curve, Curves, Line
 
 DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are taken
@@ -19,6 +19,7 @@ BOUNDS: dict[str, Any] = {"linewidth": 1.0, "alpha": 0.6, "zorder": 2.5}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
 WIDER = 3.0  # points that a marked line is wider for each that lies over it: else it could not be seen
 HIDES = 0.01  # of the other's height: nearer, a line lies over another
+PEAK = 3.0  # points from the highest point to its number
 MARGIN = 0.06  # of a range of y, above and below
 MAX_POWERS = 7  # of two, that are numbered
 THOUSANDS = 1024
@@ -74,6 +75,8 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
                 color=looks[line.name]["color"],
                 **BOUNDS,
             )
+    if curve.peak:
+        _write_peak(axes, points_of(curve.lines[0]), looks[curve.lines[0].name]["color"])
     if curve.at is not None and _has_mark(curve):
         axes.axvline(curve.at, color=theme.grey, **AT)
     if curve.y_range is not None:
@@ -89,6 +92,25 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axes.ticklabel_format(axis="x", useOffset=False)
     return ""
+
+
+def _write_peak(axes: Axes, points: np.ndarray, colour: str) -> None:
+    """The height of the highest point, beside it on the side where there is more room, above its range's middle."""
+    if np.isnan(points[1]).all():
+        return
+    place = int(np.nanargmax(points[1]))
+    x, y = points[:, place].tolist()
+    to_left = place > points.shape[1] // 2
+    axes.annotate(
+        f"{y:.2f}",
+        (x, y),
+        xytext=(-PEAK if to_left else PEAK, PEAK / 2),
+        textcoords="offset points",
+        ha="right" if to_left else "left",
+        va="bottom",
+        color=colour,
+        size=SMALL,
+    )
 
 
 def _lies_over(line: Line, other: Line) -> bool:

@@ -53,6 +53,7 @@ BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
 UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
+OUTLINE = 0.8  # points, around the token that attends
 MIN_CELL, MIN_IMAGE = 3, 600  # pixels of a cell and of a map in files of vectors
 
 
@@ -207,13 +208,16 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
     axes.set(xlim=(0, plan.width), ylim=(plan.height, 0))
     axes.set_axis_off()
     signed = is_signed(plan.scale)
-    for (left, top, width, height), value, line in plan.words:
+    for (left, top, width, height), value, line, outlined in plan.words:
         shown = value if signed else max(value, 1e-9)  # 0 has no logarithm
         share = float(np.clip(np.ma.filled(colours.norm(shown), 0.0), 0.0, 1.0))
         colour = colours.cmap(share)
         boxed = value != 0 if signed else share > 0
         if boxed:
             axes.add_patch(Rectangle((left, top), width, height, facecolor=colour, linewidth=0))
+        if outlined:
+            around: dict[str, Any] = {"fill": False, "edgecolor": plan.theme.ink, "linewidth": OUTLINE}
+            axes.add_patch(Rectangle((left, top), width, height, **around))
         write(figure, line._replace(colour=ink_on(colour) if boxed else plan.theme.ink))
 
 

@@ -143,7 +143,14 @@ def _texts(picture: Picture) -> Iterator[str]:
             if picture.scale is not None:
                 yield picture.scale.label
             for heatmap in label_maps(picture):
-                yield from (heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns)
+                yield from (
+                    heatmap.title,
+                    heatmap.note,
+                    heatmap.row_axis,
+                    heatmap.column_axis,
+                    *heatmap.rows,
+                    *heatmap.columns,
+                )
         case Curves():
             for curve in picture.charts:
                 yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)

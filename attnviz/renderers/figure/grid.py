@@ -5,6 +5,7 @@ Inches from the upper left corner.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, floor
 from typing import NamedTuple
@@ -20,6 +21,13 @@ FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inche
 FOLD_GAP = 0.25  # of that: between the column and its map
 
 
+class Heading(NamedTuple):
+    """What stands above one map: lines of its title, and of its note, which is grey."""
+
+    title: Sequence[str]
+    note: Sequence[str]
+
+
 class GridPlan(NamedTuple):
     """The maps of one picture: how many, how large each and its title, and what lies between two."""
 
@@ -28,11 +36,12 @@ class GridPlan(NamedTuple):
     map_width: float
     map_height: float
     heading_size: float
-    headings: tuple[tuple[str, ...], ...]  # none where one map stands alone
+    headings: tuple[Heading, ...]  # none where one map stands alone
     heading_room: float
     gap: float  # across
     down: float
     statistic: Statistic  # what cells show that are pooled
+    edge_size: float = 0.0  # of the text that names rows and columns of maps
     lines: bool = False  # from row to column, each with its labels beside it
     beyond: float = 0.0  # what the labels to the right take
     fold: Fold | None = None

@@ -35,6 +35,8 @@ PITCH = 1.3  # from line to line, of the text's size
 LINES_ACROSS, LINES_DOWN = (1.7, 1.1), (7.2, 4.4)  # inches, of one and of several
 MIN_SHORT_SIDE, MAX_SHORT_SHARE = 2.0, 0.75  # what the shorter side may take: inches that suffice, share of the longer
 WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner, and faint where weights are small
+HAIR_SPACE = "\u200a"  # without it a comma slips under the quote behind it
+SPECKS = (".", ",", "'", "’", "`", "-", ":", ";", "·", "_", "…")  # labels that are written in quotes
 CLOSE = 1.1  # of the text's size: from one label to the next
 NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
@@ -137,11 +139,12 @@ class PlacedMap(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A token with the box that is shaded by its value."""
+    """A token with the box that is shaded by its value, and `outlined` where it is the one that attends."""
 
     box: Box
     value: float
     line: TextLine
+    outlined: bool = False
 
 
 class Room(NamedTuple):
@@ -209,6 +212,18 @@ def label_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
     """The same; where a cell stands for several tokens, a label says which of so many it is."""
     maps = maps_of(block)
     return maps if maps[0].block == 1 else tuple(map(_with_positions, maps))
+
+
+def spell_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
+    """The same with labels as they stand along the sides of maps: "." alone would be a speck of dust."""
+    return tuple(
+        replace(heatmap, rows=tuple(map(_quote_mark, heatmap.rows)), columns=tuple(map(_quote_mark, heatmap.columns)))
+        for heatmap in label_maps(block)
+    )
+
+
+def _quote_mark(label: str) -> str:
+    return f"“{HAIR_SPACE}{label}{HAIR_SPACE}”" if label in SPECKS else label
 
 
 def _with_positions(heatmap: Heatmap) -> Heatmap:
@@ -288,7 +303,7 @@ def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple
     if isinstance(block, HeatmapGrid) and room.side < MIN_LABELLED and not (every_second or lines):
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = room.sizes.label if isinstance(block, Heatmap) else room.sizes.panel
-    rows, columns = ([getattr(each, side) for each in label_maps(block)] for side in ("rows", "columns"))
+    rows, columns = ([getattr(each, side) for each in spell_maps(block)] for side in ("rows", "columns"))
     beside = fit_labels(rows, cells.rows.pitch, largest, smallest)
     of_columns = partial(fit_labels, columns, cells.columns.pitch, largest, smallest, below=not lines)
     below = of_columns()

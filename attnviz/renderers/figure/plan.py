@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from math import ceil, inf
 from typing import Literal
 
@@ -36,6 +37,7 @@ from attnviz.renderers.figure.header import (
     plan_bar,
     title_of,
 )
+from attnviz.renderers.figure.headings import ABOVE, name_edges, place_headings, say_above, wrap_headings
 from attnviz.renderers.figure.layout import (
     GAP,
     MAX_LINES,
@@ -49,17 +51,16 @@ from attnviz.renderers.figure.layout import (
     Room,
     TextLine,
     columns_of,
-    label_maps,
     line_room,
-    maps_of,
     plan_cells,
     plan_labels,
     shape_of,
+    spell_maps,
 )
 from attnviz.renderers.figure.overview import plan_overview
-from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, SIZES
-from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
+from attnviz.renderers.figure.text import extent, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale, ScaleFamily
 
 MAX_HEIGHT = 9.0  # inches of a page's text
@@ -69,9 +70,9 @@ MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
     if isinstance(picture, HeatmapGrid):  # lines begin and end at every token, and have titles over them
-        picture = fold_maps(picture) if look.kind == "map" else replace(picture, fold=None, edges=None)
+        picture = fold_maps(picture) if look.kind == "map" else replace(picture, fold=None, small=False)
     room = Room.for_picture(picture, look)
-    if isinstance(picture, HeatmapGrid) and picture.edges is not None:
+    if isinstance(picture, HeatmapGrid) and picture.small and picture.edges is not None:
         result = plan_overview(picture, picture.edges, report, room)
     elif look.width is None:
         result = plan_in(picture, report, room)
@@ -102,7 +103,7 @@ def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePla
     """The plan with the largest maps for the width that is asked for; None where they would be too small."""
     width, n_columns = room.look.width, columns_of(picture)
     assert width is not None
-    words = [word for heatmap in maps_of(picture) for word in heatmap.title.split() if n_columns > 1]
+    words = [word for text in chain(*say_above(picture)) for word in text.split() if n_columns > 1]
     longest = max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
     side = width / n_columns
     while side >= max(MIN_SIDE, longest):
@@ -121,8 +122,10 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
     at = next((w for w in wider if fit(picture, report, room._replace(look=replace(room.look, width=w)))), None)
     ways = [] if at is None else [f"--width {at:.1f}in"]
     if isinstance(picture, HeatmapGrid):
-        fewer = (replace(picture, n_columns=number) for number in range(n_columns - 1, 0, -1))
+        fewer = (replace(picture, n_columns=number, edges=None) for number in range(n_columns - 1, 0, -1))
         ways += [f"--columns {each.n_columns}" for each in fewer if fit(each, report, room)][:1]
+        if edges := picture.edges:
+            ways.append(f"some heads, --pick {edges.rows[0]}.{edges.columns[0]},{edges.rows[-1]}.{edges.columns[-1]}")
     own_size = room.look.font_size is None and room.sizes.axis > SIZES.axis  # that nobody asked for
     if room.sizes.axis > MIN_FONT_SIZE and (own_size or not ways):
         ways.append("a smaller --font-size")
@@ -140,10 +143,12 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     row_labels, column_labels = plan_labels(picture, cells, room)
     grid = _grid(picture, cells, (row_labels, column_labels), scale.family, room)
     bar = plan_bar(scale, ticks, (grid.width, grid.map_height), look.width, room)
-    across = plan_across(grid, row_labels.room, bar, room)
+    edges = picture.edges if isinstance(picture, HeatmapGrid) else None
+    edge = height_of(["layer"], grid.edge_size) + ABOVE if edges else 0.0
+    across = plan_across(grid, row_labels.room + (edge + PAD) * bool(edges), bar, room)
 
     header = header_of(picture, report, across.width, sizes) if look.header else []
-    top = ceil_to_pixel(below(header, MARGIN) + GAP * bool(header) + grid.heading_room, dpi)
+    top = ceil_to_pixel(below(header, MARGIN) + GAP * bool(header) + edge + grid.heading_room, dpi)
     places = place_maps(grid, across.maps, top)
     axes = _axis_names(grid, 0.0 if grid.lines else column_labels.room, across, top, room)
     lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
@@ -154,7 +159,8 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
     swatch, footer, bottom = footer_of(small_print, hatched, lowest + GAP, across.width, sizes.small)
     tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []
-    lines = (*header, *_headings(grid, places), *axes, *bar_label, *footer, *tokens)
+    names = name_edges(grid, edges, across.maps - row_labels.room, places) if edges else []
+    lines = (*header, *names, *place_headings(grid, places), *axes, *bar_label, *footer, *tokens)
     return FigurePlan(
         name=picture.name,
         title=title_of(picture, report),
@@ -179,9 +185,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
 def _grid(
     picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
 ) -> GridPlan:
-    maps = label_maps(picture)
-    # One map alone has the picture's title over it.
-    titles = [heatmap.title for heatmap in picture.maps] if isinstance(picture, HeatmapGrid) else []
+    maps = spell_maps(picture)
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
@@ -190,10 +194,7 @@ def _grid(
         height, width = max(height, width), ceil_to_pixel(room.side, dpi)
     beside = sum(label.room for label in labels) if lines else 0.0
     points = (width + beside) / POINT
-    widest = max((extent(title, sizes[-1]).width for title in titles), default=0.0) / sizes[-1]
-    size = next((size for size in sizes if widest * size <= points), sizes[-1])
-    headings = tuple(wrap(title, size, points) for title in titles)
-    above = max((height_of(lines, size) for lines in headings), default=0.0)
+    size, headings, above = wrap_headings(*say_above(picture), points, sizes)
     return GridPlan(
         maps=maps,
         n_columns=columns_of(picture),
@@ -201,7 +202,8 @@ def _grid(
         map_height=height,
         heading_size=size,
         headings=headings,
-        heading_room=ceil_to_pixel(above + 0.02, dpi) if headings else 0.0,
+        heading_room=ceil_to_pixel(above + ABOVE, dpi) if above else 0.0,
+        edge_size=sizes[0],
         gap=ceil_to_pixel(GAP + beside, dpi),
         down=ceil_to_pixel(GAP, dpi),
         statistic=choose_statistic(maps[0], kind),
@@ -211,15 +213,6 @@ def _grid(
         footnote=picture.footnote if isinstance(picture, HeatmapGrid) else "",
         slim=plan_slim(picture, width, dpi),
     )
-
-
-def _headings(grid: GridPlan, places: Sequence[PlacedMap]) -> list[TextLine]:
-    """Each panel's title, centred over it."""
-    lines: list[TextLine] = []
-    for place, texts in zip(places, grid.headings or [()] * len(places), strict=True):
-        middle, top = place.box.left + place.box.width / 2, place.box.top - grid.heading_room
-        lines += [line._replace(align="center") for line in paragraph(texts, grid.heading_size, INK, middle, top)]
-    return lines
 
 
 def _axis_names(grid: GridPlan, column_room: float, across: Across, top: float, room: Room) -> tuple[TextLine, ...]:
@@ -279,6 +272,8 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if grid.lines:
         thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
         texts.append(f"the {thicker} a line, the larger its weight")
+    if cells.annotated and any((abs(each.values[each.allowed]) < LEAST_WRITTEN).any() for each in grid.maps):
+        texts.append(f"cells without a number: less than {LEAST_WRITTEN:.3f}".replace("0.", "."))
     if grid.fold is not None:
         texts.append(grid.fold.label)
     if grid.footnote:

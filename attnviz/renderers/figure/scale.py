@@ -33,6 +33,7 @@ from attnviz.shapes import Cells, Shown
 Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
 MINUS = "\u2212"  # as wide as a plus
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
+LEAST_WRITTEN = 0.005  # less would round to .00
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
 APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
@@ -98,8 +99,13 @@ def write_sign(number: str) -> str:
 
 
 def digits_of(value: float, difference: bool) -> str:
-    """What stands in a cell."""
-    return write_sign(f"{value:+.2f}") if difference else f"{value:.2f}"
+    """What stands in a cell: ".43", "1.0", "−.12"; nothing where it would be ".00"."""
+    if abs(value) < LEAST_WRITTEN:
+        return ""
+    written = f"{value:+.2f}" if difference else f"{value:.2f}"
+    if abs(float(written)) <= 1:  # no wider than it has to be
+        written = written.replace("0.", ".").replace("1.00", "1.0")
+    return write_sign(written)
 
 
 class Colours(NamedTuple):
@@ -182,13 +188,14 @@ def blocks_of(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> n
 
 
 def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
-    """For each allowed cell its middle, its value as text, and the ink: dark on pale and pale on dark."""
+    """For each allowed cell that has a number its middle, the number, and the ink: dark on pale and pale on dark."""
     cmap, norm = colours
     shading = heatmap.shade(scale)
     for row, column in np.argwhere(heatmap.allowed):
         value, shade = float(heatmap.values[row, column]), float(shading[row, column])
         ink = ink_on(cmap(float(norm(max(shade, norm.vmin or 0.0)))))
-        yield column + 0.5, row + 0.5, digits_of(value, is_signed(scale)), ink
+        if text := digits_of(value, is_signed(scale)):
+            yield column + 0.5, row + 0.5, text, ink
 
 
 def ink_on(colour: Sequence[float]) -> str:

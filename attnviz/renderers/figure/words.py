@@ -59,6 +59,7 @@ class Paragraph(NamedTuple):
     name: str
     tokens: tuple[str, ...]
     values: Sequence[float]
+    asked: int | None  # which of them attends to the others, where it is one
 
 
 def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
@@ -119,10 +120,11 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
         if heatmap.row_axis != Heatmap.row_axis:
             for name, values, may in zip(heatmap.rows, shading, allowed, strict=True):
                 said = f"{heatmap.row_axis} {name}" if len(heatmap.rows) * len(several) > 1 else ""
-                yield Paragraph(said, heatmap.columns, np.where(may, values, 0.0).tolist())
+                yield Paragraph(said, heatmap.columns, np.where(may, values, 0.0).tolist(), heatmap.asked)
         else:
             sums = np.where(allowed, shading, 0.0).sum(axis=0) / np.maximum(allowed.sum(axis=0), 1)
-            yield Paragraph(heatmap.title if len(several) > 1 else "", heatmap.columns, sums.tolist())
+            said = ": ".join(filter(None, (heatmap.title, heatmap.note))) if len(several) > 1 else ""
+            yield Paragraph(said, heatmap.columns, sums.tolist(), None)
 
 
 def _width(paragraphs: Sequence[Paragraph], size: float, bigger: float, dpi: int) -> float:
@@ -140,17 +142,17 @@ def _flow(
     em, (top, width) = size * POINT, place
     left, right = _beside(paragraphs, size), width - MARGIN
     names, words = [], []
-    for name, tokens, values in paragraphs:
+    for name, tokens, values, asked in paragraphs:
         base = top + HIGH * em * 0.72
         names.append(TextLine(name, MARGIN, base, size, GREY))
         x, mirrored = left, _is_right_to_left(tokens)
-        for token, value in zip(tokens, values, strict=True):
+        for number, (token, value) in enumerate(zip(tokens, values, strict=True)):
             taken = extent(token, size).width * POINT + 2 * AROUND * em
             if x > left and x + taken > right:
                 x, top = left, top + PITCH * em
             at = left + right - x - taken if mirrored else x
             line = TextLine(token, at + AROUND * em, top + HIGH * em * 0.72, size)
-            words.append(Word(Box(at, top, taken, HIGH * em), value, line))
+            words.append(Word(Box(at, top, taken, HIGH * em), value, line, number == asked))
             x += taken + BETWEEN * em
         top += (PITCH + 0.35) * em
     return [line for line in names if line.text], words, top
