@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Note
 from attnviz.selection import find_token
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import MAX_NAMED, Place, arrange_overview, name_place
+from attnviz.views.head_pictures import Place, arrange_overview, name_place
 from attnviz.views.tokens import quote_token
 
 
@@ -27,11 +28,13 @@ def draw_patches(
     query = find_token(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps)
     pictures = tuple(_draw_patch_map(maps, place, query) for place in places)
     grids = arrange_overview(maps, pictures, places, spec)
-    shown, n_columns = (grids[0].maps, grids[0].n_columns) if grids else (pictures, 1)
     name = quote_token(maps.queries, query)
     over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
-    title = f"what {name} attends to, {over}{' (layer.head)' if n_columns > MAX_NAMED else ''}"
-    picture = HeatmapGrid("patches", title, shown, n_columns, reflows=bool(grids) and grids[0].reflows)
+    title = f"what {name} attends to, {over}"
+    if grids:
+        picture = replace(grids[0], name="patches", title=f"{title}: {grids[0].title}")
+    else:
+        picture = HeatmapGrid("patches", title, pictures, 1)
     return picture, Note(" ".join(_describe_patches(maps, places, query)))
 
 

@@ -61,7 +61,8 @@ def test_each_map_is_its_heads_weights() -> None:
 
 def test_chosen_heads_keep_their_numbers() -> None:
     chosen = only(random_maps(n_layers=2, n_heads=4), [1], [3, 0])
-    assert [h.title for h in overview(chosen).maps] == ["layer 1, head 3", "layer 1, head 0"]
+    assert overview(chosen).title == "2 heads of layer 1"
+    assert [h.title for h in overview(chosen).maps] == ["head 3", "head 0"]
     (heads,) = (table for table in chosen.tables if table.role == "heads")
     assert [row[:2] for row in heads.rows] == [(1, 3), (1, 0)]
 
@@ -382,6 +383,10 @@ def test_one_query_is_a_row_of_each_head() -> None:
     assert isinstance(strip, Heatmap)
     assert (strip.name, strip.title, strip.row_axis) == ("query-1", "what 1 “plot” attends to", "layer.head")
     assert (strip.rows, strip.columns) == (("0.0", "0.1", "1.0", "1.1"), FILM[:5])
+    assert strip.asked == 1
+    (elsewhere,) = report(maps, FigureOptions(query="plot", key="2:5")).pictures
+    assert isinstance(elsewhere, Heatmap)
+    assert elsewhere.asked is None
     assert np.array_equal(strip.values, maps.weights[:, :, 1, :5].reshape(4, 5))
     assert np.array_equal(strip.allowed, np.tile([True, True, False, False, False], (4, 1)))
     assert strip.shade(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
@@ -488,10 +493,12 @@ def test_heads_that_were_chosen_and_maps_that_are_shaded_keep_their_lists(change
 
 
 def test_over_many_narrow_panels_stand_numbers() -> None:
-    eight, nine = (report(random_maps("ab", n_layers=2, n_heads=n)) for n in (8, 9))
-    assert [each.title for each in overview(eight).maps][:9:8] == ["layer 0, head 0", "layer 1, head 0"]
+    eight, nine = (
+        report(random_maps("ab", n_layers=2, n_heads=9), FigureOptions(columns=n_columns)) for n_columns in (8, 10)
+    )
+    assert [each.title for each in overview(eight).maps][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
     assert [each.title for each in overview(nine).maps][:10:9] == ["0.0", "1.0"]
-    assert overview(nine).title == "layer.head: one row per layer, one column per head"
+    assert overview(nine).title == "layer.head: 18 heads of 2 layers"
     assert [each.title for each in alone(nine)][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
 
 

@@ -33,7 +33,7 @@ def grids(of: Report) -> list[HeatmapGrid]:
 def test_up_to_24_heads_each_has_a_picture() -> None:
     shown = report(many(4, 6))
     assert len(names(shown)) == 25
-    assert (grids(shown)[0].edges, grids(shown)[0].fold, shown.panels) == (None, None, ())
+    assert (grids(shown)[0].small, grids(shown)[0].fold, shown.panels) == (False, None, ())
     assert table(shown, "heads").first == ()
 
 
@@ -42,6 +42,8 @@ def test_of_more_there_are_two_pictures() -> None:
     overview, twelve = grids(shown)
     assert names(shown) == ["overview", "worth-a-look"]
     assert overview.edges is not None
+    assert overview.small
+    assert overview.title == "30 heads of 5 layers"
     assert (overview.edges.row_axis, overview.edges.rows) == ("layer", tuple("01234"))
     assert (overview.edges.column_axis, overview.edges.columns) == ("head", tuple("012345"))
     assert (len(overview.maps), overview.n_columns) == (30, 6)

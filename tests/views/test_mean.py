@@ -92,7 +92,7 @@ def test_heads_and_mean_stand_in_the_order_given() -> None:
     names = ["layer-{}-head-2", "layer-{}-mean", "layer-{}-head-0"]
     assert [each.name for each in heatmaps(shown)] == [name.format(layer) for layer in (0, 1) for name in names]
     assert np.array_equal(heatmaps(shown)[3].values, maps.weights[1, 2])
-    assert overview(shown).title == "one row per layer, one column per head and the mean of 3 heads"
+    assert overview(shown).title == "4 heads of 2 layers and the mean of 3 heads"
     assert shown.data["heads"] == [2, "mean", 0]
     weights = shown.data["weights"]
     assert isinstance(weights, np.ndarray)
@@ -192,7 +192,8 @@ def test_patches_of_an_image_have_a_mean() -> None:
     maps = attnviz.from_attentions(weights, keys=attnviz.Grid(3, 3, leading=["[CLS]"]))
     patches = next(show(maps, head=("mean,1",)).pictures)
     assert isinstance(patches, HeatmapGrid)
-    assert [each.title for each in patches.maps] == ["layer 0, mean of 3 heads", "layer 0, head 1"]
+    assert patches.title.endswith(": 1 head of layer 0 and the mean of 3 heads")
+    assert [each.title for each in patches.maps] == ["mean of 3 heads", "head 1"]
     assert patches.maps[0].values.ravel() == pytest.approx(weights[0, :, 0, 1:].mean(axis=0), abs=1e-6)
 
 

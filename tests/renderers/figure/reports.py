@@ -155,7 +155,9 @@ def folded(grid: HeatmapGrid) -> HeatmapGrid:
     """The same maps with their names at the edges and their first column beside each."""
     rows, columns = (tuple(map(str, range(n))) for n in (len(grid.maps) // grid.n_columns, grid.n_columns))
     shares = tuple(heatmap.values[:, 0] for heatmap in grid.maps)
-    return replace(grid, edges=EdgeNames("layer", "head", rows, columns), fold=Fold(shares, "grey: the first", 0))
+    return replace(
+        grid, edges=EdgeNames("layer", "head", rows, columns), small=True, fold=Fold(shares, "grey: the first", 0)
+    )
 
 
 TRAINING = Line(

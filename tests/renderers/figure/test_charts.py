@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
 from PIL import Image
 
 from attnviz.errors import TooLarge
@@ -97,6 +98,28 @@ def test_bounds_are_bars_in_the_colour_of_their_line() -> None:
         assert np.asarray(bars.get_color())[0, :3].tolist() == pytest.approx(mpl.colors.to_rgb(COLOURS[0]))
         assert not second.collections
         assert first.get_ylim()[0] > 0.3  # what cannot be drawn stretches no axis
+
+
+def test_the_peak_of_the_first_line_is_written() -> None:
+    peaked = replace(curve(line(0.1, 0.62, 0.2), line(0.3, 0.9, 0.3, name="b")), peak=True)
+    with drawn_charts(report(curves(peaked, curve(line(0.1, 0.62))))) as made:
+        first, second = made.figure.axes
+        (number,) = first.texts
+        assert isinstance(number, Annotation)
+        assert (number.get_text(), number.xy) == ("0.62", (1.0, 0.62))
+        assert not second.texts
+    empty = replace(curve(line(INF, INF), line(0.5, 0.6, name="b")), peak=True)
+    with drawn_charts(report(curves(empty))) as made:
+        assert not made.figure.axes[0].texts
+
+
+def test_axes_that_are_the_same_are_named_once_for_a_row_and_a_column() -> None:
+    with drawn_charts(report(replace(curves(*[curve(line(0.1, 0.6))] * 3), n_columns=2))) as made:
+        named = [(bool(axes.get_xlabel()), bool(axes.get_ylabel())) for axes in made.figure.axes]
+        assert named == [(False, True), (True, False), (True, True)]
+    other = replace(curve(line(0.1, 0.6)), y_axis="something else")
+    with drawn_charts(report(replace(curves(other, curve(line(0.1, 0.6))), n_columns=2))) as made:
+        assert all(axes.get_ylabel() for axes in made.figure.axes)
 
 
 def test_a_line_under_another_is_wider_so_that_it_is_seen() -> None:

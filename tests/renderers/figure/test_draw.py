@@ -52,8 +52,17 @@ def numbers(axes: Axes) -> list[Text]:
 
 
 def tick_texts(axes: Axes) -> tuple[list[str], list[str]]:
-    rows, columns = labels(axes)
-    return [text.get_text() for text in rows], [text.get_text() for text in columns]
+    """The labels, those of single marks without the quotes that these have."""
+    rows, columns = ([text.get_text() for text in texts] for texts in labels(axes))
+    return [re.sub("^“\u200a(.)\u200a”$", r"\1", text) for text in rows], [
+        re.sub("^“\u200a(.)\u200a”$", r"\1", text) for text in columns
+    ]
+
+
+def test_a_mark_alone_is_quoted() -> None:
+    with drawn(report(labelled([".", "a.", "’", "!"]))) as made:
+        rows, _ = labels(made.maps[0])
+        assert [text.get_text() for text in rows] == ["“\u200a.\u200a”", "a.", "“\u200a’\u200a”", "!"]
 
 
 def bar_texts(made: Drawn) -> list[str]:
@@ -382,13 +391,13 @@ def test_numbers_of_a_difference_are_signed_and_fit() -> None:
     scale = Scale("diverging", -0.3, 0.3, "difference")
     shown = Heatmap("a", "", values, everything, words(2), words(5), scale=scale)
     with drawn(report(shown), FigureStyle(annotate=True)) as made:
-        assert [text.get_text() for text in numbers(made.maps[0])[:5]] == ["+0.12", "−0.30", "0.00", "0.00", "0.00"]
+        assert [text.get_text() for text in numbers(made.maps[0])] == ["+.12", "−.30", "+.12", "−.30"]
         assert [text.get_color() for text in numbers(made.maps[0])[:3]] == ["#1a1a1a", "white", "#1a1a1a"]
     full = difference(16, causal=False)
     assert is_annotated(full)
     with drawn(report(full), FigureStyle(annotate=True)) as made:
         side = made.plan.cells.columns.length * 150
-        assert len(numbers(made.maps[0])) == 256
+        assert len(numbers(made.maps[0])) == (np.abs(full.values) >= 0.005).sum()
         assert max(text.get_window_extent().width for text in numbers(made.maps[0])) < side - 6  # some room is left
 
 
@@ -540,8 +549,12 @@ def test_numbers_in_cells_where_they_fit() -> None:
     assert not is_annotated(panels(20))
     with drawn(report(few), FigureStyle(annotate=True)) as made:
         texts = numbers(made.maps[0])
-        assert len(texts) == 12 * 13 // 2  # none in forbidden cells
-        assert texts[0].get_text() == f"{few.values[0, 0]:.2f}"
+        written = few.values[few.allowed & (few.values >= 0.005)]  # none in forbidden cells
+        assert [text.get_text() for text in texts] == [
+            f"{value:.2f}".lstrip("0").replace("1.00", "1.0") for value in written
+        ]
+        assert len(texts) < 12 * 13 // 2
+        assert any(text.endswith("cells without a number: less than .005") for text in made.texts)
         side = made.plan.cells.columns.length * 150
         assert all(text.get_window_extent().width < side for text in texts)
     for picture, look in ((many, FigureStyle(annotate=True)), (few, FigureStyle())):
@@ -550,7 +563,7 @@ def test_numbers_in_cells_where_they_fit() -> None:
 
 
 def test_numbers_are_pale_on_dark_and_dark_on_pale() -> None:
-    pair = Heatmap("a", "", np.array([[0.0, 1.0]]), np.ones((1, 2), dtype=bool), ("q",), ("a", "b"))
+    pair = Heatmap("a", "", np.array([[0.01, 1.0]]), np.ones((1, 2), dtype=bool), ("q",), ("a", "b"))
     for cmap, first, second in (("viridis", "white", "#1a1a1a"), ("Greys", "#1a1a1a", "white")):
         with drawn(report(pair), FigureStyle(cmap=cmap, annotate=True)) as made:
             assert [text.get_color() for text in numbers(made.maps[0])] == [first, second]

@@ -11,19 +11,20 @@ from io import BytesIO
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.renderers.figure import files
-from attnviz.renderers.figure.draw import THIN
+from attnviz.renderers.figure.draw import THIN, draw
 from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.scale import plan_ticks
-from attnviz.renderers.figure.style import DARK, look_of
+from attnviz.renderers.figure.style import DARK, drawing, look_of
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from tests.made import FILM
-from tests.renderers.figure.reports import drawn, heatmap, outside, panels, report, rgba
+from tests.renderers.figure.reports import drawn, heatmap, labelled, outside, panels, report, rgba
 
 LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
 PAPER = FigureStyle(width=3.3, header=False)
@@ -269,3 +270,14 @@ def test_every_kind_is_a_picture_in_every_format() -> None:
         assert Image.open(BytesIO(png)).size[0] == 300
         assert svg.startswith(b"<?xml")
         assert pdf.startswith(b"%PDF")
+
+
+def test_the_token_that_attends_is_outlined() -> None:
+    row = replace(labelled(["so", "it", "goes"]), row_axis="head", rows=("0",), asked=1)
+    row = replace(row, values=row.values[:1], allowed=row.allowed[:1], row_positions=())
+    made = plan_text(row, report(row), replace(PAPER, kind="text"))
+    assert [word.line.text for word in made.words if word.outlined] == ["it"]
+    with drawing():
+        (axes, *_) = draw(made, "auto").axes
+        outlines = [each.get_bbox().x0 for each in axes.patches if isinstance(each, Rectangle) and not each.get_fill()]
+    assert outlines == [word.box.left for word in made.words if word.outlined]
