@@ -10,5 +10,8 @@ export function about(place) {
   if (content.reading.length) place.append(section("How to read it", ...said(content.reading)));
   if (notes.length) place.append(section("To be read with it", element("ul", {}, ...notes)));
   if (content.exactness.length) place.append(section("How exact it is", ...said(content.exactness)));
-  if (facts.length) place.append(section("Where it comes from", element("dl", {}, ...facts)));
+  if (!facts.length) return;
+  const origin = element("details", {}, element("summary", {}, "Where it comes from"), element("dl", {}, ...facts));
+  matchMedia("print").addEventListener("change", ({ matches }) => origin.toggleAttribute("open", matches));
+  place.append(origin);
 }

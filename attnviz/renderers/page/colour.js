@@ -3,9 +3,15 @@ import { bytesOf } from "./cells.js";
 import { content } from "./content.js";
 import { colourOf, element } from "./dom.js";
 
-const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
+const paletteBytes = (palettes) =>
+  Object.fromEntries(Object.entries(palettes).map(([name, base64]) => [name, bytesOf(base64)]));
+const onPaper = paletteBytes(content.colours);
+const onDark = { ...onPaper, ...paletteBytes(content.dark) };
+const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 
-const paletteOf = (scale) => palettes[scale.colours];
+// On paper, which a print is on whatever the screen is, colours are others than on a dark ground.
+export const groundOf = () => (dark.matches ? "dark" : "paper");
+const paletteOf = (scale) => (dark.matches ? onDark : onPaper)[scale.colours];
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {
@@ -104,7 +110,7 @@ export function hatching(context) {
 }
 
 const MOST_TICKS = 4; // of multiples
-const APART = 0.8; // of the end of a bar: numbers of multiples beyond would lie on its own
+const APART = 0.16; // of a bar: numbers of multiples nearer to its end would lie on its own
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 function rounded(value, { is_multiple, is_logarithmic, is_bounded, low, high, doublings }) {
@@ -127,7 +133,7 @@ function ticksOf(scale) {
     powers.push(placeOf(base ** power, scale));
   }
   if (!scale.is_bounded) return powers;
-  return [...powers.filter((place) => valueAt(place, scale) <= APART * high), 1];
+  return [...powers.filter((place) => 1 - place >= APART), 1];
 }
 
 // Bars of colours, one below the other, with their numbers and the report's words; each paint colours places of 0 to 1.
@@ -161,10 +167,17 @@ function swatch() {
   return made;
 }
 
-export function paintOf(scale) {
-  const palette = paletteOf(scale);
-  return (place) => {
-    const shade = 3 * Math.round(255 * place);
-    return `rgb(${palette[shade]} ${palette[shade + 1]} ${palette[shade + 2]})`;
-  };
+function colourAt(place, scale) {
+  const shade = 3 * Math.round(255 * place);
+  return paletteOf(scale).subarray(shade, shade + 3);
+}
+
+export const paintOf = (scale) => (place) => `rgb(${colourAt(place, scale).join(" ")})`;
+
+const linear = (part) => (part <= 10.31475 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+
+// What is read on a colour, at least 4.5 to 1: WCAG 2.2.
+export function inkOn(place, scale) {
+  const [red, green, blue] = Array.from(colourAt(place, scale), linear);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179 ? "#fff" : "#000";
 }

@@ -6,7 +6,7 @@ Lists and pairs throughout, never an object whose keys are tokens.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
@@ -22,7 +22,7 @@ from attnviz.renderers.page.captions import CHARTS, OF_ATLAS, OF_CHARTS, OF_MAPS
 from attnviz.renderers.page.chart_parts import charts_of
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
-from attnviz.renderers.page.map_parts import describe_maps, distinct
+from attnviz.renderers.page.map_parts import describe_maps, distinct, list_scales
 from attnviz.renderers.page.packing import Precision
 from attnviz.report import Cell, Column, FigureStyle, Picture, Report, Table
 from attnviz.shapes import Cells
@@ -63,7 +63,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         "render": None if report.render is None else asdict(report.render),
         "notes": [note.text for note in report.notes],
         **maps.document,
-        **({"atlas": True, "colours": _colours(look)} if atlas else {}),
+        **({"atlas": True, **_colours(look, frozenset())} if atlas else {}),
         "charts": charts,
         "tables": tables,
         "reading": [
@@ -102,7 +102,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
         "precision": None if precision is None else asdict(precision),
         **describe_maps(report, originals, maps, block),
         "exact": [kept is cells.EXACT for kept in chosen],
-        "colours": _colours(look),
+        **_colours(look, {scale.family.colours for scale in list_scales(report)}),
         "factored": closer,
     }
     block *= originals[0].block
@@ -140,14 +140,21 @@ def _write_unlike(cell: Cell, column: Column) -> str | None:
     return None if written == cell else written
 
 
-def _colours(look: FigureStyle) -> Mapping[str, str]:
-    from attnviz.renderers.figure.style import AUTO, DIVERGING, LIFT, SEQUENTIAL, colour_map  # matplotlib comes with it
+def _colours(look: FigureStyle, used: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the colours of the scales that are used, on paper and, where they are others, on a dark ground."""
+    from attnviz.renderers.figure.style import AUTO, DARK, PAPER, SEQUENTIAL, colour_map  # matplotlib comes with it
 
-    lift, sequential = (LIFT, SEQUENTIAL) if look.cmap == AUTO else (look.cmap, look.cmap)
+    chosen = {} if look.cmap == AUTO else {"lift": look.cmap, "sequential": look.cmap}
+    on_paper = {"lift": PAPER.lift, "sequential": SEQUENTIAL, "diverging": PAPER.diverging} | chosen
+    on_dark = {"lift": DARK.lift, "diverging": DARK.diverging}
 
-    return {
-        name: b64encode(
-            colour_map(chosen)(np.arange(N_COLOURS) / (N_COLOURS - 1), bytes=True)[:, :3].tobytes()
-        ).decode()
-        for name, chosen in (("lift", lift), ("sequential", sequential), ("diverging", DIVERGING))
-    }
+    def sample(names: Mapping[str, str]) -> Mapping[str, str]:
+        steps = np.arange(N_COLOURS) / (N_COLOURS - 1)
+        return {
+            name: b64encode(colour_map(of)(steps, bytes=True)[:, :3].tobytes()).decode()
+            for name, of in names.items()
+            if name in used
+        }
+
+    dark = {name: of for name, of in on_dark.items() if name not in chosen}
+    return {"colours": sample(on_paper), "dark": sample(dark)}

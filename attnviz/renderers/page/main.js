@@ -1,6 +1,6 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
 import { about } from "./about.js";
-import { columnsOf, content, isLayered, maps, pictures } from "./content.js";
+import { columnsOf, content, isLayered, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { change, listen, mapIn, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
 import { makers, tools } from "./views.js";
@@ -94,10 +94,12 @@ function layerAndHead() {
   const { layer, head } = mapOf();
   const of = (name) => [...new Set(pictureOf().maps.map((number) => maps[number][name]))];
   const at = (l, h) => pictureOf().maps.find((number) => maps[number].layer === l && maps[number].head === h);
-  const options = (name) => of(name).map((number) => [number, String(number)]);
+  const nameOf = (number) => nameIn(pictureOf(), pictureOf().maps.indexOf(number));
+  const layers = of("layer").map((number) => [number, String(number)]);
+  const heads = of("head").map((number) => [number, `${number} ${nameOf(at(layer, number))}`.trim()]);
   return [
-    chooser("Layer", options("layer"), layer, (chosen) => choose(at(chosen, head))),
-    chooser("Head", options("head"), head, (chosen) => choose(at(layer, chosen))),
+    chooser("Layer", layers, layer, (chosen) => choose(at(chosen, head))),
+    chooser("Head", heads, head, (chosen) => choose(at(layer, chosen))),
   ];
 }
 

@@ -70,6 +70,12 @@ def describe_maps(
     }
 
 
+def list_scales(report: Report) -> Iterator[Scale]:
+    """List the scales that maps are drawn by, or may be: the report's, then those that pictures have of their own."""
+    yield from (report.scale, *report.scales)
+    yield from (each.scale for each in pictures_of(report) if each.scale)
+
+
 def _as_data(scale: Scale) -> Mapping[str, object]:
     return asdict(scale) | asdict(scale.family)
 

@@ -40,8 +40,8 @@ export async function matrix(panel) {
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element("div", { class: "tools" });
-  tools.append(button("+", "zoom in", () => plot.zoom(plot.faster)));
-  tools.append(button("−", "zoom out", () => plot.zoom(1 / plot.faster)));
+  tools.append(button("+", "zoom in", () => plot.zoomToChosen(plot.faster)));
+  tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / plot.faster)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
   if (context) tools.append(button("Single weights", "zoom in to single weights", () => plot.approach()));
   byId("choosers").append(tools);
@@ -52,9 +52,7 @@ export async function matrix(panel) {
   plot.open();
   others?.draw();
   function shownLegend() {
-    const paints = [paintOf(scale), ...(passage ? [(place) => passage.paint(place)] : [])];
-    const label = passage ? `${scale.label}; below: words` : plot.scale.label;
-    return legend(plot.scale, paints, label, cells.allowed !== null);
+    return legend(plot.scale, [paintOf(plot.scale)], plot.scale.label, cells.allowed !== null);
   }
   return {
     legend: shownLegend,
@@ -63,7 +61,6 @@ export async function matrix(panel) {
       mark();
     },
     draw: () => {
-      passage?.takeTints();
       passage?.mark(plot.chosen());
       others?.draw();
       plot.fit(true);

@@ -1,6 +1,16 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, content, hasQueries, isDifference, maps, readyCells, wholeMaps } from "./content.js";
+import {
+  cellsOf,
+  content,
+  hasQueries,
+  isDifference,
+  isLayered,
+  maps,
+  nameIn,
+  readyCells,
+  wholeMaps,
+} from "./content.js";
 import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
@@ -19,13 +29,15 @@ export async function overview(panel) {
   const ways = waysOf(picture, scaleOf());
   const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
   const hint = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
+  grid.classList.toggle("edged", ways.edged);
   byId("choosers").append(...ways.choosers);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
   const scale = ways.draw === "cells" && several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, () => tell(hint)));
-  grid.append(...small.map(({ button }) => button));
-  roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);
+  grid.append(...(ways.edged ? withEdges(small, picture.columns) : small.map(({ button }) => button)));
+  const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
+  roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
   for (const each of small) each.draw();
   const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
@@ -37,7 +49,29 @@ export async function overview(panel) {
   };
 }
 
+// A row for each layer and a column for each head are named once, at the edges.
+function withEdges(small, nHeads) {
+  const edge = (kind, name) => element("span", { class: `edge ${kind}`, "aria-hidden": "true" }, name);
+  const named = (kind, { map }, place) => edge(kind, place ? String(map[kind]) : `${kind} ${map[kind]}`);
+  const across = small.slice(0, nHeads).map((one, place) => named("head", one, place));
+  const rows = small.map(({ button }, at) => (at % nHeads ? [button] : [named("layer", small[at], at), button]));
+  return [edge("", ""), ...across, ...rows.flat()];
+}
+
+// Whether each layer of a picture has a row of its own, in which all heads stand in their order.
+function isTable({ maps: numbers, columns }) {
+  const isInPlace = (number, at) =>
+    maps[number].head === maps[numbers[at % columns]].head &&
+    maps[number].layer === maps[numbers[at - (at % columns)]].layer;
+  return numbers.length > columns && numbers.length % columns === 0 && numbers.every(isInPlace);
+}
+
 const paintOfLines = (place) => `color-mix(in srgb, ${colourOf("--head-0")} ${100 * place}%, ${colourOf("--paper")})`;
+
+const placeIn = (picture, place) => {
+  const { layer, head } = maps[picture.maps[place]];
+  return isLayered(picture) ? `${layer}.${head}` : picture.titles[place];
+};
 
 // By which measure a picture's maps are sorted, and the places of its maps in that order; nothing where it is by place.
 export function orderOf(picture) {
@@ -66,12 +100,14 @@ function waysOf(picture, scale) {
     const draw = (kind) => change({ draw: KINDS[kind] }, true);
     choosers.push(chooser("Draw", [...KINDS.entries()], KINDS.indexOf(state.draw), draw));
   }
-  const caption = (place) => {
-    const title = picture.titles[place];
-    return column === null ? title : `${title} · ${Number(rows[place][column].toPrecision(3))}`;
-  };
+  const edged = column === null && isLayered(picture) && isTable(picture);
+  const caption = (place) => [
+    element("span", { class: "place" }, isolated(placeIn(picture, place))),
+    ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
+    ...(column === null ? [] : [` · ${Number(rows[place][column].toPrecision(3))}`]),
+  ];
   const title = column === null ? picture.title : `by ${table.columns[column].header}, the largest first`;
-  return { order, choosers, caption, title, draw: hasLines ? state.draw : "cells" };
+  return { order, choosers, caption, title, edged, draw: hasLines ? state.draw : "cells" };
 }
 
 function openLarge(number, drawn) {
@@ -87,8 +123,8 @@ export class Thumbnail {
     Object.assign(this, { drawn: draw, isBare, left: 0, top: 0, over: null, images: new Map(), chosen: () => null });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
-    const words = [this.map.title, this.map.words].join(". ");
-    const label = element("span", {}, isolated(caption(place)));
+    const words = [this.map.title, nameIn(picture, place), this.map.words].filter(Boolean).join(". ");
+    const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
     const onclick = () => open(number, draw);
     this.button = element("button", { type: "button", ...attributes, onclick }, this.canvas, label);

@@ -1,5 +1,5 @@
 // A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
-import { backdropOf, hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
+import { backdropOf, groundOf, hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
 import { hasQueries, isDifference, isLift } from "./content.js";
 import { colourOf } from "./dom.js";
 import { state } from "./state.js";
@@ -83,8 +83,9 @@ export function paint(plot) {
 // The image of all cells, where it begins and how large its pixels are.
 function wholeOf(plot) {
   const pool = Math.max(1, Math.ceil(1 / (plot.side * devicePixelRatio)));
-  if (!plot.images.has(pool)) plot.images.set(pool, imageOf(plot.cells, plot.scale, pool));
-  return { image: plot.images.get(pool), left: -plot.left, top: -plot.top, side: plot.side * pool };
+  const kind = `${pool} ${groundOf()}`;
+  if (!plot.images.has(kind)) plot.images.set(kind, imageOf(plot.cells, plot.scale, pool));
+  return { image: plot.images.get(kind), left: -plot.left, top: -plot.top, side: plot.side * pool };
 }
 
 function paintCells(plot) {

@@ -84,6 +84,14 @@ export class Plot {
     this.move(0, 0);
   }
 
+  // About the chosen cell where it is in sight, else the middle.
+  zoomToChosen(factor) {
+    const cell = this.chosen();
+    const [x, y] = cell ? this.middleOf(cell.query, cell.key) : [-1, -1];
+    const isSeen = x >= 0 && y >= 0 && x <= this.width && y <= this.height;
+    this.zoom(factor, ...(isSeen ? [x, y] : []));
+  }
+
   move(x, y) {
     const { nRows, nColumns } = this.cells;
     this.left = Math.min(Math.max(0, this.left + x), Math.max(0, nColumns * this.side - this.width));
@@ -190,7 +198,7 @@ export class Plot {
       End: [row, nColumns - 1],
     };
     const zooms = { "+": this.faster, "=": this.faster, "-": 1 / this.faster };
-    if (event.key in zooms) this.zoom(zooms[event.key], ...this.middleOf(row, column));
+    if (event.key in zooms) this.zoomToChosen(zooms[event.key]);
     else if (event.key === "Escape") change({ query: null, key: null });
     else if (event.key in moves) {
       const [query, key] = this.chosen() ? moves[event.key] : [row, column];

@@ -1,6 +1,6 @@
 // The heads of the same layer, small, above one that is shown large; arrows go to other heads and other layers.
 import { cellsOf, isLayered, maps, wholeMaps } from "./content.js";
-import { byId, element } from "./dom.js";
+import { byId, element, isolated } from "./dom.js";
 import { Thumbnail } from "./overview.js";
 import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 
@@ -39,7 +39,7 @@ export async function strip(rest) {
 
 const nameInStrip = (picture, place) => {
   const { head, title } = maps[picture.maps[place]];
-  return isLayered(picture) ? String(head) : title;
+  return [isLayered(picture) ? String(head) : isolated(title)];
 };
 
 // What was pointed at stays, where the other head has the same queries and keys.

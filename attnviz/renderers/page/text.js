@@ -1,10 +1,10 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
-import { placeOfCell } from "./colour.js";
+import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
-import { chooser, colourOf, element, isolated, named, roving, watch } from "./dom.js";
+import { chooser, element, isolated, named, roving, watch } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
-import { directionOf, tint } from "./writing.js";
+import { directionOf } from "./writing.js";
 
 const SIDES = [
   ["from", "what the word attends to"],
@@ -15,7 +15,6 @@ const N_LISTED = 10;
 export class Passage {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, signed: isDifference(scale), point });
-    this.takeTints();
     this.isOneText = map.rows === map.columns;
     this.rows = this.words(rowsOf(map), "queries");
     this.columns = this.isOneText ? this.rows : this.words(columnsOf(map), "keys");
@@ -79,7 +78,7 @@ export class Passage {
         written.classList.remove("answer");
         written.classList.toggle("forbidden", each === others && !this.cells.isAllowed(...cellOf(other)));
         const shaded = each === others && this.cells.isAllowed(...cellOf(other));
-        written.style.backgroundColor = shaded ? this.paint(placeOfCell(this.cells, ...cellOf(other), this.scale)) : "";
+        this.shade(written, shaded ? placeOfCell(this.cells, ...cellOf(other), this.scale) : null);
       }
     }
     words.children[place].setAttribute("aria-current", "true");
@@ -89,15 +88,11 @@ export class Passage {
     return strongest.length ? { query: strongest[0][0], key: strongest[0][1] } : null;
   }
 
-  // Once for all words: asking for a colour after changing another makes the browser style the page anew.
-  takeTints() {
-    this.tints = [colourOf("--tint-above"), colourOf("--tint")];
-  }
-
-  // A tint of the paper, so that the word stays legible; of a difference one for each sign.
-  paint(place) {
-    const share = this.signed ? Math.abs(2 * place - 1) : place;
-    return tint(share, this.tints[this.signed && place >= 0.5 ? 0 : 1]);
+  // As its cell on the map; an equal share at most has no colour there.
+  shade(written, place) {
+    const none = place === null || (place === 0 && this.scale.is_multiple);
+    written.style.backgroundColor = none ? "" : paintOf(this.scale)(place);
+    written.style.color = none ? "" : inkOn(place, this.scale);
   }
 }
 

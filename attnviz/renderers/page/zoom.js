@@ -1,5 +1,5 @@
 // A map of very many tokens: all of it as cells of many weights each, then, nearer, down to single weights.
-import { imageOf } from "./colour.js";
+import { groundOf, imageOf } from "./colour.js";
 import { element } from "./dom.js";
 import { cellAt } from "./painting.js";
 import { NEAREST, Plot, READABLE } from "./plot.js";
@@ -78,12 +78,14 @@ export class ZoomPlot extends Plot {
     }
     this.say(block);
     if (block >= cells.size) {
-      const image = this.kept("", block, () => imageOf(cells.pooled, scale, block / cells.size));
+      const image = this.kept(groundOf(), block, () => imageOf(cells.pooled, scale, block / cells.size));
       return { image, left: -this.left, top: -this.top, side: side * block };
     }
     const window = this.around(block);
     const [row, , column] = window;
-    const image = this.kept(`${[...window, block]}`, "tile", () => imageOf(cells.tile(...window, block), scale));
+    const image = this.kept(`${[...window, block, groundOf()]}`, "tile", () =>
+      imageOf(cells.tile(...window, block), scale),
+    );
     return { image, left: column * side - this.left, top: row * side - this.top, side: side * block };
   }
 

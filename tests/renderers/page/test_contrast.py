@@ -81,7 +81,7 @@ TEXTS = """(selector) => {
 }"""
 
 # Edges of what can be used, and marks of what is chosen, against both what is inside of them and what is outside.
-EDGES = """() => {
+EDGES = r"""() => {
   const found = [];
   const measure = (element, name, colour) => {
     for (const ground of [element, element.parentElement]) {
@@ -94,23 +94,28 @@ EDGES = """() => {
     const colour = style.borderBottomColor;
     const has = parseFloat(style.borderBottomWidth) > 0 && style.borderBottomStyle !== "none";
     if (has && colour !== "rgba(0, 0, 0, 0)" && element.type !== "range") measure(element, "border", colour);
-    if (style.boxShadow !== "none") measure(element, "mark", style.boxShadow.split(" 0px")[0]);
+    const shadows = style.boxShadow.match(/[a-z]+\([^)]*\)/g) ?? [];
+    if (shadows.length) {  // a gap, then what lies between it and what is behind the element
+      const mark = [shadows.at(-1), share(element)];
+      for (const ground of [[[shadows[0], 1]], behind(element.parentElement)]) {
+        found.push([ratio(mark, ground), 3, `mark of ${described(element)}`]);
+      }
+    }
   }
   return found;
 }"""
 
-# The ring is drawn outside, where it may lie on any shade that a neighbour has.
-RINGS = """() => {
+# The ring is drawn outside; of a word, which may have any shade, around a gap.
+RINGS = r"""() => {
   const found = [];
   const stops = "button, select, input, textarea, summary, [tabindex='0']";
   for (const element of [...document.querySelectorAll(stops)].filter(isSeen)) {
     element.focus();
-    const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(element);
+    const { outlineStyle, outlineWidth, outlineColor, boxShadow } = getComputedStyle(element);
     const hasRing = outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
-    const shades = element.matches(".word") ? ["--tint", "--tint-above"].map((name) => [[named(name), 1]]) : [];
-    for (const shade of [[], ...shades]) {
-      const measured = hasRing ? ratio([outlineColor, 1], [...shade, ...behind(element.parentElement)]) : 0;
-      found.push([measured, 3, `ring of ${described(element)} ${shade}`]);
+    const gap = element.matches(".word") ? [[[/^[a-z]+\([^)]*\)/.exec(boxShadow)?.[0], 1]]] : [];
+    for (const ground of [behind(element.parentElement), ...gap]) {
+      found.push([hasRing ? ratio([outlineColor, 1], ground) : 0, 3, `ring of ${described(element)}`]);
     }
   }
   return found;

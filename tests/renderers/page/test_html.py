@@ -267,8 +267,9 @@ def test_an_unknown_colour_map_is_refused() -> None:
 
 def test_short_texts_make_small_pages() -> None:
     ((_, data),) = html(report(random_maps(n_heads=8)), FigureStyle())
-    # Of these 1,700 draw over images, 2,900 show the heads beside one, and 600 say equal shares and thin out lines.
-    assert len(data) < 106_500
+    # Of these 1,700 draw over images, 2,900 show the heads beside one, 1,000 are the ramp on a dark ground, and 600 say
+    # equal shares and thin out lines.
+    assert len(data) < 109_300
 
 
 def _colours(scheme: str) -> dict[str, str]:
@@ -294,7 +295,7 @@ def _contrast(one: str, other: str) -> float:
 def test_contrast_is_that_of_wcag_aa(scheme: str) -> None:
     colours = _colours(scheme)
     texts = [("--ink", "--paper"), ("--ink", "--panel"), ("--quiet", "--paper"), ("--quiet", "--panel")]
-    texts += [("--ink", "--tint"), ("--ink", "--tint-above")]
+    texts += [("--ink", "--tint")]
     texts += [(f"--head-{head}", "--paper") for head in range(6)]
     assert {pair: _contrast(*(colours[each] for each in pair)) for pair in texts if _below(colours, pair, 4.5)} == {}
     signs = [("--accent", "--paper"), ("--accent", "--panel"), ("--border", "--paper")]

@@ -1,0 +1,119 @@
+"""How the page looks: one ramp for map and text on either ground, headings that stand once, and where it zooms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnviz.report import Heatmap, HeatmapGrid, Report
+from tests.browser import Open, Opened
+from tests.made import random_maps, record, report, tokens
+
+pytestmark = pytest.mark.slow
+NARROW = {"viewport": {"width": 390, "height": 844}}
+
+
+def uneven() -> Report:
+    """Four words; each gives 0.7 to one of them, which is 2.8 equal shares."""
+    weights = np.full((1, 1, 4, 4), 0.1, dtype=np.float32)
+    weights[0, 0, range(4), [3, 2, 1, 0]] = 0.7
+    return report(record(weights, tokens("a", "b", "c", "d")))
+
+
+def word_colours(page: Opened) -> list[list[str]]:
+    """Of each word its ground and its ink."""
+    found: list[list[str]] = page.page.locator(".word").evaluate_all(
+        "words => words.map(getComputedStyle).map((style) => [style.backgroundColor, style.color])"
+    )
+    return found
+
+
+def test_on_a_dark_ground_the_ramp_begins_dark_and_words_have_it(shown: Open) -> None:
+    seen = {}
+    for scheme in ("light", "dark"):
+        page = shown(uneven(), "view=matrix", color_scheme=scheme)
+        seen[scheme] = [page.colour(0, 0, 4, 4), page.colour(1, 2, 4, 4)]
+        page.page.locator(".word").nth(1).hover()
+        ground, ink = word_colours(page)[2]
+        assert ground == f"rgb({', '.join(map(str, seen[scheme][1]))})"
+        assert ink in ("rgb(255, 255, 255)", "rgb(0, 0, 0)")
+    light, dark = (np.mean(seen[scheme], axis=-1) for scheme in ("light", "dark"))
+    assert light[0] > 250 > light[1]
+    assert dark[0] < 30 < dark[1]
+    assert page.page.locator("#legend .bar").evaluate("bar => bar.height") == 1  # one ramp for both
+
+
+def test_a_print_of_a_dark_page_is_on_paper(shown: Open) -> None:
+    page = shown(uneven(), "view=matrix", color_scheme="dark")
+    page.page.emulate_media(media="print", color_scheme="dark")
+    page.page.wait_for_timeout(100)
+    assert page.colour(0, 0, 4, 4) == [255, 255, 255]
+    assert page.page.is_visible("#about dl")
+    page.page.emulate_media(media="null")
+    page.page.wait_for_timeout(100)
+    assert not page.page.is_visible("#about dl")
+
+
+def named(n_layers: int, columns: int | None = None) -> Report:
+    """Three heads a layer, the last of which is known to look at the next token."""
+    source = report(random_maps(n_layers=n_layers, n_heads=3))
+    (grid,) = (each for each in source.pictures if isinstance(each, HeatmapGrid))
+    titles = [f"{n // 3}.{n % 3}{': next token' if n % 3 == 2 else ''}" for n in range(3 * n_layers)]
+    panels = tuple(Heatmap(**{**vars(panel), "title": title}) for panel, title in zip(grid.maps, titles, strict=True))
+    grid = HeatmapGrid(grid.name, grid.title, panels, columns or 3)
+    others = tuple(each for each in source.blocks if not isinstance(each, HeatmapGrid))
+    return Report(source.title, source.subtitle, (grid, *others), source.scale, source.facts)
+
+
+def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
+    page = shown(named(2))
+    assert page.page.locator(".edge:visible").all_inner_texts() == ["", "head 0", "1", "2", "layer 0", "1"]
+    assert page.page.locator(".caption").all_inner_texts() == ["", "", "next token"] * 2
+    panel, edge = (page.page.locator(of).nth(at).bounding_box() for of, at in ((".map", 4), (".edge", 2)))
+    assert panel is not None
+    assert edge is not None
+    assert abs(panel["x"] - edge["x"]) < 2
+    page.page.focus(".map")
+    page.press("ArrowDown", "ArrowRight")
+    assert "layer 1, head 1" in page.readout
+    assert page.page.locator(".map").nth(2).get_attribute("aria-label").startswith("layer 0, head 2. next token. ")
+
+
+@pytest.mark.parametrize("columns", [2, 6])
+def test_where_a_row_is_no_layer_each_panel_says_which_head_it_is(shown: Open, columns: int) -> None:
+    page = shown(named(2, columns))
+    assert page.page.locator(".edge").count() == 0
+    assert page.page.locator(".caption").all_inner_texts()[1:3] == ["0.1", "0.2 next token"]
+
+
+def test_on_a_phone_and_sorted_each_panel_says_which_head_it_is(shown: Open) -> None:
+    page = shown(named(2), **NARROW)
+    assert page.page.locator(".edge:visible").count() == 0
+    assert page.page.locator(".caption").all_inner_texts()[4:] == ["1.1", "1.2 next token"]
+
+
+def test_the_choice_of_heads_says_their_names(shown: Open) -> None:
+    page = shown(named(1), "view=matrix")
+    options = page.page.get_by_role("combobox", name="Head").locator("option").all_inner_texts()
+    assert options == ["0", "1", "2 next token"]
+
+
+def test_the_button_zooms_about_the_chosen_cell_as_the_key_does(shown: Open) -> None:
+    of = report(random_maps(["t"] * 60, n_heads=1))
+    seen = []
+    for press in ("zoom in", "+"):
+        page = shown(of, "view=matrix&query=50&key=55")
+        before = page.page.locator("canvas.matrix").screenshot()
+        for _ in range(3):
+            if press == "+":
+                page.page.focus("canvas.matrix")
+                page.press("+")
+            else:
+                page.page.get_by_role("button", name=press).click()
+        page.page.evaluate("document.activeElement.blur()")
+        page.page.mouse.move(0, 0)
+        page.page.wait_for_timeout(50)
+        assert "55 t" in page.painted_texts
+        seen.append(page.page.locator("canvas.matrix").screenshot())
+        assert seen[-1] != before
+    assert seen[0] == seen[1]
