@@ -146,7 +146,7 @@ def test_every_module_at_the_top_and_every_room_is_in_the_map() -> None:
 def test_every_link_of_the_readme_leads_somewhere() -> None:
     """The others are followed where the site is built."""
     text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 250
+    assert len(text.splitlines()) <= 160
     links = [link.split("#") for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
     assert len(links) > 20
     assert [path for path, *_ in links if not (ROOT / path).exists()] == []
