@@ -29,8 +29,8 @@ export const isLift = (scale) => scale.is_multiple;
 export const hasQueries = (map) => map.row_axis.startsWith("query");
 export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 
-// What a head is known to look at, which its panel says after its numbers: "0.3: next token".
-export const nameIn = (picture, place) => /^\d+\.\w+:? (.+)$/.exec(picture.titles[place])?.[1] ?? "";
+// What a head is known for, or nothing.
+export const nameIn = ({ names }, place) => names?.[place] ?? "";
 
 // A token is identified by its position; of a block of tokens, by the first and the last.
 export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;

@@ -106,6 +106,7 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
 
 def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
     maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
+    edges = picture.edges if isinstance(picture, HeatmapGrid) else None
     return {
         "name": picture.name,
         "title": picture.title,
@@ -113,6 +114,8 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "scale": _as_data(picture.scale) if picture.scale else None,
         "maps": [places[_key(each)] for each in maps],
         "titles": [each.title for each in maps],
+        "edges": asdict(edges) if edges else None,
+        "names": [each.note for each in maps] if any(each.note for each in maps) else None,
     }
 
 

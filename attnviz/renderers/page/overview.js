@@ -1,16 +1,6 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import {
-  cellsOf,
-  content,
-  hasQueries,
-  isDifference,
-  isLayered,
-  maps,
-  nameIn,
-  readyCells,
-  wholeMaps,
-} from "./content.js";
+import { cellsOf, content, hasQueries, isDifference, maps, nameIn, readyCells, wholeMaps } from "./content.js";
 import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
@@ -35,7 +25,7 @@ export async function overview(panel) {
   const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
   const scale = ways.draw === "cells" && several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, () => tell(hint)));
-  grid.append(...(ways.edged ? withEdges(small, picture.columns) : small.map(({ button }) => button)));
+  grid.append(...(ways.edged ? withEdges(small, picture.edges) : small.map(({ button }) => button)));
   const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
   for (const each of small) each.draw();
@@ -49,28 +39,22 @@ export async function overview(panel) {
   };
 }
 
-// A row for each layer and a column for each head are named once, at the edges.
-function withEdges(small, nHeads) {
-  const edge = (kind, name) => element("span", { class: `edge ${kind}`, "aria-hidden": "true" }, name);
-  const named = (kind, { map }, place) => edge(kind, place ? String(map[kind]) : `${kind} ${map[kind]}`);
-  const across = small.slice(0, nHeads).map((one, place) => named("head", one, place));
-  const rows = small.map(({ button }, at) => (at % nHeads ? [button] : [named("layer", small[at], at), button]));
-  return [edge("", ""), ...across, ...rows.flat()];
-}
-
-// Whether each layer of a picture has a row of its own, in which all heads stand in their order.
-function isTable({ maps: numbers, columns }) {
-  const isInPlace = (number, at) =>
-    maps[number].head === maps[numbers[at % columns]].head &&
-    maps[number].layer === maps[numbers[at - (at % columns)]].layer;
-  return numbers.length > columns && numbers.length % columns === 0 && numbers.every(isInPlace);
+// What rows and columns are called is said once, at the edges.
+function withEdges(small, { row_axis, column_axis, rows, columns }) {
+  const edge = (kind, name) => element("span", { class: `edge ${kind}`, "aria-hidden": "true" }, isolated(name));
+  const named = (kind, axis) => (name, place) => edge(kind, place ? name : `${axis} ${name}`);
+  const [across, down] = [columns.map(named("above", column_axis)), rows.map(named("beside", row_axis))];
+  const inRows = small.flatMap(({ button }, at) =>
+    at % columns.length ? [button] : [down[at / columns.length], button],
+  );
+  return [edge("", ""), ...across, ...inRows];
 }
 
 const paintOfLines = (place) => `color-mix(in srgb, ${colourOf("--head-0")} ${100 * place}%, ${colourOf("--paper")})`;
 
-const placeIn = (picture, place) => {
-  const { layer, head } = maps[picture.maps[place]];
-  return isLayered(picture) ? `${layer}.${head}` : picture.titles[place];
+const placeIn = ({ edges, titles, maps: numbers }, place) => {
+  const { layer, head } = maps[numbers[place]];
+  return edges ? `${layer}.${head}` : titles[place];
 };
 
 // By which measure a picture's maps are sorted, and the places of its maps in that order; nothing where it is by place.
@@ -100,7 +84,7 @@ function waysOf(picture, scale) {
     const draw = (kind) => change({ draw: KINDS[kind] }, true);
     choosers.push(chooser("Draw", [...KINDS.entries()], KINDS.indexOf(state.draw), draw));
   }
-  const edged = column === null && isLayered(picture) && isTable(picture);
+  const edged = column === null && picture.edges !== null;
   const caption = (place) => [
     element("span", { class: "place" }, isolated(placeIn(picture, place))),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),

@@ -610,7 +610,7 @@ def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
     rows = sorted(heads.rows, key=lambda row: -float(row[2]))
     names = [each.get_attribute("aria-label").partition(".")[0] for each in page.page.locator(".map").all()]
     assert names == [f"layer {row[0]}, head {row[1]}" for row in rows]
-    captions = page.page.locator(".map span").all_inner_texts()
+    captions = page.page.locator(".caption").all_inner_texts()
     assert [float(each.rpartition("· ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
     assert page.page.inner_text("#view h2") == "by entropy, the largest first"
     page.page.wait_for_url("**sort=2**")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from attnviz.report import Heatmap, HeatmapGrid, Report
+from attnviz.report import HeatmapGrid, Report
 from tests.browser import Open, Opened
 from tests.made import random_maps, record, report, tokens
 
@@ -58,11 +60,10 @@ def named(n_layers: int, columns: int | None = None) -> Report:
     """Three heads a layer, the last of which is known to look at the next token."""
     source = report(random_maps(n_layers=n_layers, n_heads=3))
     (grid,) = (each for each in source.pictures if isinstance(each, HeatmapGrid))
-    titles = [f"{n // 3}.{n % 3}{': next token' if n % 3 == 2 else ''}" for n in range(3 * n_layers)]
-    panels = tuple(Heatmap(**{**vars(panel), "title": title}) for panel, title in zip(grid.maps, titles, strict=True))
-    grid = HeatmapGrid(grid.name, grid.title, panels, columns or 3)
+    panels = tuple(replace(each, note="next token" if place % 3 == 2 else "") for place, each in enumerate(grid.maps))
+    grid = replace(grid, maps=panels, **({} if columns is None else {"n_columns": columns, "edges": None}))
     others = tuple(each for each in source.blocks if not isinstance(each, HeatmapGrid))
-    return Report(source.title, source.subtitle, (grid, *others), source.scale, source.facts)
+    return replace(source, blocks=(grid, *others))
 
 
 def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
@@ -83,7 +84,7 @@ def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
 def test_where_a_row_is_no_layer_each_panel_says_which_head_it_is(shown: Open, columns: int) -> None:
     page = shown(named(2, columns))
     assert page.page.locator(".edge").count() == 0
-    assert page.page.locator(".caption").all_inner_texts()[1:3] == ["0.1", "0.2 next token"]
+    assert page.page.locator(".caption").all_inner_texts()[1:3] == ["layer 0, head 1", "layer 0, head 2 next token"]
 
 
 def test_on_a_phone_and_sorted_each_panel_says_which_head_it_is(shown: Open) -> None:
