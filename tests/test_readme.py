@@ -291,6 +291,23 @@ def test_the_picture_of_a_real_decoder_is_what_the_command_draws(
     assert_alike(tmp_path / "dickens/worth-a-look.png", IMAGES / "worth-a-look.png")
 
 
+@pytest.mark.slow
+def test_the_cast_shows_what_its_commands_print() -> None:
+    """But for digits: another processor may round the last one. It holds all that it shows, in 60 kB."""
+    from tests import cast
+
+    def words(svg: str) -> list[str]:
+        return [re.sub(r"\d", "0", word) for word in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+    drawn = cast.draw_cast({command: cast.run_in_terminal(command) for command in cast.COMMANDS})
+    if os.environ.get("ATTNVIZ_WRITE_README"):
+        cast.CAST.write_text(drawn, encoding="utf-8")
+    kept = cast.CAST.read_text(encoding="utf-8")
+    assert words(kept) == words(drawn)
+    assert len(kept.encode()) <= 60_000
+    assert re.findall(r"href|url\(|@import|<script", kept) == []
+
+
 def assert_alike(drawn: Path, kept: Path, share: float = 0.001) -> None:
     """The same size, and all but a `share` of the pixels nearly the same: another processor may round a last bit, and
     another version draw a letter differently. What changes no more than the subtitle is 0.003 of a picture here.
