@@ -2,7 +2,7 @@
 import { columnsOf, content, maps, rowsOf } from "./content.js";
 import { copyButton, element } from "./dom.js";
 import { headsOfLines } from "./lines.js";
-import { orderOf } from "./overview.js";
+import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 export function commandToCopy() {
@@ -18,7 +18,7 @@ export function commandToCopy() {
 function commandOf(heads) {
   if (!content.render || !heads) return "";
   const { record, options, heads: ofReport } = content.render;
-  const isSorted = state.view === "overview" && orderOf(pictureOf()).column !== null;
+  const isSorted = state.view === "overview" && orderOf(pictureOf()).by !== null;
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
   const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);

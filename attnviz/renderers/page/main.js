@@ -3,7 +3,7 @@ import { about } from "./about.js";
 import { columnsOf, content, isLayered, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { change, listen, mapIn, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
-import { makers, tools } from "./views.js";
+import { choosers, makers, tools } from "./views.js";
 
 const TITLES = {
   atlas: "Heads",
@@ -61,7 +61,7 @@ function showChoosers() {
     }
   }
   if (!pictureOf().scale && content.scales.length > 1) place.append(scales());
-  place.append(digits());
+  place.append(digits(), ...choosers.map((make) => make()));
   place.querySelectorAll("select, input")[focused]?.focus();
 }
 
@@ -104,8 +104,10 @@ function layerAndHead() {
 }
 
 async function show(again) {
-  showTools();
-  if (!again && shown) return shown.mark();
+  if (!again && shown) {
+    showTools();
+    return shown.mark();
+  }
   const number = ++asked;
   document.querySelector("main").dataset.view = state.view;
   showTabs();
@@ -120,6 +122,7 @@ async function show(again) {
   if (number !== asked) return undefined; // another view was asked for in the meantime
   shown = view;
   byId("legend").replaceChildren(view.legend());
+  showTools();
   byId("view").dataset.ready = state.view;
   if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();
   return view.mark();

@@ -1,14 +1,17 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, content, hasQueries, isDifference, maps, nameIn, readyCells, wholeMaps } from "./content.js";
-import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
+import { cellsOf, hasQueries, isDifference, maps, nameIn, readyCells, rowsOf, wholeMaps } from "./content.js";
+import { byId, chooser, colourOf, element, isolated, named, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
-import { namesOf, tell, tellCell } from "./readout.js";
-import { change, pictureOf, scaleOf, state } from "./state.js";
+import { nameOfColumn, nameOfRow, namesOf, tell, tellCell } from "./readout.js";
+import { orderOf, ordersOf } from "./sorting.js";
+import { change, mapIn, mapOf, pictureOf, scaleOf, state } from "./state.js";
 import { long } from "./views.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const KINDS = ["cells", "lines"];
+const MOST_LIT = 48; // queries, of which one can be seen in a small map
+const BY_PLACE = -1; // of maps that are not sorted
 
 export async function overview(panel) {
   const picture = pictureOf();
@@ -16,23 +19,25 @@ export async function overview(panel) {
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
-  const ways = waysOf(picture, scaleOf());
-  const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
-  const hint = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
-  grid.classList.toggle("edged", ways.edged);
-  byId("choosers").append(...ways.choosers);
-  panel.append(element("h2", {}, isolated(ways.title)), grid);
+  byId("choosers").append(...choosersOf(picture));
   const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
+  const ways = waysOf(picture);
+  const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
+  const axes = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
+  const hint = () => tell(...(ways.draw === "cells" && litIn(first) ? saidOfLit(first) : [axes]));
+  grid.classList.toggle("edged", ways.edged);
+  panel.append(element("h2", {}, isolated(ways.title)), grid);
   const scale = ways.draw === "cells" && several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
-  const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, () => tell(hint)));
+  const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
   grid.append(...(ways.edged ? withEdges(small, picture.edges) : small.map(({ button }) => button)));
   const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
+  grid.addEventListener("keydown", ({ key }) => key === "Escape" && change({ query: null, key: null }, true));
   for (const each of small) each.draw();
   const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
     legend: () => legend(scale, [ways.draw === "lines" ? paintOfLines : paintOf(scale)], scale.label, forbids),
-    mark: () => tell(hint),
+    mark: hint,
     draw: () => {
       for (const each of small) each.draw();
     },
@@ -42,8 +47,8 @@ export async function overview(panel) {
 // What rows and columns are called is said once, at the edges.
 function withEdges(small, { row_axis, column_axis, rows, columns }) {
   const edge = (kind, name) => element("span", { class: `edge ${kind}`, "aria-hidden": "true" }, isolated(name));
-  const named = (kind, axis) => (name, place) => edge(kind, place ? name : `${axis} ${name}`);
-  const [across, down] = [columns.map(named("above", column_axis)), rows.map(named("beside", row_axis))];
+  const along = (kind, axis) => (name, place) => edge(kind, place ? name : `${axis} ${name}`);
+  const [across, down] = [columns.map(along("above", column_axis)), rows.map(along("beside", row_axis))];
   const inRows = small.flatMap(({ button }, at) =>
     at % columns.length ? [button] : [down[at / columns.length], button],
   );
@@ -57,46 +62,56 @@ const placeIn = ({ edges, titles, maps: numbers }, place) => {
   return edges ? `${layer}.${head}` : titles[place];
 };
 
-// By which measure a picture's maps are sorted, and the places of its maps in that order; nothing where it is by place.
-export function orderOf(picture) {
-  const table = content.tables.find(({ role }) => role === "heads");
-  const isOf = ({ layer, head }, row) => row[0] === layer && row[1] === head;
-  const rows = picture.maps.map((number) => table?.rows.find((row) => isOf(maps[number], row)));
-  const measures = rows.every(Boolean)
-    ? table.columns.map((_, place) => place).filter((place) => place > 1 && table.numeric[place])
-    : [];
-  const column = measures.includes(state.sort) ? state.sort : null;
-  const order = picture.maps.map((_, place) => place);
-  if (column !== null) order.sort((a, b) => rows[b][column] - rows[a][column] || a - b);
-  return { table, rows, measures, column, order };
+export const canBeLit = (map) => hasQueries(map) && rowsOf(map).labels.length <= MOST_LIT;
+
+// Of a word that is chosen, its row or its column in each map.
+const litIn = (map) =>
+  canBeLit(map) && map.rows === mapOf().rows && (state.query === null) !== (state.key === null)
+    ? { query: state.query, key: state.key, word: true }
+    : null;
+
+function saidOfLit(map) {
+  const ofQuery = state.query !== null;
+  const word = named(ofQuery ? nameOfRow(map, state.query) : nameOfColumn(map, state.key));
+  const what = ofQuery ? ["what ", word, " attends to"] : ["what attends to ", word];
+  return ["Lit up: ", ...what, ". Choose a map to open it; Escape shows all of each again."];
 }
 
-// What maps may be sorted by and drawn as, how they are, and what chooses it.
-function waysOf(picture, scale) {
-  const { table, rows, measures, column, order } = orderOf(picture);
-  const choosers = [];
-  if (measures.length && order.length > 1) {
-    const options = [[-1, "layer, head"], ...measures.map((place) => [place, table.columns[place].header])];
-    choosers.push(chooser("Sort by", options, state.sort, (sort) => change({ sort }, true)));
-  }
-  const hasLines = !isDifference(scale) && picture.maps.every((number) => hasQueries(maps[number]));
-  if (hasLines) {
-    const draw = (kind) => change({ draw: KINDS[kind] }, true);
-    choosers.push(chooser("Draw", [...KINDS.entries()], KINDS.indexOf(state.draw), draw));
-  }
-  const edged = column === null && picture.edges !== null;
+const canBeLines = (picture) =>
+  !isDifference(scaleOf(picture)) && picture.maps.every((number) => hasQueries(maps[number]));
+
+// What chooses by what maps are sorted, and what is drawn of them.
+function choosersOf(picture) {
+  const orders = [...ordersOf(picture)].map(([name, { header }]) => [name, header]);
+  const sort = (name) => change({ sort: name }, true);
+  const draw = (kind) => change({ draw: KINDS[kind] }, true);
+  const byPlace = [BY_PLACE, "layer, head"];
+  return [
+    ...(orders.length && picture.maps.length > 1 ? [chooser("Sort by", [byPlace, ...orders], state.sort, sort)] : []),
+    ...(canBeLines(picture) ? [chooser("Draw", [...KINDS.entries()], KINDS.indexOf(state.draw), draw)] : []),
+  ];
+}
+
+// In which order maps stand, what they are called, and what is drawn of them.
+function waysOf(picture) {
+  const { by, order, numbers } = orderOf(picture);
+  const edged = !by && picture.edges !== null;
   const caption = (place) => [
     element("span", { class: "place" }, isolated(placeIn(picture, place))),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
-    ...(column === null ? [] : [` · ${Number(rows[place][column].toPrecision(3))}`]),
+    ...(numbers ? [` · ${by.write(numbers[place])}`] : []),
   ];
-  const title = column === null ? picture.title : `by ${table.columns[column].header}, the largest first`;
-  return { order, choosers, caption, title, edged, draw: hasLines ? state.draw : "cells" };
+  const title = by ? `by ${by.header}${numbers ? ", the largest first" : ""}` : picture.title;
+  return { order, caption, title, edged, draw: canBeLines(picture) ? state.draw : "cells" };
 }
 
+// What was chosen stays, where the map has the same queries and keys.
 function openLarge(number, drawn) {
   const view = drawn === "lines" ? "lines" : "matrix";
-  change({ view, map: number, query: null, key: null, window: null, heads: [number] }, true);
+  const [map, other] = [mapOf(), mapIn(view, number)];
+  const alike = map.rows === other.rows && map.columns === other.columns;
+  const chosen = alike ? {} : { query: null, key: null };
+  change({ view, map: number, window: null, heads: [number], ...chosen }, true);
 }
 
 export class Thumbnail {
@@ -104,7 +119,9 @@ export class Thumbnail {
     const number = picture.maps[place];
     const cells = readyCells(number);
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
-    Object.assign(this, { drawn: draw, isBare, left: 0, top: 0, over: null, images: new Map(), chosen: () => null });
+    const lit = isBare ? null : litIn(maps[number]);
+    Object.assign(this, { drawn: draw, isBare, lit, over: lit, chosen: () => null });
+    Object.assign(this, { left: 0, top: 0, images: new Map() });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
     const words = [this.map.title, nameIn(picture, place), this.map.words].filter(Boolean).join(". ");
@@ -120,8 +137,9 @@ export class Thumbnail {
   // `otherwise` is done where it is no cell that is pointed at.
   point(event, otherwise) {
     const isCell = event?.target === this.canvas && this.drawn === "cells";
-    this.over = isCell ? cellAt(this, event) : null;
-    if (this.over) tellCell(this.map, this.cells, this.over.query, this.over.key);
+    const cell = isCell ? cellAt(this, event) : null;
+    this.over = cell ?? this.lit;
+    if (cell) tellCell(this.map, this.cells, cell.query, cell.key);
     else otherwise();
     paint(this);
   }

@@ -26,7 +26,7 @@ export const state = {
   heads: [], // that lines are drawn of
   threshold: 0.1,
   scale: "", // its kind; nothing: the report's
-  sort: -1, // by which column of the table of heads an overview is; -1: by place
+  sort: -1, // by what an overview is: a column of the table of heads, or a name in `sorting.js`; -1: by place
   draw: "cells", // what an overview draws of each map; or "lines"
   digits: "three", // of numbers; or "all": as they are stored
   window: null, // of a very large map, the queries and the keys that are seen, each from and up to
@@ -93,7 +93,7 @@ function link() {
     parts.set("threshold", state.threshold);
   }
   if (scaleOf() !== scaleOf(picture, "")) parts.set("scale", state.scale);
-  if (state.view === "overview" && state.sort > 0) parts.set("sort", state.sort);
+  if (state.view === "overview" && state.sort !== -1) parts.set("sort", state.sort);
   if (state.view === "overview" && state.draw === "lines") parts.set("draw", "lines");
   if (state.digits === "all") parts.set("digits", "all");
   if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
@@ -127,7 +127,7 @@ export function read(hash) {
     heads: heads.length ? heads : [found.map],
     threshold: Math.min(highest, number("threshold") ?? usual),
     scale: scale.kind,
-    sort: number("sort") ?? -1,
+    sort: number("sort") ?? parts.get("sort") ?? -1,
     draw: parts.get("draw") === "lines" ? "lines" : "cells",
     digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",

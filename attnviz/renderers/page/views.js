@@ -1,7 +1,10 @@
 // The views by their names: each module of a view that the page has puts its own in.
 export const makers = {};
 
-// What stands below what chooses a map, made anew with every change.
+// What else stands among what chooses a map.
+export const choosers = [];
+
+// What stands below a map, made anew with every change.
 export const tools = [];
 
 // What only the page of a long text has.

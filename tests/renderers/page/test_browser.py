@@ -192,6 +192,7 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
         "select-one",
         "select-one",
         "checkbox",
+        "search",
         "heads that are drawn",
         "range",
         "each query",

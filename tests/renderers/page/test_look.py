@@ -61,7 +61,9 @@ def named(n_layers: int, columns: int | None = None) -> Report:
     source = report(random_maps(n_layers=n_layers, n_heads=3))
     (grid,) = (each for each in source.pictures if isinstance(each, HeatmapGrid))
     panels = tuple(replace(each, note="next token" if place % 3 == 2 else "") for place, each in enumerate(grid.maps))
-    grid = replace(grid, maps=panels, **({} if columns is None else {"n_columns": columns, "edges": None}))
+    grid = replace(grid, maps=panels)
+    if columns is not None:
+        grid = replace(grid, n_columns=columns, edges=None)
     others = tuple(each for each in source.blocks if not isinstance(each, HeatmapGrid))
     return replace(source, blocks=(grid, *others))
 

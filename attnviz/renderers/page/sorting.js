@@ -1,0 +1,81 @@
+// In which order an overview has its maps: by place, by what heads look at, by their names, or by a measure.
+import { columnsOf, content, hasQueries, maps, nameIn, readyCells, rowsOf, writingOf } from "./content.js";
+import { state } from "./state.js";
+
+// What a head may look at: of a query at a place, which keys of the text these are.
+const LOOKS = {
+  previous: { header: "previous token", keysOf: ({ last }, query) => (query > 0 && query <= last ? [query - 1] : []) },
+  next: { header: "next token", keysOf: ({ last }, query) => (query < last ? [query + 1] : []) },
+  first: { header: "first token", keysOf: () => [0] },
+  markers: { header: "markers", keysOf: ({ markers }) => markers },
+  same: { header: "same word", keysOf: ({ alike }, query) => alike[query].filter((key) => key !== query) },
+};
+const NAMED = "named";
+const writeShare = (share) => share.toFixed(2);
+const writeNumber = (number) => String(Number(number.toPrecision(3)));
+
+// Of a text: its last place, which tokens are markers, and for each token where the same word stands.
+function textOf(axis) {
+  const { special } = writingOf(axis);
+  const words = axis.labels.map((label, place) => (special[place] ? null : label.trim().toLowerCase()));
+  const places = new Map(words.map((word) => [word, []]));
+  for (const [place, word] of words.entries()) places.get(word).push(place);
+  const alike = words.map((word) => (word === null ? [] : places.get(word)));
+  return { last: words.length - 1, markers: [...words.keys()].filter((place) => special[place]), alike };
+}
+
+// What is to be found in all maps of a picture: of one text that is not in blocks and of which all is shown.
+function looksOf(picture) {
+  const [map] = picture.maps.map((number) => maps[number]);
+  const isAlike = (number) => maps[number].rows === map.rows && hasQueries(maps[number]);
+  const isText = map.rows === map.columns && rowsOf(map).positions.at(0) === "0" && rowsOf(map).writing;
+  if (!isText || picture.scale || content.scales[0].is_signed || !picture.maps.every(isAlike)) return {};
+  const text = textOf(columnsOf(map));
+  const isThere = ([, { keysOf }]) => text.alike.some((_, query) => keysOf(text, query).length);
+  return Object.fromEntries(
+    Object.entries(LOOKS)
+      .filter(isThere)
+      .map(([name, { header, keysOf }]) => [
+        name,
+        { header, write: writeShare, of: (number) => shareOf(number, keysOf, text) },
+      ]),
+  );
+}
+
+// The mean over queries of what they give to the keys that are looked for.
+function shareOf(number, keysOf, text) {
+  const cells = readyCells(number);
+  let sum = 0;
+  for (let query = 0; query < cells.nRows; query++) {
+    for (const key of keysOf(text, query)) if (cells.isAllowed(query, key)) sum += cells.at(query, key);
+  }
+  return sum / cells.nRows;
+}
+
+// What maps may be sorted by, each with its name and its number for each of them; names have no number.
+export function ordersOf(picture) {
+  const table = content.tables.find(({ role }) => role === "heads");
+  const isOf = ({ layer, head }, row) => row[0] === layer && row[1] === head;
+  const rows = picture.maps.map((number) => table?.rows.find((row) => isOf(maps[number], row)));
+  const measures = rows.every(Boolean) ? table.columns.entries() : [];
+  const ofMeasures = [...measures]
+    .filter(([column]) => column > 1 && table.numeric[column])
+    .map(([column, { header }]) => [column, { header, write: writeNumber, of: (_, place) => rows[place][column] }]);
+  return new Map([
+    ...Object.entries(looksOf(picture)),
+    ...(picture.names ? [[NAMED, { header: "names of heads" }]] : []),
+    ...ofMeasures,
+  ]);
+}
+
+// By what a picture's maps are sorted, and their places in that order; nothing where it is by place.
+export function orderOf(picture) {
+  const by = ordersOf(picture).get(state.sort) ?? null;
+  const order = picture.maps.map((_, place) => place);
+  if (!by) return { by, order };
+  const numbers = by.of && picture.maps.map(by.of);
+  const isUnnamed = (place) => (nameIn(picture, place) ? 0 : 1);
+  const byName = (a, b) => isUnnamed(a) - isUnnamed(b) || nameIn(picture, a).localeCompare(nameIn(picture, b), "en");
+  order.sort((a, b) => (numbers ? numbers[b] - numbers[a] : byName(a, b)) || a - b);
+  return { by, order, numbers };
+}

@@ -1,0 +1,127 @@
+"""Heads in the order of what one looks for, and a box that finds a head or a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from attnviz.measures.shares import to_first, to_next, to_previous, to_same_word, to_special
+from attnviz.records import AttentionMaps, Measurement
+from attnviz.report import HeatmapGrid, Report
+from tests.browser import Open, Opened
+from tests.made import random_maps, record, report, tokens
+
+pytestmark = pytest.mark.slow
+WORDS = ("[CLS]", "the", "film", "and", "The", "plot", "[SEP]")
+LOOKS: dict[str, Callable[[AttentionMaps], Measurement]] = {
+    "previous token": to_previous,
+    "next token": to_next,
+    "first token": to_first,
+    "markers": to_special,
+    "same word": to_same_word,
+}
+
+
+def marked() -> AttentionMaps:
+    """A text with a marker at each end, and one word twice."""
+    maps = random_maps(WORDS, n_layers=2, n_heads=3)
+    return record(maps.weights, tokens(*WORDS, special=("[CLS]", "[SEP]")))
+
+
+def known(of: Report) -> Report:
+    """The last head is known for the next token, the one before it for the end."""
+    notes = {4: "sentence end", 5: "next token"}
+    blocks = tuple(
+        replace(each, maps=tuple(replace(one, note=notes.get(at, "")) for at, one in enumerate(each.maps)))
+        if isinstance(each, HeatmapGrid)
+        else each
+        for each in of.blocks
+    )
+    return replace(of, blocks=blocks)
+
+
+def heads_in(page: Opened) -> list[str]:
+    """The heads of an overview in their order: "0.2"."""
+    page.ready()
+    return [each.split()[0] for each in page.page.locator(".caption").all_inner_texts()]
+
+
+def find(page: Opened, text: str) -> None:
+    page.page.get_by_label("Find").fill(text)
+    page.press("Enter")
+    page.ready()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_heads_are_sorted_by_what_they_look_at(shown: Open, look: str) -> None:
+    maps = marked()
+    page = shown(report(maps), "view=overview")
+    page.page.get_by_role("combobox", name="Sort by").select_option(look)
+    page.ready()
+    values = LOOKS[look](maps).values
+    order = sorted(((layer, head) for layer in range(2) for head in range(3)), key=lambda place: -values[place])
+    captions = page.page.locator(".caption").all_inner_texts()
+    assert captions == [f"{layer}.{head} · {values[layer, head]:.2f}" for layer, head in order]
+    assert page.page.inner_text("#view h2") == f"by {look}, the largest first"
+    page.page.wait_for_url("**sort=**")
+    page.go(page.page.url.partition("#")[2])
+    assert page.page.locator(".caption").all_inner_texts() == captions
+
+
+def test_what_a_text_does_not_have_is_nothing_to_sort_by(shown: Open) -> None:
+    page = shown(report(random_maps(["a", "b", "c"], n_heads=3)), "view=overview&sort=constructor")
+    options = page.page.get_by_role("combobox", name="Sort by").locator("option").all_inner_texts()
+    assert options[:5] == ["layer, head", "previous token", "next token", "first token", "entropy"]
+    assert page.page.locator(".caption").all_inner_texts() == ["head 0", "head 1", "head 2"]
+
+
+def test_named_heads_come_first(shown: Open) -> None:
+    page = shown(known(report(marked())), "view=overview&sort=named")
+    assert heads_in(page) == ["1.2", "1.1", "0.0", "0.1", "0.2", "1.0"]
+
+
+@pytest.mark.parametrize("text", ["1.2", "1 2", "layer 1, head 2", "Next", "next token", "1.2 next token"])
+def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) -> None:
+    page = shown(known(report(marked())), "view=overview")
+    find(page, text)
+    assert page.page.get_attribute("#view", "data-ready") == "matrix"
+    assert [page.page.get_by_role("combobox", name=name).input_value() for name in ("Layer", "Head")] == ["1", "2"]
+
+
+def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> None:
+    maps = marked()
+    page = shown(known(report(maps)), "view=overview")
+    find(page, "film")
+    assert page.readout.startswith("Lit up: what 2 film attends to")
+    assert page.page.get_by_label("Find").input_value() == "2 film"
+    page.page.locator(".map").nth(4).click()
+    page.ready()
+    assert f"query 2 film attends to key {maps.weights[1, 1, 2].argmax()} " in page.readout
+    find(page, "4 The")
+    assert f"query 4 The attends to key {maps.weights[1, 1, 4].argmax()} " in page.readout
+    find(page, "")
+    assert "Point at a cell" in page.readout
+
+
+def test_what_is_not_there_is_said(shown: Open) -> None:
+    page = shown(report(marked()), "view=overview")
+    find(page, "xyz")
+    assert page.page.inner_text("#status") == "No head and no word is called so."
+
+
+def test_a_word_of_many_is_found_on_one_map(shown: Open) -> None:
+    page = shown(report(random_maps([f"w{place}" for place in range(60)], n_heads=2)), "view=overview")
+    find(page, "w41")
+    assert page.page.get_attribute("#view", "data-ready") == "matrix"
+    assert "query 41 w41 attends to" in page.readout
+
+
+def test_escape_shows_all_of_each_map_again(shown: Open) -> None:
+    page = shown(report(marked()), "view=overview&query=2")
+    assert page.page.get_by_label("Find").input_value() == "2 film"
+    page.page.focus(".map")
+    page.press("Escape")
+    page.page.wait_for_url("**#view=overview&layer=0&head=0")
+    assert page.page.get_by_label("Find").input_value() == ""
