@@ -99,7 +99,7 @@ class TextOptions:
         str | None, Option("The column of labels, likewise; none: leave labels out.", TEXT, "NAME|N")
     ] = None
     encoding: Annotated[
-        str | None, Option("How the files are encoded, if not in UTF-8: latin-1, say.", TEXT, "NAME")
+        str | None, Option("How the files are encoded, if not in UTF-8: for example latin-1.", TEXT, "NAME")
     ] = None
     # empty: every text given as such, the first of a data set
     index: Annotated[
@@ -158,7 +158,7 @@ class ModelOptions:
         Option("Leave these heads out of the model: 16.0,23.3. What they give is zero.", MODEL, "LAYER.HEAD"),
     ] = ()
     without_mean: Annotated[
-        bool, Option("Of --without: what they give is their mean over the texts' tokens, not zero.", MODEL)
+        bool, Option("With --without: they give their mean over the texts' tokens, not zero.", MODEL)
     ] = False
 
     @property
@@ -185,7 +185,7 @@ class PretrainedOptions:
 
     # None: self; of an encoder-decoder cross with a target text, else encoder
     attention: Annotated[
-        AttentionKind | None, Option("Of an encoder-decoder: encoder, decoder or cross.", MODEL, "KIND")
+        AttentionKind | None, Option("For an encoder-decoder: encoder, decoder or cross.", MODEL, "KIND")
     ] = None
     pair: Annotated[str | None, Option("A second text, for models that read two.", TEXT, "TEXT")] = None
     target_text: Annotated[str | None, Option("What the decoder of an encoder-decoder has written.", TEXT, "TEXT")] = (
@@ -196,7 +196,8 @@ class PretrainedOptions:
     ] = None
     # None: always the most probable token
     temperature: Annotated[
-        float | None, Option("Of --generate: draw tokens at random, by --seed; 1 as the model has them.", TEXT, "T")
+        float | None,
+        Option("With --generate: choose tokens at random, by --seed; 1: as the model has them.", TEXT, "T"),
     ] = None
 
 
@@ -237,7 +238,7 @@ class FigureOptions:
         tuple[str, ...],
         Option("Only these heads, as one figure: 0.2,1.8,1.mean.", FIGURE, "LAYER.HEAD", is_common=True),
     ] = ()
-    all_heads: Annotated[bool, Option("Also a file for each head where there are more than 24.", FIGURE)] = False
+    all_heads: Annotated[bool, Option("Write a file for each head, even if there are more than 24.", FIGURE)] = False
     query: Annotated[
         str | None,
         Option("Only what this token attends to, a row per head; or N:M.", FIGURE, "WORD|N|N:M", is_common=True),
@@ -287,7 +288,7 @@ class FigureOptions:
         float | None, Option("Size of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE, "POINTS")
     ] = None
     theme: Annotated[ThemeName, Option("paper, slide (larger text) or dark.", FIGURE, "NAME", is_common=True)] = "paper"
-    transparent: Annotated[bool, Option("No ground behind the figure.", FIGURE)] = False
+    transparent: Annotated[bool, Option("Leave out the background of the figure.", FIGURE)] = False
     svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False
     out: Out = "attention"
     # also in the numbers
@@ -296,8 +297,10 @@ class FigureOptions:
         Option("words: join pieces; phrases: of Chinese, Japanese, Thai, too.", FIGURE, "KIND", is_common=True),
     ] = None
     # numbers still count what is not drawn
-    hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False
-    drop_first: Annotated[bool, Option("Leave out the first token; says what share that was.", FIGURE)] = False
+    hide_special: Annotated[bool, Option("Leave out markers such as [CLS], and say what share they had.", FIGURE)] = (
+        False
+    )
+    drop_first: Annotated[bool, Option("Leave out the first token, and say what share it had.", FIGURE)] = False
     # also in the numbers
     weigh: Annotated[WeighKind, WEIGH] = "attention"
     rollout: Annotated[bool, Option("Also draw attention through all layers (attention rollout).", FIGURE)] = False

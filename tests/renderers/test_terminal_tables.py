@@ -98,9 +98,9 @@ def test_a_compact_table_of_heads_has_one_line_for_each() -> None:
         assert text.count("→") == 18
         assert max(map(len, text.splitlines())) <= width
         assert len(next(line for line in text.splitlines() if line.startswith("──")).split()) == n_columns
-        assert ("Not shown for want of room: distance, peak." in words(text)) == (width == 80)
+        assert ("No room to show distance, peak:" in words(text)) == (width == 80)
     sorted_by = shown("heads", 80, report(maps, FigureOptions(sort="distance")))
-    assert "Not shown for want of room: entropy, peak. --measure NAME shows one." in words(sorted_by)
+    assert "No room to show entropy, peak: --measure NAME shows one." in words(sorted_by)
     named = heatmap_report(maps, measure_maps(maps), FigureOptions(measure=("entropy", "peak")), [0], [0])
     assert "Not shown" not in shown("heads", 80, named)
 

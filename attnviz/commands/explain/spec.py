@@ -24,9 +24,9 @@ class ExplainSpec:
     answer: Annotated[str | None, Option("The class or token to explain.", MODEL, "LABEL|TOKEN", is_common=True)] = None
     # None: the most probable of the others
     against: Against = None
-    by_hand: Annotated[bool, Option("Of a built-in model: work one query out step by step.", TEXT, is_common=True)] = (
-        False
-    )
+    by_hand: Annotated[
+        bool, Option("With a built-in model: work out one query step by step.", TEXT, is_common=True)
+    ] = False
     # None: by hand the first token, of a causal model and of a decoder the last
     query: Query = None
     # None: the first

@@ -9,7 +9,7 @@ from attnviz.specs import FigureOptions, ModelOptions, PretrainedOptions, PrintO
 
 @dataclass(frozen=True, kw_only=True)
 class HeatmapSpec:
-    """Draw who attends to what: heads one by one (of more than 24, twelve worth a look), side by side and in numbers.
+    """Draw who attends to what: heads one by one (with more than 24, twelve worth a look), side by side and in numbers.
 
     Example: attnviz heatmap "the cat sat on the mat" --heads 8
     """
@@ -20,8 +20,8 @@ class HeatmapSpec:
     factored: Annotated[
         bool | None,
         Option(
-            "Keep q and k instead of the weights, of no more than the layers and heads drawn; done by itself where all "
-            "weights exceed --max-memory, or are more than a picture shows one by one: 2^26, 8 heads of 2,896 tokens.",
+            "Keep q and k instead of the weights, only for the layers and heads drawn. Default: if the weights exceed "
+            "--max-memory, or the 2^26 that a picture shows one by one (8 heads of 2,896 tokens).",
             MODEL,
             flags="--factored/--no-factored",
         ),

@@ -30,13 +30,13 @@ class RenderSpec:
     words: Annotated[str | None, Option("Names of the tokens, separated by blanks.", TEXT, "TEXT", is_common=True)] = (
         None
     )
-    row: Annotated[int | None, Option("Of weights of several texts, this one, from 0.", TEXT, "N", is_common=True)] = (
-        None
-    )
+    row: Annotated[
+        int | None, Option("Which text, from 0, if the weights are of several.", TEXT, "N", is_common=True)
+    ] = None
     array: Annotated[
         str | None,
         Option(
-            "Of a file of several arrays, this one; several names with commas are layers.",
+            "Which array, if the file has several; several names with commas are layers.",
             MODEL,
             "NAME",
             is_common=True,

@@ -77,7 +77,7 @@ def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
     if report.panels and tops:
         yield from page.prose("Of these heads: --table heatmap or top (the strongest keys of each query).", DIM)
     elif sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
-        yield from page.prose("Of every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
+        yield from page.prose("For every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
 
 
 def _shorten(table: Table) -> Table:

@@ -48,7 +48,7 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
         yield from grid
         if left_out and table.role == "heads":
             names = ", ".join(headers[n][0] for n in left_out)
-            yield from page.prose(f"Not shown for want of room: {names}. --measure NAME shows one.", DIM)
+            yield from page.prose(f"No room to show {names}: --measure NAME shows one.", DIM)
     else:
         yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
 
