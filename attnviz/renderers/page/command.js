@@ -4,6 +4,7 @@ import { copyButton, element } from "./dom.js";
 import { headsOfLines } from "./lines.js";
 import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
+import { hiding } from "./views.js";
 
 export function commandToCopy() {
   const command = commandOf(chosenHeads());
@@ -20,7 +21,7 @@ function commandOf(heads) {
   const { record, options, heads: ofReport } = content.render;
   const isSorted = state.view === "overview" && orderOf(pictureOf()).by !== null;
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
-  const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
+  const chosen = [...hiding.options(), isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
   if (drawsLines()) chosen.push("--kind lines");
   if (state.view !== "overview") chosen.push(...partOfMap());

@@ -4,7 +4,11 @@ import { byId } from "./dom.js";
 
 export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
-export const maps = content.maps.map((own) => ({ ...content.alike, ...own })); // what all have alike is held once
+// What all have alike is held once. Of the rows and the columns there may be less to be seen than all: `hiding.js`.
+export const maps = content.maps.map((own) => {
+  const map = { ...content.alike, ...own };
+  return { ...map, allRows: map.rows, allColumns: map.columns };
+});
 
 const ownPositions = (labels) => ({ labels, positions: labels.map((_, place) => String(place)), writing: null });
 const firstOfTokens = content.axes?.length; // a page of charts has none
@@ -19,8 +23,8 @@ export const wholeMaps = maps.map((map, number) => {
   return { ...map, rows, columns, factors, pooledColumns };
 });
 
-const promised = new Map();
-const unpacked = new Map();
+const [promised, unpacked, promisedWhole, unpackedWhole] = [new Map(), new Map(), new Map(), new Map()];
+let shownOf = (_, cells) => cells;
 
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
@@ -35,16 +39,31 @@ export const nameIn = ({ names }, place) => names?.[place] ?? "";
 // A token is identified by its position; of a block of tokens, by the first and the last.
 export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
 
+// What is to be seen of a map, and all of it.
 export const readyCells = (number) => unpacked.get(number);
+export const readyWholeCells = (number) => unpackedWhole.get(number);
 
 export function cellsOf(number) {
-  if (!promised.has(number)) promised.set(number, unpack(number));
+  if (!promised.has(number)) promised.set(number, takePart(number, shownOf));
   return promised.get(number);
+}
+
+async function takePart(number, of) {
+  if (!promisedWhole.has(number)) promisedWhole.set(number, unpack(number));
+  const part = of(number, await promisedWhole.get(number));
+  if (of === shownOf) unpacked.set(number, part);
+  return part;
+}
+
+// `of`: from a map's number and its cells to those of them that are seen from now on.
+export function showOnly(of) {
+  shownOf = of;
+  for (const each of [promised, unpacked]) each.clear();
 }
 
 async function unpack(number) {
   const map = maps[number];
-  const [nRows, nColumns] = [rowsOf(map).labels.length, columnsOf(map).labels.length];
+  const [nRows, nColumns] = [map.allRows, map.allColumns].map((axis) => content.axes[axis].labels.length);
   const parts = await takeParts(`cells-${number}`);
   const mask = content.masks[map.mask];
   const allowed = mask ? bytesOf(mask) : null;
@@ -55,7 +74,7 @@ async function unpack(number) {
     : unpackedRanges(...parts, nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
-  unpacked.set(number, cells);
+  unpackedWhole.set(number, cells);
   return cells;
 }
 

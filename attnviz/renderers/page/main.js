@@ -3,7 +3,7 @@ import { about } from "./about.js";
 import { columnsOf, content, isLayered, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { change, listen, mapIn, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
-import { choosers, makers, tools } from "./views.js";
+import { choosers, hiding, makers, tools } from "./views.js";
 
 const TITLES = {
   atlas: "Heads",
@@ -122,6 +122,7 @@ async function show(again) {
   if (number !== asked) return undefined; // another view was asked for in the meantime
   shown = view;
   byId("legend").replaceChildren(view.legend());
+  hiding.say();
   showTools();
   byId("view").dataset.ready = state.view;
   if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();

@@ -195,9 +195,17 @@ def _axis(labels: Sequence[str], positions: Sequence[int], block: int, tokens: o
 
 
 def _writing(tokens: object, positions: Sequence[int]) -> Mapping[str, object] | None:
-    """Before which tokens the text has a space, and which are markers of the model; None where nothing says."""
+    """Before which tokens the text has a space, which are markers of the model, and whether all of it is there.
+
+    None where nothing says.
+    """
     if not isinstance(tokens, Mapping) or max(positions) >= len(tokens["offsets"]):
         return None
     offsets = [tokens["offsets"][position] for position in positions]
     apart = [bool(here[0] > before[1]) for before, here in pairwise(offsets)]
-    return {"spaced": [False, *apart], "special": [tokens["special"][position] for position in positions]}
+    special = tokens["special"]
+    return {
+        "spaced": [False, *apart],
+        "special": [special[position] for position in positions],
+        "is_whole": len(positions) == len(special),
+    }

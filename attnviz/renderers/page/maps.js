@@ -1,11 +1,13 @@
 // The views of maps.
 import { commandToCopy } from "./command.js";
 import { finder } from "./find.js";
+import { ofTokens } from "./hiding.js";
 import { lines } from "./lines.js";
 import { matrix } from "./matrix.js";
 import { overview } from "./overview.js";
-import { choosers, makers, tools } from "./views.js";
+import { choosers, hiding, makers, tools } from "./views.js";
 
 tools.push(commandToCopy);
-choosers.push(finder);
+choosers.push(ofTokens.choose, finder);
+Object.assign(hiding, ofTokens);
 Object.assign(makers, { overview, matrix, lines });

@@ -44,9 +44,14 @@ export async function matrix(panel) {
   tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / plot.faster)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
   if (context) tools.append(button("Single weights", "zoom in to single weights", () => plot.approach()));
-  byId("choosers").append(tools);
   const others = await strip(mark);
-  panel.append(others?.box ?? "", plot.canvas, plot.caption ?? "", inWords(cells, map, isDifference(scale)));
+  if (!others) byId("choosers").append(tools);
+  panel.append(
+    others ? element("div", { class: "above" }, others.box, tools) : "",
+    plot.canvas,
+    plot.caption ?? "",
+    inWords(cells, map, isDifference(scale)),
+  );
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.rescaled = () => byId("legend").replaceChildren(shownLegend());
   plot.open();

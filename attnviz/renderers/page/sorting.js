@@ -1,5 +1,5 @@
 // In which order an overview has its maps: by place, by what heads look at, by their names, or by a measure.
-import { columnsOf, content, hasQueries, maps, nameIn, readyCells, rowsOf, writingOf } from "./content.js";
+import { content, hasQueries, maps, nameIn, readyWholeCells, writingOf } from "./content.js";
 import { state } from "./state.js";
 
 // What a head may look at: of a query at a place, which keys of the text these are.
@@ -27,10 +27,11 @@ function textOf(axis) {
 // What is to be found in all maps of a picture: of one text that is not in blocks and of which all is shown.
 function looksOf(picture) {
   const [map] = picture.maps.map((number) => maps[number]);
-  const isAlike = (number) => maps[number].rows === map.rows && hasQueries(maps[number]);
-  const isText = map.rows === map.columns && rowsOf(map).positions.at(0) === "0" && rowsOf(map).writing;
+  const isAlike = (number) => maps[number].allRows === map.allRows && hasQueries(maps[number]);
+  const axis = content.axes[map.allRows];
+  const isText = map.allRows === map.allColumns && axis.positions[0] === "0" && axis.writing;
   if (!isText || picture.scale || content.scales[0].is_signed || !picture.maps.every(isAlike)) return {};
-  const text = textOf(columnsOf(map));
+  const text = textOf(axis);
   const isThere = ([, { keysOf }]) => text.alike.some((_, query) => keysOf(text, query).length);
   return Object.fromEntries(
     Object.entries(LOOKS)
@@ -42,9 +43,9 @@ function looksOf(picture) {
   );
 }
 
-// The mean over queries of what they give to the keys that are looked for.
+// The mean over all queries, whichever are seen, of what they give to the keys that are looked for.
 function shareOf(number, keysOf, text) {
-  const cells = readyCells(number);
+  const cells = readyWholeCells(number);
   let sum = 0;
   for (let query = 0; query < cells.nRows; query++) {
     for (const key of keysOf(text, query)) if (cells.isAllowed(query, key)) sum += cells.at(query, key);

@@ -1,6 +1,6 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
 import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf, wholeMaps } from "./content.js";
-import { links } from "./views.js";
+import { hiding, links } from "./views.js";
 
 // What lines can be drawn of: weights from queries to keys, not differences of them nor numbers of tokens alone.
 const hasLines = ({ scale, maps: numbers }) =>
@@ -64,6 +64,14 @@ export function keep(changes) {
   writing = setTimeout(remember, PAUSE);
 }
 
+// The same state with these tokens left out: a token that is chosen has another place then.
+export function leaveOutTokens(names) {
+  const parts = new URLSearchParams(link());
+  parts.set("without", names);
+  const { query, key } = read(parts.toString());
+  change({ query, key }, true);
+}
+
 // In a notebook's frame (about:srcdoc) there is no address to write a state into.
 function remember() {
   if (location.protocol !== "about:") history.replaceState(null, "", `#${link()}`);
@@ -73,6 +81,7 @@ function link() {
   const parts = new URLSearchParams();
   const [map, picture] = [mapOf(), pictureOf()];
   parts.set("view", state.view);
+  if (hiding.names.length) parts.set("without", hiding.names.join(","));
   links[state.view]?.write(parts);
   if (!map) return parts.toString();
   if (map.layer === null || pictures.findIndex((each) => each.maps.includes(state.map)) !== state.picture) {
@@ -103,6 +112,7 @@ function link() {
 // Whatever a link says that is not there is left out: a link may be of another text.
 export function read(hash) {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  hiding.leaveOut(parts.get("without") ?? ""); // before any place of a token is looked for
   const asked = VIEWS.find((name) => name === (parts.get("view") === "text" ? "matrix" : parts.get("view")));
   if (!maps.length) {
     const view = asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]); // an index is to lead on

@@ -178,7 +178,7 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
     of = replace(report(random_maps(n_layers=2, n_heads=2)), render=RenderedFrom("attention.safetensors", "", ""))
     page = shown(of, "view=lines&layer=0&head=0")
     reached = []
-    for _ in range(14):
+    for _ in range(15):
         page.press("Tab")
         reached.append(
             page.page.evaluate(
@@ -192,6 +192,7 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
         "select-one",
         "select-one",
         "checkbox",
+        "select-one",
         "search",
         "heads that are drawn",
         "range",
