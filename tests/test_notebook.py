@@ -81,7 +81,7 @@ def test_a_recording_shows_its_first_record_and_says_so() -> None:
     assert Recording()._repr_html_().startswith("<p>there is nothing to make a page of")
 
 
-ROOM = [(400_000, True, 489), (125_000, True, 230), (50_000, False, 230), (9_000, False, 0)]  # of a page of 0.1 MB
+ROOM = [(400_000, True, 489), (145_000, True, 230), (50_000, False, 230), (9_000, False, 0)]  # of a page of 0.1 MB
 
 
 @pytest.mark.parametrize(("size", "page", "width"), ROOM)

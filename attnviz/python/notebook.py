@@ -18,13 +18,19 @@ from attnviz.views.heatmap import heatmap_report
 from attnviz.views.record_selection import select_from_record
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
-HEIGHT = 640  # pixels; the reader can drag the frame's corner
+HEIGHT = 640  # pixels, where no script runs beside the frame; the reader can drag its corner
 RESOLUTIONS = (100, 50)  # dots per inch of the picture: the first that has room
 TEXT_BYTES = 2_000  # bytes that are left for what is said around page and picture, a title of it
 FRAME = (
     '<iframe title="{title}" sandbox="allow-scripts allow-downloads" '
     "style=\"width:100%;height:{height}px;border:0;resize:vertical\" srcdoc='{page}'></iframe>"
 )
+# The page says how high it is, and may not see the notebook: so the notebook gives that height to the frame it is from.
+FITTING = """<script>addEventListener("message", ({ data, source }) => {
+  const height = Math.min(Number(data?.attnviz), 30000);
+  const frame = [...document.querySelectorAll("iframe")].find((each) => each.contentWindow === source);
+  if (frame && height > 0) frame.style.height = `${height}px`;
+});</script>"""
 TOO_LARGE = (
     "The page to explore would be {found:.1f} MB, and a cell keeps at most {most:.0f} MB: {instead}. "
     'Fewer layers make a smaller page: layer="0". A record that is saved opens whole with attnviz render FILE --open.'
@@ -74,7 +80,7 @@ class Display:
         except AttnvizError as error:
             return error
         quoted = page.decode().replace("&", "&amp;").replace("'", "&#39;")  # all that an attribute in ' ' needs
-        return FRAME.format(title=escape(self.report.title), height=HEIGHT, page=quoted)
+        return FRAME.format(title=escape(self.report.title), height=HEIGHT, page=quoted) + FITTING
 
     @property
     def _page_fits(self) -> bool:
