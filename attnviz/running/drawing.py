@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
 from attnviz.views.heatmap import find_places, heatmap_report
-from attnviz.views.record_selection import select_from_record
+from attnviz.views.record_selection import RecordPart, choose_from_record
 from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
 MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384
@@ -85,7 +85,9 @@ class Drawing:
         """
         self.check_number(maps.n_layers, maps.n_heads)
         records = {store.RECORD: maps} if with_record else None
-        maps, layers, heads, found = select_from_record(maps, self.spec)
+        part = choose_from_record(maps, self.spec)
+        yield from _tell_walk(part)
+        maps, layers, heads, found = part.measure(self.spec)
         rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, layers, heads))
         if self.lists_weights:
             rows = weights_rows(maps, find_places(maps, self.spec, layers, heads), self.spec)
@@ -122,6 +124,16 @@ class Drawing:
                 f"--all-heads would draw {n_layers * n_heads:,} pictures, at most {MAX_PICTURES} are drawn at once",
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
             )
+
+
+def _tell_walk(part: RecordPart) -> Iterator[Progress]:
+    """Say what takes minutes of a long text before it begins; of other texts there is nothing to say."""
+    maps, n_layers = part.maps, len(part.layers)
+    n_weights = n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
+    walk = f"walking over {n_weights:,} weights of {len(maps.keys):,} tokens, layer by layer"
+    for done, layer in enumerate(part.walk()):
+        label = f"weights of layer {maps.layer_numbers[layer]}"
+        yield Progress(done, n_layers, "layers", label=label, log=() if done else (walk,))
 
 
 def _write_flag(name: str, value: object) -> str:

@@ -6,7 +6,7 @@ Knows records and `report`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import floor, log10
@@ -125,10 +125,14 @@ def has_too_many_weights(maps: AttentionMaps, n_heads: int, part: TokenSelection
     return n_heads * n_queries * n_keys > MAX_DRAWN_WEIGHTS and choose_pool_size(maps) > 1
 
 
-def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> None:
-    """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second."""
+def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Iterator[int]:
+    """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second.
+
+    Yields each layer before the walk over its weights, which of a long text takes minutes.
+    """
     if has_too_many_weights(maps, len(layers) * len(heads)):
         for layer in layers:
+            yield layer
             compute_statistics(maps, layer, with_pools=True)
 
 

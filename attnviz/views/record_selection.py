@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from attnviz.measures import measure_maps
@@ -26,11 +27,31 @@ class RecordSelection(NamedTuple):
     measurements: tuple[Measurement, ...]
 
 
-def select_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordSelection:
-    """Choose layers and heads of a record, weigh and merge its weights, and measure it.
+class RecordPart(NamedTuple):
+    """A record as it is reported, before it is measured; layers and heads are places in it."""
+
+    maps: AttentionMaps
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    names: tuple[str, ...]  # of measures beside those that are asked for
+
+    def walk(self) -> Iterator[int]:
+        """Do what takes long of a long text, layer by layer (see `walk_for_pictures`)."""
+        return walk_for_pictures(self.maps, self.layers, self.heads)
+
+    def measure(self, spec: FigureOptions) -> RecordSelection:
+        """Measure it. Raises InvalidOption as measures do."""
+        found = measure_maps(self.maps, spec.measure)
+        more = [name for name in self.names if name not in [each.name for each in found]]
+        of_more = measure_maps(self.maps, more) if more else ()
+        return RecordSelection(self.maps, self.layers, self.heads, (*found, *of_more))
+
+
+def choose_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordPart:
+    """Choose layers and heads of a record, weigh and merge its weights.
 
     Where the mean over heads is chosen, it is the last head of each layer, and how far the heads are from it is
-    measured, too. Raises InvalidSelection for a layer or head that is not there, InvalidOption as measures do.
+    measured, too. Raises InvalidSelection for a layer or head that is not there, InvalidOption as these do.
     """
     layers = select_numbers(spec.layer, maps.layer_numbers, "layer")
     heads = select_numbers(spec.head, maps.head_numbers, "head", mean=True)
@@ -44,7 +65,12 @@ def select_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordSelect
         heads = tuple(dict.fromkeys((*heads, maps.n_heads)))
         maps = add_mean(maps)
         names.append(MEAN_HIDES)
-    walk_for_pictures(maps, layers, heads)
-    found = measure_maps(maps, spec.measure)
-    more = [name for name in names if name not in [each.name for each in found]]
-    return RecordSelection(maps, layers, heads, (*found, *(measure_maps(maps, more) if more else ())))
+    return RecordPart(maps, layers, heads, tuple(names))
+
+
+def select_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordSelection:
+    """Choose of a record and measure it at once. Raises as `choose_from_record` and `RecordPart.measure` do."""
+    part = choose_from_record(maps, spec)
+    for _ in part.walk():
+        pass
+    return part.measure(spec)

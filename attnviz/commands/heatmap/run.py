@@ -16,13 +16,15 @@ from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
-from attnviz.running import Events, Result
+from attnviz.running import Events, Progress, Result
 from attnviz.running.drawing import Drawing, check_factored_room
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.selection import select_numbers, select_pairs
 from attnviz.specs import FigureOptions
 from attnviz.store.manifest import PAGE, Entry, File
 from attnviz.views.index_page import texts_page
+
+LONG_TEXT = "working out the attention of a long text"
 
 
 def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
@@ -37,6 +39,8 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     with store.locked(out):
         entries = []
         for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
+            if plan.notice:
+                yield Progress(count, len(documents), "texts", label=LONG_TEXT, log=(LONG_TEXT,))
             maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from _number_as_in_model(model, drawing, maps).draw(maps, folder)

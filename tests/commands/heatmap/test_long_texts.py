@@ -233,3 +233,28 @@ def test_the_size_of_a_large_page_is_said_before_it_is_written(tmp_path: Path, m
             break
     else:
         pytest.fail("nothing was said")
+
+
+def test_a_long_text_says_what_takes_so_long_before_it_begins(
+    long: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipe as notes, on a terminal beside the bar; a text that is drawn at once has nothing to say."""
+    walked: list[int] = []
+
+    def noting(maps: AttentionMaps, layer: int, **how: bool) -> object:
+        walked.append(layer)
+        return rows.compute_statistics(maps, layer, **how)
+
+    monkeypatch.setattr(head_pictures, "compute_statistics", noting)
+    events = heatmap(spec(tmp_path, layers=2))
+    first, second = (next(events) for _ in range(2))
+    assert isinstance(first, Progress)
+    assert isinstance(second, Progress)
+    assert (first.label, *first.log) == ("working out the attention of a long text",) * 2
+    assert second.log == (f"walking over {2 * 2 * 51 * 51:,} weights of 51 tokens, layer by layer",)
+    assert (second.done, second.total, second.label, walked) == (0, 2, "weights of layer 0", [])
+    third = next(events)
+    assert isinstance(third, Progress)
+    assert (third.done, third.label, third.log, walked) == (1, "weights of layer 1", (), [0])
+    short = build(HeatmapSpec, text=("the film",), heads=2, out=str(tmp_path / "short"), dpi=50)
+    assert {(each.what, each.log) for each in heatmap(short) if isinstance(each, Progress)} == {("pictures", ())}
