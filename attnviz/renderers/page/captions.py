@@ -20,7 +20,10 @@ OF_ATLAS = (
     "In a moment, the token that attends stands in a frame, and the darker a token, the more times an equal share it "
     "receives. A name from repeated tokens says what a head can do, not what it does in these texts.",
 )
-DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
+DRAWN = (
+    "Colours are drawn in 256 steps. Where several cells share a pixel, their mean is drawn; where colours are no "
+    "logarithms, and of differences, the strongest."
+)
 CHARTS = "Numbers of charts are shown with up to 6 digits; a copy as CSV has each one exactly, as a double."
 TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."
 

@@ -42,7 +42,8 @@ function tableOf(cells, scale) {
   return made;
 }
 
-// The map as an image of one pixel per block of `pool` × `pool` cells; of each the value farthest from 0 is drawn.
+// The map as an image of one pixel per block of `pool` × `pool` cells: their mean, since nearly all maxima of blocks are
+// large; but the strongest where colours are no logarithms, in which a thin line would fade, and of what is a maximum.
 // Cells that are not allowed are left transparent, so that what lies behind shows through.
 export function imageOf(cells, scale, pool = 1) {
   const [width, height] = [Math.ceil(cells.nColumns / pool), Math.ceil(cells.nRows / pool)];
@@ -53,30 +54,49 @@ export function imageOf(cells, scale, pool = 1) {
     const [red, green, blue] = palette.subarray(3 * at, 3 * at + 3);
     return 0xff000000 | (blue << 16) | (green << 8) | red;
   });
+  const isMean = pool > 1 && scale.is_logarithmic && !scale.is_signed && !cells.isPooled;
+  const shades = isMean ? shadesOfMeans(cells, scale, pool, width) : shadesOfStrongest(cells, scale, pool, width);
+  for (const [at, shade] of shades.entries()) if (shade >= 0) pixels[at] = colours[shade];
+  const canvas = new OffscreenCanvas(width, height);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+// Each, of 256, or -1 where nothing is allowed.
+function shadesOfStrongest(cells, scale, pool, width) {
+  const shades = new Int16Array(width * Math.ceil(cells.nRows / pool)).fill(-1);
   const table = cells.precision && tableOf(cells, scale);
   const middle = scale.is_signed ? 127.5 : 0;
   const [low, high] = [scale.low, scale.high].map((each) => heightOf(each, scale));
-  const best = new Float32Array(width).fill(-1);
-  for (let row = 0, top = 0; row < cells.nRows; row++) {
-    if (row % pool === 0) {
-      best.fill(-1);
-      top = (row / pool) * width;
-    }
+  for (let row = 0; row < cells.nRows; row++) {
+    const top = width * Math.floor(row / pool);
     const shift = scale.is_multiple ? heightOf(unitOf(cells, row, scale), scale) : 0;
     for (let column = 0; column < cells.nColumns; column++) {
       if (cells.allowed && !cells.isAllowed(row, column)) continue;
       const stored = cells.stored[row * cells.nColumns + column];
       const height = table ? table[stored] : heightOf(stored, scale);
       const shade = Math.round(255 * placeBetween(height - shift, low, high));
-      const at = (column / pool) | 0;
-      if (Math.abs(shade - middle) <= best[at]) continue;
-      best[at] = Math.abs(shade - middle);
-      pixels[top + at] = colours[shade];
+      const at = top + ((column / pool) | 0);
+      if (shades[at] < 0 || Math.abs(shade - middle) > Math.abs(shades[at] - middle)) shades[at] = shade;
     }
   }
-  const canvas = new OffscreenCanvas(width, height);
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  return canvas;
+  return shades;
+}
+
+function shadesOfMeans(cells, scale, pool, width) {
+  const size = width * Math.ceil(cells.nRows / pool);
+  const [sums, counts] = [new Float64Array(size), new Uint32Array(size)];
+  for (let row = 0; row < cells.nRows; row++) {
+    const top = width * Math.floor(row / pool);
+    const unit = unitOf(cells, row, scale);
+    for (let column = 0; column < cells.nColumns; column++) {
+      if (cells.allowed && !cells.isAllowed(row, column)) continue;
+      const at = top + ((column / pool) | 0);
+      sums[at] += cells.at(row, column) / unit;
+      counts[at]++;
+    }
+  }
+  return Int16Array.from(sums, (sum, at) => (counts[at] ? Math.round(255 * placeOf(sum / counts[at], scale)) : -1));
 }
 
 const backdrops = new Map();

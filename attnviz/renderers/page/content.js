@@ -36,6 +36,13 @@ export const isLayered = (picture) => picture.maps.every((number) => maps[number
 // What a head is known for, or nothing.
 export const nameIn = ({ names }, place) => names?.[place] ?? "";
 
+// The line of the table of heads that is a map's, if there is one.
+export function lineOfHead({ layer, head }) {
+  const table = content.tables.find(({ role }) => role === "heads");
+  const place = table?.rows.findIndex((row) => row[0] === layer && row[1] === head) ?? -1;
+  return place < 0 ? null : { row: table.rows[place], shown: table.shown[place], columns: table.columns };
+}
+
 // A token is identified by its position; of a block of tokens, by the first and the last.
 export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
 
@@ -74,6 +81,7 @@ async function unpack(number) {
     : unpackedRanges(...parts, nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
+  cells.isPooled = content.axes[map.allRows].positions[0].includes("–"); // each is the largest of a block
   unpackedWhole.set(number, cells);
   return cells;
 }

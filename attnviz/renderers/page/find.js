@@ -5,7 +5,7 @@ import { canBeLit } from "./overview.js";
 import { nameOfRow } from "./readout.js";
 import { change, mapIn, mapOf, pictureOf, state } from "./state.js";
 
-const MOST_OFFERED = 2000; // words
+const MOST_OFFERED = 1000; // words
 
 export function finder() {
   const [heads, words] = [headsToFind(), wordsToFind()];

@@ -14,11 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from attnviz.renderers import numbers
 from attnviz.renderers.page.downsample import join_labels
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 
-MAX_TOLD = 3  # of a head's numbers at either end of its line
 OF_A_HEAD = re.compile(r"layer-(\d+)-(?:head-(\d+)|(mean))")
 
 
@@ -42,13 +40,11 @@ def describe_maps(
 ) -> Mapping[str, object]:
     """Maps, the pictures that they are in, and what they share."""
     axes, masks, shares, backdrops = Shared(), Shared(), Shared(), Shared()
-    words: dict[object, str] = dict(_words(report))
     described = [
         {
             **_describe_map(small, masks, shares),
             **_backdrop(small, backdrops),
             **_axes(report, original, block, axes),
-            "words": words.get(_find_head(small), ""),
         }
         for small, original in zip(maps, originals, strict=True)
     ]
@@ -151,18 +147,6 @@ def _backdrop(heatmap: Heatmap, backdrops: Shared) -> Mapping[str, object]:
     height, width = heatmap.backdrop.shape
     shown = {"width": width, "height": height, "grey": b64encode(grey).decode("ascii")}
     return {"backdrop": backdrops.number((width, grey), lambda: shown)}
-
-
-def _words(report: Report) -> Iterator[tuple[tuple[object, object], str]]:
-    """What a small picture of a head shows, for those who do not see it: the first and the last of its numbers."""
-    for table in report.tables:
-        for row in table.rows if table.role == "heads" else ():
-            cells = list(zip(row, table.columns, strict=True))[2:]
-            told = cells if len(cells) <= 2 * MAX_TOLD else [*cells[:MAX_TOLD], *cells[-MAX_TOLD:]]
-            parts = (
-                f"{column.header} {numbers.write_cell(cell, column)} {column.unit}".strip() for cell, column in told
-            )
-            yield (row[0], row[1]), ", ".join(parts)
 
 
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:

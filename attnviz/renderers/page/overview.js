@@ -1,6 +1,16 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, hasQueries, isDifference, maps, nameIn, readyCells, rowsOf, wholeMaps } from "./content.js";
+import {
+  cellsOf,
+  hasQueries,
+  isDifference,
+  lineOfHead,
+  maps,
+  nameIn,
+  readyCells,
+  rowsOf,
+  wholeMaps,
+} from "./content.js";
 import { byId, chooser, colourOf, element, isolated, named, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { nameOfColumn, nameOfRow, namesOf, tell, tellCell } from "./readout.js";
@@ -11,6 +21,7 @@ import { long } from "./views.js";
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const KINDS = ["cells", "lines"];
 const MOST_LIT = 48; // queries, of which one can be seen in a small map
+const N_TOLD = 3; // of a head's numbers at either end of its line
 const BY_PLACE = -1; // of maps that are not sorted
 
 export async function overview(panel) {
@@ -114,6 +125,15 @@ function openLarge(number, drawn) {
   change({ view, map: number, window: null, heads: [number], ...chosen }, true);
 }
 
+// What a small picture of a head shows, for those who do not see it: the first and the last of its numbers.
+function toldOf(map) {
+  const line = lineOfHead(map);
+  if (!line) return "";
+  const told = line.columns.map(({ header, unit }, at) => `${header} ${line.shown[at] ?? line.row[at]} ${unit}`.trim());
+  const [first, last] = [told.slice(2, 2 + N_TOLD), told.slice(Math.max(2 + N_TOLD, told.length - N_TOLD))];
+  return [...first, ...last].join(", ");
+}
+
 export class Thumbnail {
   constructor(picture, place, scale, { caption, draw, open = openLarge, isBare = draw === "lines" }, rest) {
     const number = picture.maps[place];
@@ -124,7 +144,7 @@ export class Thumbnail {
     Object.assign(this, { left: 0, top: 0, images: new Map() });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
-    const words = [this.map.title, nameIn(picture, place), this.map.words].filter(Boolean).join(". ");
+    const words = [this.map.title, nameIn(picture, place), toldOf(this.map)].filter(Boolean).join(". ");
     const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
     const onclick = () => open(number, draw);

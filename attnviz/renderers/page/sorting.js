@@ -1,5 +1,5 @@
 // In which order an overview has its maps: by place, by what heads look at, by their names, or by a measure.
-import { content, hasQueries, maps, nameIn, readyWholeCells, writingOf } from "./content.js";
+import { content, hasQueries, lineOfHead, maps, nameIn, readyWholeCells, writingOf } from "./content.js";
 import { state } from "./state.js";
 
 // What a head may look at: of a query at a place, which keys of the text these are.
@@ -56,12 +56,14 @@ function shareOf(number, keysOf, text) {
 // What maps may be sorted by, each with its name and its number for each of them; names have no number.
 export function ordersOf(picture) {
   const table = content.tables.find(({ role }) => role === "heads");
-  const isOf = ({ layer, head }, row) => row[0] === layer && row[1] === head;
-  const rows = picture.maps.map((number) => table?.rows.find((row) => isOf(maps[number], row)));
-  const measures = rows.every(Boolean) ? table.columns.entries() : [];
+  const lines = picture.maps.map((number) => lineOfHead(maps[number]));
+  const measures = lines.every(Boolean) ? table.columns.entries() : [];
   const ofMeasures = [...measures]
     .filter(([column]) => column > 1 && table.numeric[column])
-    .map(([column, { header }]) => [column, { header, write: writeNumber, of: (_, place) => rows[place][column] }]);
+    .map(([column, { header }]) => [
+      column,
+      { header, write: writeNumber, of: (_, place) => lines[place].row[column] },
+    ]);
   return new Map([
     ...Object.entries(looksOf(picture)),
     ...(picture.names ? [[NAMED, { header: "names of heads" }]] : []),

@@ -120,3 +120,30 @@ def test_the_button_zooms_about_the_chosen_cell_as_the_key_does(shown: Open) -> 
         seen.append(page.page.locator("canvas.matrix").screenshot())
         assert seen[-1] != before
     assert seen[0] == seen[1]
+
+
+def small_maps(page: Opened) -> list[np.ndarray]:
+    """The pixels of each small map, [row, column, red green blue]."""
+    told = page.page.locator(".map canvas").evaluate_all("""(all) => all.map((canvas) => {
+      const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return [width, height, [...data]];
+    })""")
+    return [np.array(data).reshape(height, width, 4)[2:-2, 2:-2, :3] for width, height, data in told]
+
+
+def test_small_maps_show_means_of_multiples_and_the_strongest_of_plain_weights(shown: Open) -> None:
+    """Noise is pale where nearly each block has a large cell; a head that looks at the token before is a dark line."""
+    n = 300
+    noise = np.exp(2 * np.random.default_rng(0).normal(size=(n, n)))
+    before = np.eye(n, k=-1) + 1e-6
+    single = np.full((n, n), 1e-6)
+    single[:, 150] = 1 - 1e-6 * (n - 1)
+    heads = np.stack([each / each.sum(axis=-1, keepdims=True) for each in (noise, before, single)])
+    page = shown(report(record(heads[None])), "view=overview", **NARROW)
+    of_noise, of_before, _ = small_maps(page)
+    assert of_noise.shape[0] < n / 2  # pixels
+    assert (of_noise.mean(axis=-1) < 200).mean() < 0.2  # of maxima 0.6
+    darkest = of_before.mean(axis=-1).argmin(axis=1)
+    assert np.abs(darkest - np.arange(len(darkest))).max() <= 2
+    page.go("view=overview&scale=fixed")
+    assert (np.abs(small_maps(page)[2].astype(int) - (253, 231, 36)).max(axis=-1) < 8).any(axis=1).all()
