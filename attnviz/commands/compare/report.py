@@ -15,7 +15,7 @@ from attnviz.display import escape_for_display, escape_for_spreadsheet, pluraliz
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
-from attnviz.views.captions import choose_title
+from attnviz.views.captions import choose_title, drop_hash
 
 MAX_NAME_LENGTH = 40
 HEADLINE = ("effective_keys", "peak", "distance", "vendi_score", "divergence_from_mean")  # listed where none is named
@@ -180,7 +180,7 @@ def _subtitle(comparison: Comparison, texts: str) -> str:
         size = f"{read} of {whole} tokens"
     if comparison.n_texts > 1:
         size = f"{comparison.n_texts:,} texts{', on average' if cut else ' of'} {size}{'' if cut else ' on average'}"
-    status = (f"{model.name}: {model.status}" for model in _safe(comparison))
+    status = (f"{model.name}: {drop_hash(model.status)}" for model in _safe(comparison) if drop_hash(model.status))
     return " · ".join(part for part in (texts, size, *status) if part)
 
 

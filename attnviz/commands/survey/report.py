@@ -31,6 +31,7 @@ from attnviz.measures import DEFAULT_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.records.training_metrics import name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
+from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import FOR_LABELS, LABELS
 
@@ -66,7 +67,8 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
     ]
     named = f"{info.model} over {info.corpus}"
     texts = f"{format_count(n, 'texts')}, {format_count(survey.n_queries, 'tokens')}"
-    parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
+    status = captions.drop_hash(info.status)
+    parts = [part for part in ([status, texts] if title is None else [info.model, status, info.corpus, texts]) if part]
     return Report(
         title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
         subtitle=escape_for_display(" · ".join([*parts, *(["causal"] if info.causal else [])]), MAX_TITLE_LENGTH),
