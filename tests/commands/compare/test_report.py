@@ -161,8 +161,7 @@ def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
     shown = report(comparison(model(), model("random:8", 8, trained=False)), title="My own")
     assert shown.title == "My own"
     assert shown.subtitle == (
-        "imdb test[:500] · 200 tokens · single: trained · "
-        "random:8: untrained (random weights, seed 0)"
+        "imdb test[:500] · 200 tokens · single: trained · random:8: untrained (random weights, seed 0)"
     )
 
 
