@@ -38,7 +38,7 @@ function canBeLeftOut(names) {
 }
 
 // An axis of these places alone, made once.
-function axisOf(axis, places) {
+function axisOfPlaces(axis, places) {
   const { labels: tokens, positions, writing } = content.axes[axis];
   if (places.length === tokens.length) return axis;
   const key = `${axis} ${places}`;
@@ -58,7 +58,7 @@ function leaveOut(asked) {
   if (`${chosen}` === `${hiding.names}`) return;
   hiding.names = chosen;
   for (const map of maps.filter(({ backdrop }) => backdrop === null)) {
-    const [rows, columns] = [map.allRows, map.allColumns].map((axis) => axisOf(axis, keptOf(axis, chosen)));
+    const [rows, columns] = [map.allRows, map.allColumns].map((axis) => axisOfPlaces(axis, keptOf(axis, chosen)));
     Object.assign(map, { rows, columns });
   }
   for (const [place, label] of labelsOfScales.entries()) {

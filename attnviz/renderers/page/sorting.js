@@ -15,7 +15,7 @@ const writeShare = (share) => share.toFixed(2);
 const writeNumber = (number) => String(Number(number.toPrecision(3)));
 
 // Of a text: its last place, which tokens are markers, and for each token where the same word stands.
-function textOf(axis) {
+function layoutOf(axis) {
   const { special } = writingOf(axis);
   const words = axis.labels.map((label, place) => (special[place] ? null : label.trim().toLowerCase()));
   const places = new Map(words.map((word) => [word, []]));
@@ -31,7 +31,7 @@ function looksOf(picture) {
   const axis = content.axes[map.allRows];
   const isText = map.allRows === map.allColumns && axis.positions[0] === "0" && axis.writing;
   if (!isText || picture.scale || content.scales[0].is_signed || !picture.maps.every(isAlike)) return {};
-  const text = textOf(axis);
+  const text = layoutOf(axis);
   const isThere = ([, { keysOf }]) => text.alike.some((_, query) => keysOf(text, query).length);
   return Object.fromEntries(
     Object.entries(LOOKS)
