@@ -220,8 +220,12 @@ class EncoderModel:
             weights = np.empty((len(layers), len(heads), len(ids), len(ids)), dtype=np.float32)
             for layer, of_layer in zip(range(layers[-1] + 1), every, strict=False):
                 if layer in layers:
-                    for place, head in enumerate(heads):
-                        weights[layers.index(layer), place] = of_layer[head].cpu().numpy()
+                    kept = torch.from_numpy(weights[layers.index(layer)])
+                    if len(heads) == self.n_heads:
+                        kept.copy_(of_layer)  # at once: each copy waits for the device
+                    else:
+                        for place, head in enumerate(heads):
+                            kept[place].copy_(of_layer[head])
         return weights
 
     def provenance(self, text: str, text_name: str, n_tokens: int, choice: LayersAndHeads = EVERY) -> Provenance:

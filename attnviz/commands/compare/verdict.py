@@ -54,8 +54,8 @@ def _width(comparison: Comparison, first: ModelComparison, other: ModelCompariso
     keys = [f"{model.per_text('effective_keys').mean():.1f}" for model in (other, first)]
     uniform = f"{comparison.uniform['effective_keys'].mean():.1f}"
     attend = "attend" if len(other.heads) > 1 else "attends"
-    subject = f"{_heads(other)} {attend} to {keys[0]} effective keys{' each' if _many(other) else ''}"
-    against = f"{keys[1]} for {_heads(first)}" + (" each" if _many(first) else "")
+    subject = f"{_heads(other)} {attend} to {keys[0]} effective keys{_each(other)}"
+    against = f"{keys[1]} for {_heads(first)}{_each(first)}"
     on = "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
     yield f"{on} {subject} against {against} (uniform attention: {uniform}){_finding(difference)}."
     bounds = (difference.value, difference.low, difference.high)
@@ -74,9 +74,10 @@ def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
             "" if copies is None else f"; {copies} of {len(model.heads)} {'is' if copies == 1 else 'are'} nearly copies"
         )
         explained = f" (of another in their layer: JSD under {COPY:.0%} of ln 2)" if copies else ""
+        of_layer = "of" if len(model.heads) == model.n_heads else "of a layer of"
         yield (
-            f"The {model.n_heads} heads of {_name(model)} are as different as {worth:.1f} heads that share nothing"
-            f"{tail}{explained}."
+            f"The {model.n_heads} heads {of_layer} {_name(model)} are as different as {worth:.1f} heads "
+            f"that share nothing{tail}{explained}."
         )
     if "divergence_from_mean" in comparison.differences:
         lost = model.per_text("divergence_from_mean").mean()
@@ -161,6 +162,10 @@ def _finding(difference: MeanDifference) -> str:
 def _heads(model: ModelComparison) -> str:
     n = len(model.heads)
     return f"the {n} heads of {_name(model)}" if n > 1 else f"the head of {_name(model)}"
+
+
+def _each(model: ModelComparison) -> str:
+    return " each" if len(model.heads) > 1 else ""
 
 
 def _reads(model: ModelComparison) -> str:

@@ -76,6 +76,17 @@ def test_copies_that_were_not_measured_are_not_mentioned() -> None:
     assert "copies" not in said
 
 
+def test_of_several_layers_the_kinds_are_those_of_one() -> None:
+    """Heads are as different as so many within their layer, in the mean over layers."""
+    several = replace(model("multi:8", 8, distinct=[3.4]), n_layers=2, layer_numbers=(0, 1))
+    one = replace(model(), n_layers=2, layer_numbers=(0, 1))
+    said = words(comparison(one, several, differences=[MeanDifference(0.0)]))
+    assert (
+        "the 16 heads of multi:8 attend to 10.0 effective keys each against 10.0 for the 2 heads of single each" in said
+    )
+    assert "The 8 heads of a layer of multi:8 are as different as 3.4 heads that share nothing." in said
+
+
 def test_a_single_head_has_no_kinds() -> None:
     assert "of single are as different" not in words(comparison(model(), model("multi:2", 2)))
 
