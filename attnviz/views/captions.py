@@ -15,6 +15,7 @@ MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
 MAX_GUESS_LENGTH = 600  # some sentences
 MAX_NAMED = 8
+MAX_KNOWN = 6  # heads in a line; the model's card has all
 WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
 SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 # Behind what a vocabulary does not hold, where that is half of a text.
@@ -151,8 +152,16 @@ def describe_known_heads(maps: AttentionMaps) -> Iterator[Note]:
     places = product(maps.layer_numbers, maps.head_numbers)
     named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
     if maps.known_heads:
-        said = ", ".join(f"{place} {_write_percent(escape_for_display(name))}" for place, name in named)
+        largest = sorted(named, key=lambda each: -_read_share(each[1]))[:MAX_KNOWN]
+        said = ", ".join(f"{place} {_write_percent(escape_for_display(name))}" for place, name in sorted(largest))
+        said += f" and {len(named) - MAX_KNOWN} more" if len(named) > MAX_KNOWN else ""
         yield Note(f"Known heads: {said or 'none has a single pattern'} (over many texts, by the model's card).")
+
+
+def _read_share(label: str) -> float:
+    """Return the share that a label ends in; 0 where it ends in multiples of an equal share."""
+    found = re.search(r" ([01]\.[0-9]{2})$", label)
+    return float(found[1]) if found else 0.0
 
 
 def _write_percent(label: str) -> str:

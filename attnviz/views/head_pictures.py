@@ -166,7 +166,7 @@ def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelectio
 def arrange_overview(
     maps: AttentionMaps, pictures: tuple[Heatmap, ...], places: Sequence[Place], spec: FigureOptions
 ) -> tuple[HeatmapGrid, ...]:
-    """Arrange a row per layer; heads of a single layer, and those that were picked, in rows of about four."""
+    """Arrange a row per layer; heads of a single layer, one per layer, and those picked in rows of about four."""
     if len(pictures) < 2 and not spec.pick:
         return ()
     layers = {layer for layer, _ in places}
@@ -175,19 +175,18 @@ def arrange_overview(
     n_heads = sum(not is_mean(maps, place) for place in places)
     and_mean = f" and the {describe_mean(maps)}" if n_heads < len(places) else ""
     if spec.pick:
-        title, n_columns = "picked heads", choose_columns(len(places))
+        title = ""
     elif not n_heads:
-        title, n_columns = f"{len(places)} layers, {describe_mean(maps)} each", choose_columns(len(places))
+        title = f"{len(places)} layers, {describe_mean(maps)} each"
     elif len(layers) == 1:
         title = f"{format_count(n_heads, 'heads')} of layer {maps.layer_numbers[places[0][0]]}{and_mean}"
-        n_columns = choose_columns(len(places))
     else:
-        title, n_columns = f"{n_heads} heads of {len(layers)} layers{and_mean}", in_a_row
-    reflows = spec.columns is None and (bool(spec.pick) or len(layers) == 1 or not n_heads)
-    n_columns = spec.columns or n_columns
+        title = f"{n_heads} heads of {len(layers)} layers{and_mean}"
+    reflows = spec.columns is None and edges is None
+    n_columns = spec.columns or (in_a_row if edges else choose_columns(len(places)))
     names = [picture.title for picture in pictures]
     if n_columns > MAX_NAMED and edges is None:  # 12 panels in a row are narrower than their titles would be
-        title, names = f"layer.head: {title}", [name_head(maps, place) for place in places]
+        title, names = f"layer.head: {title}".rstrip(": "), [name_head(maps, place) for place in places]
     elif len(layers) == 1 and not spec.pick:
         names = [_name_within_layer(maps, place) for place in places]
     known = _name_known(maps, places)

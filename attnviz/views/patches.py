@@ -32,7 +32,7 @@ def draw_patches(
     over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
     title = f"what {name} attends to, {over}"
     if grids:
-        picture = replace(grids[0], name="patches", title=f"{title}: {grids[0].title}")
+        picture = replace(grids[0], name="patches", title=f"{title}: {grids[0].title}".rstrip(": "))
     else:
         picture = HeatmapGrid("patches", title, pictures, 1)
     return picture, Note(" ".join(_describe_patches(maps, places, query)))

@@ -65,7 +65,7 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
             case Heatmap() | HeatmapGrid() | Charts():
                 if block.name in pictures:
                     # In an attribute a tag would be shown, and nobody looks for mentions.
-                    yield f"![{_escape(block.title, ENTITY)}]({quote(pictures[block.name])})"
+                    yield f"![{_escape(block.title or block.name, ENTITY)}]({quote(pictures[block.name])})"
             case _:
                 assert_never(block)
 
