@@ -13,7 +13,7 @@ from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.report import Report, Table
-from attnviz.specs import FigureOptions, ModelOptions
+from attnviz.specs import FigureOptions, ModelOptions, VocabularyOptions
 from attnviz.views.heatmap import heatmap_report
 
 if TYPE_CHECKING:
@@ -182,6 +182,28 @@ def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:
     model = reference.open(texts)
     assert isinstance(model, EncoderModel)
     return model
+
+
+def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, n_bigrams: int = 0) -> Path:
+    """A folder like one that was trained, with random weights: one layer that adds a bias by distance to its scores,
+    and where `n_bigrams` are asked for, words and the first pairs weighed beside the encoder.
+    """
+    import torch
+
+    from attnviz.models.checkpoint import Checkpoint, save_checkpoint
+    from attnviz.models.classifier import Classifier, ClassifierConfig
+    from attnviz.models.encoder import EncoderConfig
+    from attnviz.models.tokenizer import SPECIAL, train
+
+    vocabulary = train(texts, VocabularyOptions(min_frequency=1))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        sizes = EncoderConfig(len(vocabulary), 16, n_heads, 1, 32, norm="pre", max_distance=8)
+        classifier = Classifier(ClassifierConfig(sizes, n_bigrams=n_bigrams))
+        if classifier.ngrams is not None:
+            torch.nn.init.normal_(classifier.ngrams.weights.weight[len(SPECIAL) :])
+    save_checkpoint(folder, Checkpoint(classifier, vocabulary, max_tokens=512, keep="head-tail"))
+    return folder
 
 
 def content(folder: Path) -> dict[str, bytes]:

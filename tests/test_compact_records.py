@@ -16,6 +16,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.records import Tokens
 from attnviz.records.factored import FactoredMaps
 from attnviz.store import factored
+from tests.made import save_classifier
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
 
@@ -25,8 +26,17 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factored, "MIN_COMPACT_TOKENS", 2)
 
 
-def recorded(model: str, **settings: object) -> FactoredMaps:
-    found = attnviz.attention(TEXT, model=model, factored=True, **settings)  # type: ignore[arg-type]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of models with one layer: a second one has hardly a row that comes again, and then none is held once."""
+    found = tmp_path_factory.mktemp("models")
+    for n_heads in (1, 8):
+        save_classifier(found / str(n_heads), [TEXT], n_heads=n_heads)
+    return found
+
+
+def recorded(model: str | Path, **settings: object) -> FactoredMaps:
+    found = attnviz.attention(TEXT, model=str(model), factored=True, **settings)  # type: ignore[arg-type]
     assert isinstance(found, FactoredMaps)
     return found
 
@@ -40,12 +50,21 @@ def parts(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, object]]:
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize(
     ("model", "settings", "shared"),
-    [("multi", {}, True), ("single", {"causal": True}, True), ("random:4", {"layers": 2}, False)],
+    [
+        *(("8", {}, True), ("1", {"causal": True}, True)),
+        *(("multi", {}, False), ("single", {"causal": True}, False), ("random:4", {"layers": 2}, False)),
+    ],
 )
 def test_read_back_it_is_the_same(
-    model: str, settings: dict[str, object], shared: bool, half: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str,
+    settings: dict[str, object],
+    shared: bool,
+    half: bool,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    maps, path = recorded(model, **settings), tmp_path / "a.safetensors"
+    maps, path = recorded(folder / model if model.isdigit() else model, **settings), tmp_path / "a.safetensors"
     attnviz.save(maps, path, half=half)
     data = path.read_bytes()
     tensors, _ = parts(data)
@@ -76,8 +95,8 @@ def test_two_texts_and_tokens_that_overlap_or_stand_nowhere(tmp_path: Path) -> N
     assert not found.self_attention
 
 
-def test_of_value_norms_that_differ_where_keys_do_not_none_is_lost(tmp_path: Path) -> None:
-    maps = recorded("multi")
+def test_of_value_norms_that_differ_where_keys_do_not_none_is_lost(folder: Path, tmp_path: Path) -> None:
+    maps = recorded(folder / "8")
     norms = np.random.default_rng(0).random((1, maps.n_heads, len(maps.keys)), dtype=np.float32)
     attnviz.save(replace(maps, value_norms=norms), tmp_path / "a.safetensors")
     found = attnviz.load(tmp_path / "a.safetensors")
@@ -102,15 +121,15 @@ DAMAGE = [  # statements that leave an index, pieces, marks or rows that do not 
 
 
 @pytest.mark.parametrize("change", DAMAGE)
-def test_what_no_record_has_is_refused(change: str) -> None:
-    tensors, meta = parts(store.encode_record(recorded("multi")))
+def test_what_no_record_has_is_refused(change: str, folder: Path) -> None:
+    tensors, meta = parts(store.encode_record(recorded(folder / "8")))
     exec(change, {"tensors": tensors, "meta": meta, "np": np})
     with pytest.raises(InvalidRecord, match=r"^a\.safetensors"):
         store.read_record(save(tensors, metadata={"attnviz": json.dumps(meta)}), "a.safetensors")
 
 
-def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = store.encode_record(recorded("multi"))
+def test_a_small_file_does_not_become_large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = store.encode_record(recorded(folder / "8"))
     monkeypatch.setattr(factored, "MAX_EXPANDED_BYTES", 10_000)
     with pytest.raises(InvalidRecord, match=r"a record of [\d,]+ bytes is more than 10,000"):
         store.read_record(data, "a.safetensors")
@@ -126,9 +145,11 @@ def test_short_pieces_do_not_become_long_texts() -> None:
         store.read_record(data, "a.safetensors")
 
 
-def test_what_a_record_takes_is_known_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_record_takes_is_known_before_it_is_read(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As much as where nothing is gathered, and what says which rows and pieces there are."""
-    maps, path = recorded("multi"), tmp_path / "a.safetensors"
+    maps, path = recorded(folder / "8"), tmp_path / "a.safetensors"
     attnviz.save(maps, path)
     tensors, _ = parts(path.read_bytes())
     added = [name for name in tensors if name.startswith("queries_") or name.endswith("_rows")]

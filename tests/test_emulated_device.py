@@ -21,7 +21,8 @@ COMMANDS = {
     "survey": ["survey", "--dataset", "sample", "--split", "train[:4]", "--json"],
     "compare": ["compare", "single", "multi:2", "--text", TEXT, "--json"],
 }
-MAX_WAITS = {"train": 500, "heatmap": 6, "predict": 8, "attribute": 60, "survey": 250, "compare": 120}
+# How often a command waits, with models of two layers: once or twice a layer and pass, never once a head.
+MAX_WAITS = {"train": 500, "heatmap": 6, "predict": 8, "attribute": 60, "survey": 400, "compare": 160}
 SCRIPT = """
 import contextlib, io, json, sys
 import attnviz.models.device

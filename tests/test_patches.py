@@ -63,7 +63,7 @@ def test_a_vision_transformer_is_drawn_over_its_image(picture: Path, tmp_path: P
     assert maps.keys.pieces[:3] == ("[CLS]", "0,0", "0,1")
     assert maps.keys.pieces[-1] == "5,5"
     shown = patches(maps, query="2,3")
-    assert shown.title == "what 16 “2,3” attends to, over the image"
+    assert shown.title == "what 16 “2,3” attends to, over the image: 8 heads of 2 layers"
     assert len(shown.maps) == 8
     np.testing.assert_array_equal(shown.maps[5].values.ravel(), maps.weights[1, 1, 16, 1:])
     assert patches(maps).title.startswith("what 0 “[CLS]” attends to")
@@ -73,7 +73,7 @@ def test_a_vision_transformer_is_drawn_over_its_image(picture: Path, tmp_path: P
     kept = attnviz.load(tmp_path / "kept.safetensors")
     assert kept.grid is not None
     assert (kept.grid.n_rows, kept.grid.n_columns, kept.grid.pixels) == (6, 6, None)
-    assert patches(kept).title == "what 0 “[CLS]” attends to, over the patches of the image"
+    assert patches(kept).title == "what 0 “[CLS]” attends to, over the patches of the image: 8 heads of 2 layers"
     again = attnviz.show(kept, keys=attnviz.Grid(6, 6, image=Image.open(picture), leading=["[CLS]"]))
     assert again._repr_mimebundle_() == attnviz.show(maps)._repr_mimebundle_()
 

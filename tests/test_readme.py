@@ -92,7 +92,7 @@ def accuracies() -> str:
         seeds = ", ".join(f"{accuracy:.4f}" for accuracy in tested.accuracies)
         lines.append(
             f"| `{name}` | {loss} | {seeds} | {tested.mean.value:.4f} | "
-            f"{tested.mean.low:.4f} to {tested.mean.high:.4f} |"
+            f"{tested.mean.low:.4f} to {tested.mean.high:.4f}, over {'texts' if len(tested.seeds) == 1 else 'seeds'} |"
         )
     return "".join(f"{line}\n" for line in lines)
 
@@ -235,7 +235,7 @@ def test_the_picture_of_a_survey_is_what_the_command_writes(
     monkeypatch.chdir(tmp_path)
     (command,) = (command for command in commands() if command.endswith("--format html --out heads"))
     assert run_here(capsys, *shlex.split(command)[1:], "--quiet").exit_code == 0
-    state, window = "view=atlas&heads=0.6&find=previous+token&y=peak", {"width": 1000, "height": 760}
+    state, window = "view=atlas&heads=0.4&find=previous+token&y=peak", {"width": 1000, "height": 760}
     opened = Opened(chromium, tmp_path / "heads/attention.html", state, viewport=window)
     with Image.open(BytesIO(opened.page.screenshot())) as shot:
         small = shot.convert("RGB").resize((800, 608), Image.Resampling.LANCZOS)
@@ -250,7 +250,7 @@ def test_the_picture_of_a_page_is_what_the_command_writes(
     monkeypatch.chdir(tmp_path)
     (command,) = (command for command in commands() if "--format html --out page" in command)
     assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
-    state, window = "view=matrix&layer=0&head=5&query=3&key=6", {"width": 1000, "height": 760}
+    state, window = "view=matrix&layer=0&head=2&query=3&key=4", {"width": 1000, "height": 760}
     opened = Opened(chromium, tmp_path / "page/attention.html", state, viewport=window)
     with Image.open(BytesIO(opened.page.screenshot())) as shot:
         small = shot.convert("RGB").resize((800, 608), Image.Resampling.LANCZOS)

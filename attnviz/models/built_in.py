@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_HEADS = 8
 DEFAULT_D_MODEL = 64
+LAYERS = 2  # of the models that come with attnviz, but for those that recall
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
 RECALL = ("1", "2", "4", "8")  # heads of the models that recall
 SIZE = re.compile("[0-9]{1,18}")  # no number that int() refuses
@@ -158,7 +159,7 @@ def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, nam
     """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
     folder = SHIPPED / name.replace(":", "-")
     if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():
-        return TrainedReference(spec, extras, name, n_layers=1, n_heads=n_heads, folder=folder)
+        return TrainedReference(spec, extras, name, n_layers=LAYERS, n_heads=n_heads, folder=folder)
     return replace(_random(spec, extras, name, n_heads), trained_relatives=RELATIVES)
 
 

@@ -70,7 +70,7 @@ def attention(
         >>> import attnviz
         >>> maps = attnviz.attention("the acting saved the film", model="multi:2")
         >>> maps.weights.shape  # layer, head, query, key
-        (1, 2, 5, 5)
+        (2, 2, 5, 5)
     """
     spec = parse_settings(AttentionSettings, text=text, model=model, layer=layer, head=head, **settings)
     reference = find_model(spec.model)

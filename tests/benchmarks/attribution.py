@@ -2,7 +2,8 @@
 
     python -m tests.benchmarks.attribution path/to/imdb [model] [--texts 500] [--methods relevance,attention]
 
-Reviews of the test split of 40 to 130 tokens, drawn by a seed, by the whole model and by its encoder alone.
+Reviews of the test split of 40 to 130 tokens, drawn by a seed, by the whole model and, where n-grams stand beside
+it, by its encoder alone. Of the methods all but `pooling`, which is for models that pool by attention.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from attnviz.commands.attribute.card_report import Mean
 from attnviz.commands.attribute.run import question_of
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.models.attribution import METHODS, Attributable
+from attnviz.models.classifier_model import ClassifierModel
 from attnviz.models.loading import find_model
 from attnviz.options import build
 from attnviz.records.attribution import MethodTest
@@ -47,12 +49,13 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--methods", default="")
     asked = parser.parse_args()
-    methods = asked.methods.split(",") if asked.methods else [method.name for method in METHODS]
+    methods = asked.methods.split(",") if asked.methods else [each.name for each in METHODS if each.name != "pooling"]
     methods = ["random", *(name for name in methods if name != "random")]
     model = find_model(ModelOptions(model=asked.model, device="cpu")).open(())
     assert isinstance(model, Attributable)
     documents = reviews(asked.data, model, asked.texts)
-    for alone in (False, True):
+    beside = isinstance(model, ClassifierModel) and model.saved.classifier.ngrams is not None
+    for alone in (False, True)[: 1 + beside]:
         begun, rows = time.process_time(), []
         for document in documents:
             question = question_of(build(AttributeSpec, encoder_alone=alone))

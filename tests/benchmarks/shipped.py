@@ -200,6 +200,8 @@ def compare(runs: Path) -> None:
     }
     for heads in HEADS[:-1]:
         seeds = [seed for seed in SEEDS if {(heads, seed), (HEADS[-1], seed)} <= right.keys()]
+        if not seeds:
+            continue
         more = np.array([right[HEADS[-1], seed].astype(float) - right[heads, seed] for seed in seeds])
         (low,), (high,) = compute_intervals(more.mean(axis=0)[:, None])
         said = f"8 heads less {heads}: {more.mean():+.4f}, over texts {low:+.4f} to {high:+.4f}"

@@ -21,15 +21,24 @@ def pictures(*stems: str, formats: str = "png") -> set[str]:
     return {f"{stem}.{ending}" for stem in stems for ending in formats.split()}
 
 
+def both_layers(*heads: int) -> list[str]:
+    """The pictures of heads of a model that comes with attnviz."""
+    return [f"layer-{layer}-head-{head}" for layer in range(2) for head in heads]
+
+
 SELECTIONS: dict[str, tuple[str, set[str]]] = {
-    "all eight heads": ("", pictures("overview", *(f"layer-0-head-{head}" for head in range(8)))),
-    "one head": ("--model single", pictures("layer-0-head-0")),
+    "all eight heads": ("", pictures("overview", *both_layers(*range(8)))),
+    "one head": ("--model single --layer 0", pictures("layer-0-head-0")),
+    "one head in each layer": ("--model single", pictures("overview", *both_layers(0))),
     "no projections": ("--model dot --format svg", pictures("layer-0-head-0", formats="svg")),
-    "some heads": ("--head 0,2-3", pictures("overview", *(f"layer-0-head-{head}" for head in (0, 2, 3)))),
-    "the last head": ("--head -1", pictures("layer-0-head-7")),
+    "some heads": ("--head 0,2-3", pictures("overview", *both_layers(0, 2, 3))),
+    "the last head": ("--head -1", pictures("overview", *both_layers(7))),
     "a layer": ("--layers 2 --heads 2 --layer 1", pictures("overview", "layer-1-head-0", "layer-1-head-1")),
     "a head in each layer": ("--layers 2 --head 1", pictures("overview", "layer-0-head-1", "layer-1-head-1")),
-    "formats": ("--heads 1 --format pdf,PNG --format svg,pdf", pictures("layer-0-head-0", formats="png svg pdf")),
+    "formats": (
+        "--heads 1 --layer 1 --format pdf,PNG --format svg,pdf",
+        pictures("layer-1-head-0", formats="png svg pdf"),
+    ),
 }
 
 

@@ -57,16 +57,19 @@ def test_norms_of_a_shipped_model_are_lengths_behind_its_projection() -> None:
     assert isinstance(model, EncoderModel)
     assert model.encoder is not None
     maps = model.attention(TEXT)
-    (attention,) = (each for each in model.encoder.modules() if isinstance(each, MultiHeadAttention))
-    block = model.encoder.blocks[0]
-    assert isinstance(block, EncoderBlock)
+    assert maps.value_norms is not None
+    assert maps.value_norms.shape[:2] == (len(model.encoder.blocks), 4)
     with torch.no_grad():
-        states = block.attention_residual.before(model.encoder.embedding(torch.tensor(model.encode(TEXT).ids)))
-        for head in range(4):
-            span = slice(head * attention.d_head, (head + 1) * attention.d_head)
-            moved = (attention.value(states)[:, span] @ attention.output.weight[:, span].T).numpy()
-            assert maps.value_norms is not None
-            np.testing.assert_allclose(maps.value_norms[0, head], np.linalg.norm(moved, axis=-1), rtol=1e-5)
+        before = model.encoder.embedding(torch.tensor(model.encode(TEXT).ids))
+        for layer, block in enumerate(model.encoder.blocks):
+            assert isinstance(block, EncoderBlock)
+            (attention,) = (each for each in block.modules() if isinstance(each, MultiHeadAttention))
+            states = block.attention_residual.before(before)
+            for head in range(4):
+                span = slice(head * attention.d_head, (head + 1) * attention.d_head)
+                moved = (attention.value(states)[:, span] @ attention.output.weight[:, span].T).numpy()
+                np.testing.assert_allclose(maps.value_norms[layer, head], np.linalg.norm(moved, axis=-1), rtol=1e-4)
+            before, _ = block(before)
 
 
 @pytest.mark.parametrize("name", ["multi:8", "single", "stories"])

@@ -29,6 +29,7 @@ from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
 from attnviz.specs import ModelOptions, PoolKind
+from tests.made import save_classifier
 from tests.pretrained import NEEDS, built, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
@@ -178,13 +179,25 @@ def shipped() -> Attributable:
     return model
 
 
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Attributable:
+    """A model with n-grams beside its encoder, as none has that ships."""
+    folder = save_classifier(tmp_path_factory.mktemp("beside") / "model", [TEXT], n_bigrams=5)
+    model = find_model(ModelOptions(model=str(folder), device="cpu")).open(())
+    assert isinstance(model, Attributable)
+    return model
+
+
 @pytest.mark.parametrize("alone", [False, True])
-def test_relevance_of_a_shipped_model_is_split_into_encoder_and_ngrams(shipped: Attributable, alone: bool) -> None:
-    found = attribute(shipped.subject(TEXT, "text", Question(target="positive", encoder_only=alone)), "relevance")
+@pytest.mark.parametrize("name", ["shipped", "beside"])
+def test_relevance_is_split_into_encoder_and_ngrams(name: str, alone: bool, request: pytest.FixtureRequest) -> None:
+    """Where there are n-grams, and they are asked for."""
+    model: Attributable = request.getfixturevalue(name)
+    found = attribute(model.subject(TEXT, "text", Question(target="positive", encoder_only=alone)), "relevance")
     assert found.n_passes <= 4
     assert str(found.target) == "positive − negative"
     assert found.missing <= 1e-5
-    if alone:
+    if alone or name == "shipped":
         assert found.parts == ()
     else:
         names, parts = zip(*found.parts, strict=True)
@@ -390,15 +403,17 @@ def test_a_shipped_encoder_with_keys_alike_is_one_whose_queries_are_zero(shipped
     subject = shipped.subject(TEXT, "text", Question())
     with ReplacedAttention("uniform") as instead:
         found = subject.answers()
-    assert instead.n_replaced == 1
+    assert instead.n_replaced == 2
     attentions = [each for each in subject.answering.module.modules() if isinstance(each, MultiHeadAttention)]
-    (attention,) = attentions
-    before = {name: value.clone() for name, value in attention.state_dict().items()}
+    assert len(attentions) == 2
+    before = [{name: value.clone() for name, value in each.state_dict().items()} for each in attentions]
     with torch.no_grad():
-        for name, parameter in attention.named_parameters():
-            if name.startswith(("query", "position")):
-                parameter.zero_()
+        for attention in attentions:
+            for name, parameter in attention.named_parameters():
+                if name.startswith(("query", "position")):
+                    parameter.zero_()
     expected = subject.answers()
-    attention.load_state_dict(before)
+    for attention, weights in zip(attentions, before, strict=True):
+        attention.load_state_dict(weights)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(subject.answers() - expected).max() > 0.01

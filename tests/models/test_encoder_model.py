@@ -60,7 +60,7 @@ def test_opening_a_model_leaves_the_callers_random_numbers_alone() -> None:
 def test_what_comes_with_attnviz_is_trained() -> None:
     """Whatever the text, and with the vocabulary that it was trained with."""
     maps = load_encoder(ModelOptions(model="multi:4", seed=3), []).attention(TEXT)
-    assert maps.weights.shape == (1, 4, 11, 11)
+    assert maps.weights.shape == (2, 4, 11, 11)
     assert maps.provenance.trained
     assert maps.provenance.model == "multi:4"
     weights = (SHIPPED / "multi-4" / "model.safetensors").read_bytes()

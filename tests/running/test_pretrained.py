@@ -77,7 +77,8 @@ def test_models_with_other_markers_are_compared_on_the_text_itself(models: dict[
     said = " ".join(note.text for note in report(found).notes)
     assert f"markers or another sink: bert {share:.1%}, multi:2 0.0%" in said
     costs = next(table for table in report(found).tables if table.name == "costs")
-    assert ("of them in attention", "-", "66,242") in costs.rows
+    of_a_layer = 4 * (128 * 128 + 128) + 2 * (2 * 48 + 1)  # q, k, v, output and a bias by distance for each of 2 heads
+    assert ("of them in attention", "-", f"{2 * of_a_layer:,}") in costs.rows
 
 
 def test_models_with_the_same_markers_keep_them(models: dict[str, Path], tmp_path: Path) -> None:

@@ -141,8 +141,9 @@ def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
     assert maps.value_norms is not None
     moved = maps.weights.astype(np.float64) * maps.value_norms[:, :, None]
     expected = (moved / moved.sum(axis=-1, keepdims=True))[0]
-    shown = show(maps, head=("mean",), weigh="values")
-    assert heatmaps(shown)[0].values == pytest.approx(expected.mean(axis=0), abs=1e-6)
+    shown = show(maps, head=("mean",), layer=("0",), weigh="values")
+    (picture,) = heatmaps(shown)
+    assert picture.values == pytest.approx(expected.mean(axis=0), abs=1e-6)
     assert np.abs(expected.mean(axis=0) - maps.weights[0].mean(axis=0)).max() > 0.01
     assert f"by {divergence(expected):.2f} of at most" in shown.subtitle
     assert shown.scale.label.startswith("share of what is moved")
@@ -170,11 +171,13 @@ def test_q_and_k_give_the_same_mean_as_weights(causal: bool) -> None:
     text = "the film was not good but the acting saved the film . " * 3
     dense, factored = (attnviz.attention(text, causal=causal, factored=each) for each in (False, True))
     one, other = (show(maps, head=("0,mean",)) for maps in (dense, factored))
-    assert heatmaps(other)[1].values == pytest.approx(dense.weights[0].mean(axis=0, dtype=np.float64), abs=1e-6)
+    means = dense.weights.mean(axis=1, dtype=np.float64)
+    assert np.stack([each.values for each in heatmaps(other)[1::2]]) == pytest.approx(means, abs=1e-6)
     assert one.subtitle == other.subtitle
-    assert [each.factors is None for each in heatmaps(other)] == [False, True]
+    assert [each.factors is None for each in heatmaps(other)] == [False, True] * dense.n_layers
     of_moved = show(factored, head=("mean",), weigh="values")
-    assert heatmaps(of_moved)[0].values == pytest.approx(weigh_values(dense).weights[0].mean(axis=0), abs=1e-5)
+    means = weigh_values(dense).weights.mean(axis=1)
+    assert np.stack([each.values for each in heatmaps(of_moved)]) == pytest.approx(means, abs=1e-5)
 
 
 def test_distances_are_those_of_the_mean() -> None:
@@ -217,7 +220,9 @@ def test_the_page_calls_a_mean_by_its_layer() -> None:
     originals = list(distinct(shown).values())
     found: Any = describe_maps(shown, originals, originals, 1)
     assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 1), (0, "mean"), (1, 1), (1, "mean")]
-    assert all(each["words"].startswith("entropy") for each in found["maps"])
+    heads = table(shown, "heads")  # of which the page puts together what each map is called to those who do not see it
+    assert [row[:2] for row in heads.rows] == [(each["layer"], each["head"]) for each in found["maps"]]
+    assert heads.columns[2].header == "entropy"
     json.dumps(found["maps"])
 
 

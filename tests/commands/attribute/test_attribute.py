@@ -23,10 +23,11 @@ from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from attnviz.views.attribution import attribution_report
 from tests import events as of
+from tests.made import save_classifier
 from tests.pretrained import NEEDS, saved
 from tests.starting import attribute, predict
 
-TEXT = "not a good film, but the acting saves it"
+TEXT = "a boring plot, but a wonderful cast saves it"
 
 
 def events(**settings: object) -> list[Progress | Result]:
@@ -47,7 +48,7 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
     assert picture.scale is not None
     assert picture.scale.kind == "diverging"
     data: Any = found.data
-    assert data["tokens"]["pieces"][2] == "good"
+    assert data["tokens"]["pieces"][1] == "boring"
     relevance = data["methods"]["relevance"]
     np.testing.assert_allclose(picture.values[0], relevance["scores"], atol=1e-6)
     whole = sum(relevance["scores"]) + sum(relevance["others"].values())
@@ -80,10 +81,10 @@ def test_it_is_said_how_much_of_a_text_was_read_and_which_scores_take_no_side(tm
 def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
     found = report(inline_text=TEXT, out=str(tmp_path))
     plain = render(found, "heads", Screen(80, False, "utf-8", False))
-    assert "+++saves" in plain
-    assert "---good" in plain
+    assert "+++boring" in plain
+    assert "---wonderful" in plain
     coloured = render(found, "heads", Screen(80, True, "utf-8", True))
-    assert "+++saves" not in coloured
+    assert "+++boring" not in coloured
     assert coloured.count("\x1b[38;5;") > 8
 
 
@@ -136,9 +137,9 @@ def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
     assert attention["own"]["right"]["mean"] > 0.5
     assert "the answers change, and their probabilities by" in said(found)
     assert data["jain_wallace_2019"] == {"tau_gradient": 0.437, "tau_leave_one_out": 0.341}
-    assert "More than by chance is lost by deleting what is ranked first (paired difference) by: relevance" in said(
-        found
-    )
+    (ahead,) = re.findall(r"what is ranked first \(paired difference\) by: (.+?)\. ", said(found))
+    assert "relevance +0." in ahead
+    assert "Paired, these texts do not tell leave-one-out and relevance apart" in said(found)
 
 
 def said(found: Report) -> str:
@@ -194,9 +195,12 @@ def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
         list(attribute(build(AttributeSpec, text=("good",), method="leave-one-out", out=str(tmp_path))))
 
 
-def test_the_card_says_which_methods_do_not_see_the_n_grams() -> None:
-    spec = build(AttributeSpec, text=("a good film",), method="relevance,attention", card=True)
-    (found,) = (each for each in attribute(spec) if isinstance(each, Result))
+def test_the_card_says_which_methods_do_not_see_the_n_grams(tmp_path: Path) -> None:
+    """And nothing of them where there are none."""
+    beside = save_classifier(tmp_path / "beside", ["a good film"], n_bigrams=2)
+    given = {"text": ("a good film",), "method": "relevance,attention", "card": True}
+    found, alone = (of.result(iter(events(**given, model=model))) for model in (str(beside), "multi"))
+    assert not [notice for notice in alone.notices if "n-grams" in notice]
     (told,) = (notice for notice in found.notices if "n-grams" in notice)
     assert told == "of the encoder alone, and not of the n-grams beside it, are the scores of attention"
 

@@ -90,7 +90,7 @@ def recompressed(data: bytes) -> bytes:
 def test_a_batch_and_itself_do_not_differ(pair: Path) -> None:
     outcome = result(diff(SPEC))
     assert (outcome.failure, outcome.files, diffed().differences) == (None, (), ())
-    assert diffed().n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
+    assert diffed().n_numbers == 2 * 4 * 2 * 2  # jobs, measures of the headline, layers, heads
     assert diffed().n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
     assert [(case.name, case.failures) for case in outcome.cases] == [("first", ()), ("second", ())]
     assert result(diff(replace(SPEC, exact=True))).failure is None
@@ -268,11 +268,11 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
 
 
 def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file is a tenth of that."""
+    """Its file is a tenth of that, of the first layer, where each token is what it is anywhere."""
     monkeypatch.setattr(
         "attnviz.store.factored.MIN_COMPACT_TOKENS", 1_000
     )  # to make and compare 4,096 tokens takes 20 s
-    maps = attnviz.attention("a " * 1_000, factored=True, model="single")
+    maps = attnviz.attention("a " * 1_000, factored=True, model="single", layer=0)
     later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
     for folder, each in (("baseline", maps), ("figures", later)):
         batches.put(pair / folder, RECORD, store.encode_record(each))

@@ -38,6 +38,8 @@ def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
         "mine/overview.png",
         "mine/layer-0-head-0.png",
         "mine/layer-0-head-1.png",
+        "mine/layer-1-head-0.png",
+        "mine/layer-1-head-1.png",
         "mine/attention.safetensors",
         "mine/report.md",
     ]
@@ -62,7 +64,8 @@ def test_several_texts_have_folders_of_their_own(tmp_path: Path) -> None:
 def test_a_comparison_takes_no_time(tmp_path: Path) -> None:
     spec = build(CompareSpec, models=("single", "multi:2"), text=(TEXT,), dpi=40)
     entry = run_job(job(spec, "compare"), tmp_path)
-    assert {"mine/maps.png", "mine/measures.csv", "mine/report.md"} <= {file.path for file in entry.files}
+    expected = {"mine/maps-layer-0.png", "mine/maps-layer-1.png", "mine/measures.csv", "mine/report.md"}
+    assert expected <= {file.path for file in entry.files}
     assert "time" not in (tmp_path / "mine/report.md").read_text(encoding="utf-8")
     (numbers,) = entry.numbers.values()
     assert len(numbers["entropy"][0]) == 2

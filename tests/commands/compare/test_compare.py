@@ -43,15 +43,30 @@ def notes(of: Report) -> str:
 def test_one_text(tmp_path: Path) -> None:
     found = outcome(tmp_path, text=(TEXT,))
     assert sorted(file.name for file in found.files) == [
-        "difference-multi-8-single.png",
-        "maps.png",
+        "difference-layer-0-multi-8-single.png",
+        "difference-layer-1-multi-8-single.png",
+        "maps-layer-0.png",
+        "maps-layer-1.png",
         "multi-8.safetensors",
         *(file.name for file in found.files if file.name.startswith("query-")),
+        "rollout.png",
         "similarity.png",
         "single.safetensors",
     ]
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(file.name for file in found.files)
     assert list(data(found)["measures"]) == [measure.name for measure in MEASURES if not measure.of_some_texts]
+
+
+def test_of_one_layer_pictures_are_named_without_it(tmp_path: Path) -> None:
+    found = outcome(tmp_path, "random:1", "random:8", layers=1, text=(TEXT,))
+    assert sorted(file.name for file in found.files) == [
+        "difference-random-8-random-1.png",
+        "maps.png",
+        *(file.name for file in found.files if file.name.startswith("query-")),
+        "random-1.safetensors",
+        "random-8.safetensors",
+        "similarity.png",
+    ]
 
 
 def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
@@ -60,8 +75,9 @@ def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
     alone = store.load(tmp_path / "out" / "single.safetensors")
     of_heads = data(found)["measures"]["entropy"]
     assert np.allclose(of_heads["per_head"][1], entropy(several).values)
+    assert np.allclose(of_heads["per_head"][0], entropy(alone).values)
     mean = float(entropy(several).values.mean())
-    assert of_heads["means"] == pytest.approx([float(entropy(alone).values.item()), mean])
+    assert of_heads["means"] == pytest.approx([float(entropy(alone).values.mean()), mean])
     assert of_heads["differences"][0]["value"] == pytest.approx(mean - of_heads["means"][0])
     assert of_heads["uniform"] == pytest.approx(np.log(len(several.keys)))
 
@@ -102,11 +118,11 @@ def test_numbers_of_several_texts_are_means_of_each(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_right_more_often_is_ahead(tmp_path: Path) -> None:
-    """The second of these reviews is read rightly by eight heads and wrongly by one."""
-    found = outcome(tmp_path, dataset="sample", index=("5-6",))
-    single, multi = (each["accuracy"] for each in data(found)["models"])
-    assert multi > single
-    assert data(found)["accuracy_differences"][0]["value"] == pytest.approx(multi - single)
+    """The second of these reviews is read rightly by one head in each layer and wrongly by eight."""
+    found = outcome(tmp_path, "multi", "single", dataset="sample", index=("0,26",))
+    multi, single = (each["accuracy"] for each in data(found)["models"])
+    assert single > multi
+    assert data(found)["accuracy_differences"][0]["value"] == pytest.approx(single - multi)
 
 
 @pytest.mark.parametrize(("index", "reason"), [("0-4", "fewer than 10 texts"), ("0-9", "all texts differ alike")])
@@ -117,13 +133,16 @@ def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str
     for name, measure in data(found)["measures"].items():
         (difference,) = measure["differences"]
         assert (difference["value"], difference["low"], difference["no_interval"]) == (0, None, reason), name
-    assert np.allclose(data(found)["divergences"][:4, 4:].diagonal(), 0)
+    divergences, n_heads = data(found)["divergences"], 2 * 4  # of both layers
+    assert divergences.shape == (2 * n_heads, 2 * n_heads)
+    assert np.allclose(divergences[:n_heads, n_heads:].diagonal(), 0)
 
 
 def test_three_models_and_no_source_at_all(tmp_path: Path) -> None:
     found = outcome(tmp_path, "multi:2", "multi:4", "multi:8")
     assert report(found).title == "multi:2, multi:4 and multi:8 on sample train[0]"
-    assert {"difference-multi-4-multi-2.png", "difference-multi-8-multi-2.png"} <= {file.name for file in found.files}
+    expected = {f"difference-layer-{layer}-multi-{heads}-multi-2.png" for layer in range(2) for heads in (4, 8)}
+    assert expected <= {file.name for file in found.files}
 
 
 def test_untrained_models_say_so(tmp_path: Path) -> None:
@@ -167,7 +186,10 @@ def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
 
 
 def test_a_word_is_asked_about(tmp_path: Path) -> None:
-    assert "query-8.png" in {file.name for file in outcome(tmp_path, text=(TEXT,), query="saves").files}
+    asked: dict[str, Any] = {"text": (TEXT,), "query": "saves"}
+    names = {file.name for file in outcome(tmp_path, **asked).files}
+    assert {"query-8-layer-0.png", "query-8-layer-1.png"} <= names
+    assert "query-8.png" in {file.name for file in outcome(tmp_path / "one", layer=("1",), **asked).files}
     with pytest.raises(InvalidSelection, match="no token 'xyzzy'"):
         outcome(tmp_path, text=(TEXT,), query="xyzzy")
 
@@ -195,7 +217,7 @@ def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
         (("single", "multi"), {"measure": ("entrpy",)}, InvalidOption, "Did you mean 'entropy'"),
         (("single", "multi"), {"kernel": 1}, InvalidOption, "--kernel 1"),
         (("single", "multi"), {"text": ("",)}, InvalidText, "no tokens"),
-        (("single", "multi"), {"text": (TEXT,), "layer": ("1",)}, InvalidSelection, "no layer 1"),
+        (("single", "multi"), {"text": (TEXT,), "layer": ("2",)}, InvalidSelection, "no layer 2"),
         (("single", "multi"), {"text": (TEXT,), "max_tokens": 0}, InvalidOption, "--max-tokens 0"),
         (("single", "multi"), {"text": (TEXT,), "format": ("gif",)}, InvalidOption, "gif"),
     ],
@@ -210,10 +232,11 @@ def test_what_cannot_be_compared(
 
 def test_pictures_of_other_texts_or_models_go_and_those_of_the_same_stay(tmp_path: Path) -> None:
     """Also where no record says what they show: each picture does."""
-    outcome(tmp_path, text=(TEXT,))
+    n_pictures = sum(file.suffix == ".png" for file in outcome(tmp_path, text=(TEXT,)).files)
+    assert n_pictures > 4
     several = {"dataset": "sample", "index": ("0-2",)}
     first = outcome(tmp_path, **several, format=("svg",))
-    assert any("removed 4 pictures of an earlier run" in notice for notice in first.notices)
+    assert any(f"removed {n_pictures} pictures of an earlier run" in notice for notice in first.notices)
     second = outcome(tmp_path, **several, format=("png",))
     assert any("also holds 2 pictures of an earlier run, such as distributions.svg" in said for said in second.notices)
     for change in ({"index": ("0-3",)}, {"models": ("single", "multi:2"), "format": ("svg",)}):

@@ -14,17 +14,18 @@ QUIET = ("--text", TEXT, "--no-time")
 
 def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, tmp_path: Path) -> None:
     run = worked(run_forked("compare", "single", "multi", "--text", TEXT, "--theory"))
-    assert run.stderr.splitlines()[-1].startswith("note: wrote 6 files to comparison/ (")
+    assert run.stderr.splitlines()[-1].startswith("note: wrote 10 files to comparison/ (")
     assert max(map(len, run.stdout.splitlines())) <= 80
     for words in (
         "effective_keys (keys)",
         "time, as a ratio",
         "FLOP of projections",
         "O(log_k n)",
-        "On this text the 8",
+        "On this text the 16 heads of multi:8 attend to",
+        "for the 2 heads of single",
     ):
         assert words in run.stdout
-    assert len(check_whole(tmp_path)) == 4
+    assert len(check_whole(tmp_path)) == 8
 
 
 def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: RunCli) -> None:
@@ -39,7 +40,8 @@ def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: Ru
 def test_markdown_shows_the_pictures(attnviz: RunHere, tmp_path: Path) -> None:
     run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "markdown", "--out", "a b"))
     assert run.stdout.startswith("# single and multi:2 on “not a good film , but the acting saves…”\n")
-    assert "](a%20b/maps.png)" in run.stdout
+    for layer in range(2):
+        assert f"](a%20b/maps-layer-{layer}.png)" in run.stdout
     assert "| effective\\_keys (keys) |" in run.stdout
     assert run.stdout.count("\n| ---") == 2
 

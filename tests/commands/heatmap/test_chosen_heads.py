@@ -194,4 +194,5 @@ def test_known_heads_are_those_that_are_here(tmp_path: Path) -> None:
         drawn(tmp_path / str(n), heads=None, layers=None, model="multi:8", factored=True, **more)[1]
         for n, more in enumerate([{}, {"head": "0,6"}])
     )
-    assert part.known_heads == (whole.known_heads[0], whole.known_heads[6])
+    assert part.known_heads == tuple(whole.known_heads[8 * layer + head] for layer in range(2) for head in (0, 6))
+    assert any(part.known_heads)

@@ -146,12 +146,12 @@ def test_measures_and_pooled_maps_are_of_one_walk(
 
     def noting(self: AttentionMaps, layer: int, head: int, several: Iterable[walk.Queries]) -> object:
         if self.n_heads == len(maps.head_numbers):  # even attention beside them has one
-            walked.append(head)
+            walked.append((layer, head))
         return walk_of(self, layer, head, several)
 
     monkeypatch.setattr(type(maps), "walk", noting)
     drawn(build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "again"), dpi=50))
-    assert walked == [0, 1]
+    assert walked == [(layer, head) for layer in range(2) for head in range(2)]
 
 
 def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
 def test_what_needs_all_weights_is_refused(more: dict[str, object], said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=f"{said} needs all weights"):
         drawn(spec(tmp_path / "out", factored=True, max_tokens=60, **more))
-    with pytest.raises(TooLarge, match="1 layer need"):
+    with pytest.raises(TooLarge, match="2 layers need"):
         drawn(spec(tmp_path / "out", max_tokens=60, max_memory=room_for_tokens("multi:2"), **more))
 
 
@@ -181,8 +181,9 @@ def test_an_exact_tile_is_cut_out_of_a_record_of_q_and_k(long: None, tmp_path: P
     tile = drawn(build(RenderSpec, record=str(record), query="30:40", key="2:12", out=str(tmp_path / "tile"), dpi=50))
     maps = store.load(record)
     heads = [block for block in report(tile).blocks if isinstance(block, Heatmap)]
+    assert len(heads) == 4
     for number, head in enumerate(heads):
-        expected = maps.weights[0, number, 30:40, 2:12]
+        expected = maps.weights[number // 2, number % 2, 30:40, 2:12]
         assert head.values == pytest.approx(expected, rel=1e-5)
         assert (head.row_positions, head.column_positions) == (tuple(range(30, 40)), tuple(range(2, 12)))
         assert head.equal_share == pytest.approx(1 / len(maps.keys))
@@ -210,7 +211,7 @@ def test_what_would_be_too_much_is_refused_with_what_works(long: None, tmp_path:
     assert "--tokens" in error.value.hint
     drawn(spec(tmp_path / "whole", factored=True))
     record = str(tmp_path / "whole" / store.RECORD)
-    with pytest.raises(TooLarge, match="and pictures of 2 heads, need"):
+    with pytest.raises(TooLarge, match="and pictures of 4 heads, need"):
         drawn(build(RenderSpec, record=record, max_memory=0.4, out=str(tmp_path / "again")))
 
 

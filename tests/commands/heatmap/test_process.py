@@ -39,7 +39,7 @@ def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> 
     assert run.exit_code == 0
     assert run.stdout.startswith("multi:2 attends to “the film was not good but the acting…”\ntrained · 11 tokens")
     assert "strongest pair" in run.stdout
-    assert run.stderr == "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
+    assert run.stderr == "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
 
 
 def test_json_is_one_document_and_nothing_else(attnviz: RunHere) -> None:
@@ -180,13 +180,17 @@ def test_unprojected_attention_over_imdb(attnviz: RunHere, shared: Path, tmp_pat
     assert (tmp_path / "attention/layer-0-head-0.png").exists()
 
 
-def test_the_first_screen_is_short(attnviz: RunHere) -> None:
-    asked = ("--dataset", "sample", "--index", "0", "--heads", "8", "--dpi", "40")
+@pytest.mark.parametrize(
+    ("more", "n_heads", "n_lines"),
+    [(("--layer", "0"), 8, 42), ((), 16, 42 + 8)],  # a line for each head that is drawn
+)
+def test_the_first_screen_is_short(more: tuple[str, ...], n_heads: int, n_lines: int, attnviz: RunHere) -> None:
+    asked = ("--dataset", "sample", "--index", "0", "--heads", "8", "--dpi", "40", *more)
     lines = worked(attnviz("heatmap", *asked)).stdout.splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= n_lines
     assert max(map(len, lines)) <= 80
-    assert sum("→" in line for line in lines) == 8
-    assert sum("the sharpest of 8 heads" in line for line in lines) == 1
+    assert sum("→" in line for line in lines) == n_heads
+    assert sum(f"the sharpest of {n_heads} heads" in line for line in lines) == 1
 
 
 def test_a_text_in_its_place_and_short_flags(attnviz: RunHere, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
     assert (tmp_path / "again" / "head-0-0.png").is_file()
 
 
-@pytest.mark.parametrize("written", ["0.2", "1.0", "x", "0.0,1", "-1.0"])
+@pytest.mark.parametrize("written", ["0.2", "2.0", "x", "0.0,1", "-1.0"])
 def test_a_head_that_is_not_there_is_refused_before_the_first_text(written: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"is not a head of multi:2\. Write LAYER\.HEAD"):
         result(survey(build(SurveySpec, out=str(tmp_path / "out"), head_card=(written,), **FAST)))

@@ -228,8 +228,9 @@ def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
 def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tmp_path: Path) -> None:
     trained = run(tmp_path / "trained", model="multi:8", null=("random",), split=None)
     labels = [head["label"] for head in data(trained)["heads"]]
-    assert labels[6].startswith("previous token 0.6")
-    assert labels[3].startswith("next token 0.68")
+    assert labels[4].startswith("previous token 0.6")
+    assert labels[1].startswith("next token 0.8")
+    assert labels[8 + 2].startswith("2 before 0.5")  # in layer 1
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
     curves, scatter = report(untrained).pictures
@@ -439,7 +440,7 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
     merged(tmp_path / "merged", [tmp_path / "part-2", tmp_path / "part-1"])
     assert files(tmp_path / "merged") == files(tmp_path / "whole")
     tables = {table.name: table for table in report(found).tables}
-    assert [row[:2] for row in tables["ablations"].rows] == [(0, 0), (0, 1)]
+    assert [row[:2] for row in tables["ablations"].rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert any(
         "paired differences, corrected for their number (Holm 1979)" in note.text for note in report(found).notes
     )
@@ -477,7 +478,7 @@ def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
     assert result(diff(both)).failure is None
     alone = run(tmp_path / "alone", dataset=str(file), split="train[:2]", ablate=("queries",))
     (table,) = (table for table in report(alone).tables if table.name == "ablations")
-    assert [row[2:] for row in table.rows] == [("-", "-"), ("-", "-")]
+    assert [row[2:] for row in table.rows] == [("-", "-")] * 4
 
 
 def test_of_ten_texts_nine_have_queries_of_another_too_few_to_be_tested(tmp_path: Path) -> None:
@@ -486,8 +487,8 @@ def test_of_ten_texts_nine_have_queries_of_another_too_few_to_be_tested(tmp_path
     file.write_text("".join(f'{{"text": "{text}"}}\n' for text in [*texts[:10], " ", texts[10]]), encoding="utf-8")
     found = run(tmp_path / "out", dataset=str(file), split=None, ablate=("zero,queries",))
     (table,) = (table for table in report(found).tables if table.name == "ablations")
-    assert [(row[3] == "-", row[5]) for row in table.rows] == [(False, "-"), (False, "-")]
-    assert any(note.text.startswith("Of 2 paired differences") for note in report(found).notes)
+    assert [(row[3] == "-", row[5]) for row in table.rows] == [(False, "-")] * 4
+    assert any(note.text.startswith("Of 4 paired differences") for note in report(found).notes)
     assert any("over 10 texts" in note.text for note in report(found).notes)
 
 
@@ -565,7 +566,7 @@ def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(
     assert {*batch.ravel().tolist()} <= set(model.ordinary_ids)
     assert len({*batch.ravel().tolist()}) > 450  # not words of a text, which come again and again
     assert batch.mean() == pytest.approx(np.mean(model.ordinary_ids), rel=0.1)
-    pattern, seq_len = torch.tensor(np.stack([maps.weights[0] for _, maps in read])), 50
+    pattern, seq_len = torch.tensor(np.stack([np.concatenate(maps.weights) for _, maps in read])), 50
     for name, offset in (("induction", 1 - seq_len), ("duplicate token", -seq_len), ("previous token", -1)):
         stripe = pattern.diagonal(dim1=-2, dim2=-1, offset=offset)
         assert found[name] == pytest.approx(stripe.mean(dim=(0, -1)).tolist(), rel=1e-5)
@@ -580,9 +581,12 @@ def test_two_surveys_differ_by_their_means_and_by_whatever_else_they_hold(tmp_pa
     many = run(tmp_path / "many", model="multi:2", **options)
     spec = build(DiffSpec, before=str(tmp_path / "one"), after=str(tmp_path / "many"), measure=("entropy",))
     found = result(diff(spec))
-    (row,) = next(table for table in report(found).tables if table.name == "changes").rows
-    means = [data(each)["measures"]["entropy"]["numbers"][0]["mean"] for each in (one, many)]
-    assert row[:5] == ("entropy", "layer 0, head 0", *means, means[1] - means[0])
+    rows = next(table for table in report(found).tables if table.name == "changes").rows
+    numbers = [data(each)["measures"]["entropy"]["numbers"] for each in (one, many)]
+    for layer, row in enumerate(sorted(rows, key=lambda row: str(row[1]))):
+        means = [of_heads[layer * (len(of_heads) // 2)]["mean"] for of_heads in numbers]
+        assert row[:5] == ("entropy", f"layer {layer}, head 0", *means, means[1] - means[0])
+    assert len(rows) == 2
     assert found.failure is not None
     said = [note.text for note in report(found).notes]
     assert "model: single became multi:2." in said

