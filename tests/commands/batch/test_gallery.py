@@ -61,4 +61,4 @@ def test_the_pictures_are_what_the_config_makes(run_forked: RunCli) -> None:
     assert command is not None
     run = worked(run_forked(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
     assert "Compared: 18 jobs, " in run.stdout
-    assert ", 60 files." in run.stdout
+    assert ", 66 files." in run.stdout

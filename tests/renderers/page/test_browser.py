@@ -549,7 +549,10 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
     asked += ["--head", "1-3", "--head", "5", "--rollout"]
     worked(run_here("heatmap", *asked, "--format", "html", "-q", "--out", str(tmp_path)))
     monkeypatch.chdir(tmp_path)
-    heads, whole = ["--head", "1-3", "--head", "5"], ["overview.png", *(f"layer-0-head-{n}.png" for n in (1, 2, 3, 5))]
+    heads, whole = (
+        ["--head", "1-3", "--head", "5"],
+        ["overview.png", *(f"layer-{layer}-head-{n}.png" for layer in (0, 1) for n in (1, 2, 3, 5))],
+    )
     for state, picture, files in (
         ("view=overview", [*heads, "--scale", "fixed"], whole),
         ("view=matrix&layer=0&head=2", ["--pick", "0.2", "--scale", "fixed"], ["overview.png"]),

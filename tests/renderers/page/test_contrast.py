@@ -95,9 +95,10 @@ EDGES = r"""() => {
     const has = parseFloat(style.borderBottomWidth) > 0 && style.borderBottomStyle !== "none";
     if (has && colour !== "rgba(0, 0, 0, 0)" && element.type !== "range") measure(element, "border", colour);
     const shadows = style.boxShadow.match(/[a-z]+\([^)]*\)/g) ?? [];
-    if (shadows.length) {  // a gap, then what lies between it and what is behind the element
+    if (shadows.length) {  // around the element, or around a gap
       const mark = [shadows.at(-1), share(element)];
-      for (const ground of [[[shadows[0], 1]], behind(element.parentElement)]) {
+      const inside = shadows.length > 1 ? [[shadows[0], 1]] : behind(element);
+      for (const ground of [inside, behind(element.parentElement)]) {
         found.push([ratio(mark, ground), 3, `mark of ${described(element)}`]);
       }
     }
