@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.attacks.test_wings import ROOT, run
@@ -43,13 +44,13 @@ def test_a_measure_is_a_function_and_a_line(copy: Path) -> None:
     folder = copy.parent
     (drawn,) = printed(folder, "heatmap", "--text", TEXT, "--heads", "2", "--measure", "to_last")["texts"]
     weights = drawn["weights"]
-    last = [sum(row[-1] for row in head) / len(head) for head in weights[0]]
-    assert drawn["measures"]["to_last"]["values"][0] == pytest.approx(last, abs=1e-6)
+    last = [[sum(row[-1] for row in head) / len(head) for head in layer] for layer in weights]
+    assert np.array(drawn["measures"]["to_last"]["values"]) == pytest.approx(np.array(last), abs=1e-6)
     compared = printed(folder, "compare", "multi:2", "single", "--text", TEXT, "--measure", "to_last", "--no-time")
     assert "to_last" in json.dumps(compared)
     surveyed = printed(folder, "survey", "--text", TEXT, "--model", "multi:2", "--measure", "to_last", "--null", "none")
     means = [each["mean"] for each in surveyed["measures"]["to_last"]["numbers"]]
-    assert means == pytest.approx(last, abs=1e-6)
+    assert means == pytest.approx([mean for layer in last for mean in layer], abs=1e-6)
     assert "to_last" in run(folder, "-m", "attnviz", "measures")
 
 

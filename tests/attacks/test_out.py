@@ -123,4 +123,4 @@ def test_pictures_of_an_earlier_run_are_named_and_those_of_others_left_alone(run
     assert (tmp_path / "attention/mine.txt").read_bytes() == (tmp_path / "attention/.mine.part").read_bytes() == b"mine"
     (tmp_path / "attention/mine.txt").unlink()
     (tmp_path / "attention/.mine.part").unlink()
-    assert len(check_whole(tmp_path)) == 3
+    assert len(check_whole(tmp_path)) == 5

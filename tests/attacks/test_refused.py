@@ -46,7 +46,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "an index that is no number": (("--index", "x"), "'x' does not say which text"),
     "a scale that is not there": (("--text", "a", "--scale", "shard"), "auto, not 'shard'. Did you mean 'shared'?"),
     "a head that is not there": (("--text", "a", "--head", "8"), "no head 8. There are heads 0 to 7."),
-    "a layer that is not there": (("--text", "a", "--layer", "1"), "no layer 1. There is only layer 0."),
+    "a layer that is not there": (("--text", "a", "--layer", "2"), "no layer 2. There are layers 0 to 1."),
     "an unknown model": (("--text", "a", "--model", "mutli"), "no model or checkpoint folder 'mutli'"),
     "two numbers of heads": (("--text", "a", "--model", "multi:4", "--heads", "8"), "contradicts"),
     "an unknown format": (("--text", "a", "--format", "png,gif"), "no format 'gif'"),

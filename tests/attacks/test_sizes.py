@@ -53,7 +53,7 @@ def bounded(folder: Path, *args: str) -> Run:
 def test_twenty_thousand_tokens(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     run = bounded(tmp_path, "heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.9")
-    refused(run, "20,000 tokens × 8 heads × 1 layer need", "allowed are 0.9; 20,000 tokens need", "--max-tokens ")
+    refused(run, "20,000 tokens × 8 heads × 2 layers need", "allowed are 0.9; 20,000 tokens need", "--max-tokens ")
     assert [path.name for path in tmp_path.iterdir()] == ["long.txt"]
 
 
@@ -126,11 +126,11 @@ def test_all_records_of_a_comparison_are_counted_together(
 ) -> None:
     """Each of them fits; and before the first forward pass, though another text comes first."""
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
-    drawn = ("--text-file", "long.txt", "--max-tokens", "600", "--max-memory", "0.57")
+    drawn = ("--text-file", "long.txt", "--max-tokens", "600", "--max-memory", "0.66")
     worked(run_here("heatmap", "--heads", "8", *drawn, "--head", "0", "--table", "none"))
     monkeypatch.delattr(EncoderModel, "attention")
     both = ("compare", "multi:8", "multi:4", "--text", "a b", *drawn)
-    refused(run_here(*both), "600 tokens × 12 heads × 1 layer need 0.58 GiB, allowed are 0.57")
+    refused(run_here(*both), "600 tokens × 24 heads × 1 layer need 0.67 GiB, allowed are 0.66")
 
 
 def test_what_is_compared_or_classified_is_counted_before_it_is_read(run_here: RunHere, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_is_compared_or_classified_is_counted_before_it_is_read(run_here: R
 def test_padding_is_counted_before_it_is_made(command: str, run_here: RunHere) -> None:
     padded = (command, "--text", "a", "--show-padding", "--max-tokens", "30000000")
     tracemalloc.start()
-    refused(run_here(*padded), "30,000,000 tokens × 8 heads × 1 layer need", "allowed are 4")
+    refused(run_here(*padded), "30,000,000 tokens × 8 heads × 2 layers need", "allowed are 4")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200 * 2**20, "a list of as many numbers takes 240 MB"

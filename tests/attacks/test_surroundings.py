@@ -37,11 +37,11 @@ axes.facecolor: ][
 
 
 def check_numbers(run: Run, folder: Path) -> None:
-    """Every weight of both heads stands in the output with its three digits, in order."""
+    """Every weight of both heads of both layers stands in the output with its three digits, in order."""
     expected = [f"{weight:.3f}" for weight in attnviz.load(folder / "attention/attention.safetensors").weights.flat]
     shown = re.findall(r"(?<![\d.])[01]\.\d{3}(?!\d)", run.stdout)
     assert shown[: len(expected)] == expected
-    assert len(expected) == 2 * 6 * 6
+    assert len(expected) == 2 * 2 * 6 * 6
 
 
 @pytest.mark.parametrize("env", SURROUNDINGS.values(), ids=SURROUNDINGS)
@@ -57,7 +57,7 @@ def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: Ru
     ascii_only = "PYTHONIOENCODING" in env or "PYTHONUTF8" in env
     for sign in "猫⌘":
         assert (sign.encode("unicode_escape").decode() if ascii_only else sign) in run.stdout
-    assert len(check_whole(tmp_path / "attention")) == 3
+    assert len(check_whole(tmp_path / "attention")) == 5
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-16-le"])

@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from attnviz.renderers.figure.layout import spell_maps
 from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, notes, worked
 from tests.process import RunCli
+from tests.renderers.figure.reports import labelled
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 ZALGO = "Z" + "\u0351\u036b" * 50
@@ -74,13 +76,14 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
     assert len(check_whole(tmp_path / "attention")) == 3
     (drawn,) = drawn_texts(tmp_path)
     for label in case.shown or case.pieces:
-        assert drawn.count(in_svg(label)) >= 2, "once beside its row, once below its column"
+        (written,) = spell_maps(labelled([label]))[0].rows  # a mark alone stands in quotes
+        assert drawn.count(in_svg(written)) >= 2, "once beside its row, once below its column"
 
 
 def test_one_token_attends_to_itself(run_here: RunHere) -> None:
     for heads in ("1", "8"):
         (text,) = document(worked(run_here("heatmap", "--text", "film", "--heads", heads, "--json")))["texts"]
-        assert text["weights"] == [[[[1.0]]] * int(heads)]
+        assert text["weights"] == [[[[1.0]]] * int(heads)] * 2
 
 
 def test_what_no_font_has_is_counted_once(run_here: RunHere) -> None:
