@@ -95,6 +95,27 @@ def test_a_scripted_function_is_seen_in_the_thread_that_records_and_runs_in_othe
     assert torch.jit.ScriptFunction.__call__ is called
 
 
+def by_distance(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    place = torch.arange(query.shape[2])
+    apart = (place[:, None] - place).abs()
+    return ((query @ key.transpose(-2, -1)) / 2 - apart.type_as(query)).softmax(dim=-1) @ value
+
+
+def test_a_scripted_function_that_turns_whole_numbers_into_others_runs_as_ever() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(by_distance)
+    sides = torch.randn(3, 1, 2, 5, 4)
+    expected = by_distance(*sides)
+    with torch.no_grad(), attnviz.record() as right:
+        by_distance(*sides)
+    for _ in range(3):  # torch runs it otherwise each time, until it has seen what it is given
+        with torch.no_grad(), attnviz.record() as maps:
+            output = scripted(*sides)
+        assert torch.allclose(output, expected)
+        np.testing.assert_allclose(maps[0].weights, right[0].weights, atol=1e-6)
+
+
 def test_a_program_in_which_nothing_attends_is_named() -> None:
     with torch.no_grad(), attnviz.record() as maps:
         nn.Sequential(Layer(), trace(nn.Linear(16, 16))).eval()(STATES)

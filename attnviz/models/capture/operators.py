@@ -26,7 +26,8 @@ FLEX_MODULE = "torch.nn.attention.flex_attention"
 RUN_UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # torch's own switch, named in its warning
 NAMES = {"attn_bias": "attn_mask"}  # of arguments, where a kernel's are not those of the function
 OF_FUNCTION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-ALIKE = {"_softmax": "softmax", "_safe_softmax": "softmax", "_unsafe_view": "view", "_to_copy": "to"}
+ALIKE = {"_softmax": "softmax", "_safe_softmax": "softmax", "_unsafe_view": "view"}
+OF_TO = ("dtype", "device", "non_blocking", "memory_format")
 SIGNS = ("attention", "attn", "transformer")  # in the names of kernels, whoever wrote them
 
 
@@ -53,6 +54,10 @@ def read_operator(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
         return TorchCall(functional.scaled_dot_product_attention, (), sides)
     if ALIKE.get(name) == "softmax":
         return TorchCall(torch.softmax, args[:2], {})
+    if name == "_to_copy":  # which also changes the layout and the kind of memory
+        if kwargs.get("layout") not in (None, torch.strided) or kwargs.get("pin_memory"):
+            return None
+        return TorchCall(Tensor.to, args, {key: kwargs[key] for key in OF_TO if kwargs.get(key) is not None})
     found = _find_function(ALIKE.get(name, name))
     return None if found is None else TorchCall(found, args, kwargs)
 
