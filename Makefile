@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test attacks lint quick fuzz mutants bench site clean
+.PHONY: help install demo test attacks accelerator lint quick fuzz mutants bench site clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test: .venv/.test-installed ## style, types and the test suite
 
 attacks: .venv/.test-installed ## hostile inputs, kills, fuzz, and every command in the documents
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/attacks tests/fuzz
+
+accelerator: .venv/.test-installed ## on a machine with a GPU: what it gives is what the CPU gives
+	ATTNVIZ_ACCELERATOR=1 $(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/test_accelerator.py
 
 lint: .venv/.test-installed ## style, spelling, layers and types only; of JavaScript where there is npx
 	$(BIN)/ruff check

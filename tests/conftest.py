@@ -44,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[HOME] = Path(home.name)
     for name in ASKS_FOR_COLOUR + ASKS_FOR_A_TERMINAL:
         os.environ.pop(name, None)
+    if not os.environ.get("ATTNVIZ_ACCELERATOR"):  # what is tested to the bit is what the CPU gives
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": f"{home.name}/huggingface", "TOKENIZERS_PARALLELISM": "false"}
     # What is converted once is converted once for all processes, which have this from the first; or once at all.
     os.environ.setdefault("ATTNVIZ_CACHE", f"{home.name}/attnviz")

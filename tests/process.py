@@ -15,7 +15,7 @@ from typing import Protocol
 ROOT = Path(__file__).parents[1]
 PROGRAM = (sys.executable, "-m", "attnviz")
 # The threads too: torch adds in another order where they are more or fewer, and other bytes are the result.
-KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "ATTNVIZ_CACHE")
+KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "ATTNVIZ_CACHE")
 
 
 @dataclass(frozen=True)

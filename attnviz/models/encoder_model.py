@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
@@ -147,7 +148,7 @@ class EncoderModel:
         return choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
 
     def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> FactoredMaps:
-        """Attention over one text, of which only what weights are worked out from is held.
+        """Attention over one text, worked out on the CPU, of which only what weights are worked out from is held.
 
         Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,
         InvalidSelection for a layer or head that there is not.
@@ -157,8 +158,9 @@ class EncoderModel:
 
         if self.encoder is None:
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
-        if self.device.type != "cpu":
-            raise InvalidOption(f"factors are worked out on the CPU, not on {self.device}", hint="Use --device cpu.")
+        if self.device.type != "cpu":  # only the CPU's kernel gives the sums of the rows' exponentials
+            on_cpu = self._with(deepcopy(self.encoder), torch.device("cpu"))
+            return on_cpu.attend_factored(text, text_name, choice)
         layers, heads = self._choose(choice)
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_tokens = len(encoding.ids)
@@ -182,7 +184,10 @@ class EncoderModel:
         assert self.encoder is not None
         with seeded(seed):
             encoder = Encoder(self.encoder.config)
-        parts = encoder_parts(encoder, self.device)
+        return self._with(encoder, self.device)
+
+    def _with(self, encoder: Encoder, device: torch.device) -> EncoderModel:
+        parts = encoder_parts(encoder, device)
         return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | parts)
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
