@@ -182,7 +182,7 @@ def arrange_overview(
         title = f"{format_count(n_heads, 'heads')} of layer {maps.layer_numbers[places[0][0]]}{and_mean}"
     else:
         title = f"{n_heads} heads of {len(layers)} layers{and_mean}"
-    reflows = spec.columns is None and edges is None
+    reflows = spec.columns is None
     n_columns = spec.columns or (in_a_row if edges else choose_columns(len(places)))
     names = [picture.title for picture in pictures]
     if n_columns > MAX_NAMED and edges is None:  # 12 panels in a row are narrower than their titles would be

@@ -53,9 +53,8 @@ def _width(comparison: Comparison, first: ModelComparison, other: ModelCompariso
     difference = comparison.differences["effective_keys"][place]
     keys = [f"{model.per_text('effective_keys').mean():.1f}" for model in (other, first)]
     uniform = f"{comparison.uniform['effective_keys'].mean():.1f}"
-    attend = "attend" if len(other.heads) > 1 else "attends"
-    subject = f"{_heads(other)} {attend} to {keys[0]} effective keys{_each(other)}"
-    against = f"{keys[1]} for {_heads(first)}{_each(first)}"
+    subject = f"{_each(other)}{_heads(other)} attends to {keys[0]} effective keys"
+    against = f"{keys[1]} for {_each(first)}{_heads(first)}"
     on = "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
     yield f"{on} {subject} against {against} (uniform attention: {uniform}){_finding(difference)}."
     bounds = (difference.value, difference.low, difference.high)
@@ -165,7 +164,7 @@ def _heads(model: ModelComparison) -> str:
 
 
 def _each(model: ModelComparison) -> str:
-    return " each" if len(model.heads) > 1 else ""
+    return "each of " if len(model.heads) > 1 else ""
 
 
 def _reads(model: ModelComparison) -> str:

@@ -12,7 +12,7 @@ from attnviz.renderers.figure.grid import GridPlan, Heading
 from attnviz.renderers.figure.header import height_of, paragraph
 from attnviz.renderers.figure.layout import POINT, PlacedMap, TextLine
 from attnviz.renderers.figure.style import GREY, INK
-from attnviz.renderers.figure.text import extent, wrap
+from attnviz.renderers.figure.text import extent, wrap_evenly
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid
 
 ABOVE = 0.02  # inches between a map and what stands above it
@@ -36,7 +36,7 @@ def wrap_headings(
     widest = max((extent(text, sizes[-1]).width for text in (*titles, *notes)), default=0.0) / sizes[-1]
     size = next((size for size in sizes if widest * size <= points), sizes[-1])
     headings = tuple(
-        Heading(*(wrap(text, size, points) if text else () for text in texts))
+        Heading(*(wrap_evenly(text, size, points) if text else () for text in texts))
         for texts in zip(titles, notes, strict=True)
     )
     return size, headings, max((height_of([*title, *note], size) for title, note in headings), default=0.0)

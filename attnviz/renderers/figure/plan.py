@@ -86,9 +86,12 @@ def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> F
 
 def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:
     """As `fit`, in as many columns as leave each token its label, else every second, else some, on one page; else
-    in all."""
+    in all. A row per layer stays one where it fits; else each map has its title, and fewer stand in a row."""
     if not isinstance(picture, HeatmapGrid) or not picture.reflows:
         return fit(picture, report, room)
+    if picture.edges is not None and (whole := fit(picture, report, room)):
+        return whole
+    picture = replace(picture, edges=None)
     grids = (replace(picture, n_columns=number) for number in range(columns_of(picture), 0, -1))
     plans = [fitted for grid in grids if (fitted := fit(grid, report, room))]
     steps = [{each.row_labels.step, each.column_labels.step} for each in plans]
@@ -119,7 +122,9 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
     width, n_columns = room.look.width, columns_of(picture)
     assert width is not None
     wider = (ceil(10 * width) / 10 + step / 10 for step in range(1, 400))
-    at = next((w for w in wider if fit(picture, report, room._replace(look=replace(room.look, width=w)))), None)
+    at = next(
+        (w for w in wider if _fit_columns(picture, report, room._replace(look=replace(room.look, width=w)))), None
+    )
     ways = [] if at is None else [f"--width {at:.1f}in"]
     if isinstance(picture, HeatmapGrid):
         fewer = (replace(picture, n_columns=number, edges=None) for number in range(n_columns - 1, 0, -1))

@@ -128,9 +128,12 @@ def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str,
 
 
 def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
-    """As few lines as `wrap` makes, but about equally long."""
+    """As few lines as `wrap` makes, but about equally long; no word is broken for that."""
     lines = wrap(text, size, width)
+    longest = max((extent(word, size).width for word in text.split()), default=0.0)
     for percent in range(95, 40, -5):
+        if width * percent / 100 < longest:
+            break
         narrower = wrap(text, size, width * percent / 100)
         if len(narrower) > len(lines):
             break

@@ -21,8 +21,8 @@ def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, 
         "time, as a ratio",
         "FLOP of projections",
         "O(log_k n)",
-        "On this text the 16 heads of multi:8 attend to",
-        "for the 2 heads of single",
+        "On this text each of the 16 heads of multi:8",
+        "each of the 2 heads of single",
     ):
         assert words in run.stdout
     assert len(check_whole(tmp_path)) == 8

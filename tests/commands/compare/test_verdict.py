@@ -26,7 +26,7 @@ def two_models(difference: MeanDifference, n_texts: int = 2) -> Comparison:
 
 def test_how_widely_heads_look() -> None:
     said = words(two_models(FEWER))
-    assert "On these 2 texts the 8 heads of multi:8 attend to 6.1 effective keys each" in said
+    assert "On these 2 texts each of the 8 heads of multi:8 attends to 6.1 effective keys" in said
     assert "against 14.2 for the head of single (uniform attention: 200.0)" in said
     assert "a difference of -8.1 keys (-8.4 to -7.8)." in said
     assert "is not seen here" not in said
@@ -41,7 +41,7 @@ def test_a_claim_that_the_numbers_do_not_bear_out_is_denied(difference: MeanDiff
 
 def test_one_text_has_no_interval_and_gets_none() -> None:
     said = words(two_models(MeanDifference(-8.1), n_texts=1))
-    assert said.startswith("On this text the 8 heads of multi:8 attend to 6.1 effective keys each")
+    assert said.startswith("On this text each of the 8 heads of multi:8 attends to 6.1 effective keys")
     assert "(uniform attention: 200.0)." in said
     assert "a difference of" not in said
 
@@ -49,7 +49,7 @@ def test_one_text_has_no_interval_and_gets_none() -> None:
 def test_more_heads_first_is_no_claim_about_fewer() -> None:
     several, one = model("multi:8", 8, keys=[6.0, 6.0]), model(keys=[9.0, 9.0])
     said = words(comparison(several, one, differences=[MORE]))
-    assert "the head of single attends to 9.0 effective keys against 6.0 for the 8 heads of multi:8 each" in said
+    assert "the head of single attends to 9.0 effective keys against 6.0 for each of the 8 heads of multi:8" in said
     assert "not seen here" not in said
 
 
@@ -81,9 +81,8 @@ def test_of_several_layers_the_kinds_are_those_of_one() -> None:
     several = replace(model("multi:8", 8, distinct=[3.4]), n_layers=2, layer_numbers=(0, 1))
     one = replace(model(), n_layers=2, layer_numbers=(0, 1))
     said = words(comparison(one, several, differences=[MeanDifference(0.0)]))
-    assert (
-        "the 16 heads of multi:8 attend to 10.0 effective keys each against 10.0 for the 2 heads of single each" in said
-    )
+    assert "each of the 16 heads of multi:8 attends to 10.0 effective keys against 10.0" in said
+    assert "against 10.0 for each of the 2 heads of single" in said
     assert "The 8 heads of a layer of multi:8 are as different as 3.4 heads that share nothing." in said
 
 

@@ -14,7 +14,7 @@ from attnviz.renderers.figure.files import pdf, svg
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import FOLDED
 from attnviz.renderers.figure.text import extent
-from attnviz.report import FigureStyle, HeatmapGrid
+from attnviz.report import EdgeNames, FigureStyle, HeatmapGrid
 from tests.renderers.figure.reports import (
     LIFT,
     by_matplotlib,
@@ -137,6 +137,21 @@ def test_a_width_that_is_asked_for(width: float) -> None:
     assert made.width == pytest.approx(width)
     with pytest.raises(TooLarge, match=r"6 × 100 maps have no room on 3\.3 × 16 inches"):
         plan(many(4, 6, 100), report(), FigureStyle(width=3.3))
+
+
+def test_a_row_per_layer_that_has_no_room_is_broken_and_has_titles() -> None:
+    edges = EdgeNames("layer", "head", ("0", "1"), tuple("01234567"))
+    grid = panels(12, 16, 8)
+    named = tuple(replace(heatmap, note="punctuation") for heatmap in grid.maps)
+    grid = replace(grid, maps=named, edges=edges, reflows=True)
+    wide, narrow = (plan(grid, report(grid), FigureStyle(width=width)) for width in (12.0, 3.3))
+    above = [[line.text for line in made.lines].count("layer 0,") for made in (wide, narrow)]
+    assert above == [0, 16]
+    assert narrow.width == pytest.approx(3.3)
+    with pytest.raises(TooLarge, match=r"1 in are too few"):
+        plan(grid, report(grid), FigureStyle(width=1.0))
+    with pytest.raises(TooLarge, match=r"3\.3 in are too few"):
+        plan(replace(grid, reflows=False), report(grid), FigureStyle(width=3.3))
 
 
 def test_every_theme_and_kind_of_file() -> None:
