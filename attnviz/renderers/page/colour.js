@@ -129,7 +129,8 @@ export function hatching(context) {
   return context.createPattern(tile, "repeat");
 }
 
-const MOST_TICKS = 4; // of multiples
+const MOST_TICKS = 4; // of multiples, and
+const LONG = 1000; // from which on numbers leave room for one less
 const APART = 0.16; // of a bar: numbers of multiples nearer to its end would lie on its own
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
@@ -147,7 +148,10 @@ function ticksOf(scale) {
   if (scale.is_signed) return scale.doublings ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
   if (!scale.is_logarithmic) return [0, 0.25, 0.5, 0.75, 1];
   const doublings = Math.log2(high / low);
-  const [base, powers] = [scale.is_multiple ? 2 ** Math.ceil(doublings / MOST_TICKS) : 10, []];
+  const [base, powers] = [
+    scale.is_multiple ? 2 ** Math.ceil(doublings / (high < LONG ? MOST_TICKS : MOST_TICKS - 1)) : 10,
+    [],
+  ];
   const powerOf = (value) => Math.log10(value) / Math.log10(base);
   for (let power = Math.ceil(powerOf(low) - 1e-9); power <= powerOf(high) + 1e-9; power++) {
     powers.push(placeOf(base ** power, scale));

@@ -2,11 +2,12 @@
 import { legend, paintOf } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
+import { scaleOfSmall } from "./overview.js";
 import { paint } from "./painting.js";
 import { Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
-import { change, mapOf, scaleOf, state } from "./state.js";
-import { strip } from "./strip.js";
+import { change, mapOf, state } from "./state.js";
+import { mapsBeside, strip } from "./strip.js";
 import { Passage } from "./text.js";
 import { long } from "./views.js";
 
@@ -18,7 +19,8 @@ const HINTS = [
 ];
 
 export async function matrix(panel) {
-  const [map, scale] = [mapOf(), scaleOf()];
+  const beside = mapsBeside();
+  const [map, scale] = [mapOf(), await scaleOfSmall(beside)];
   const cells = await (map.factors ? long.factorsOf(state.map) : cellsOf(state.map));
   const plot = new (map.factors ? long.ZoomPlot : Plot)(cells, map, scale, point);
   const context = map.factors ? new long.Context(cells, map) : null;
@@ -34,8 +36,7 @@ export async function matrix(panel) {
     const strongest = passage?.mark(at);
     const cell = at?.word ? strongest : at;
     context?.mark(cell);
-    const where = plot.over && plot.block > 1 ? `, the largest of ${plot.block} × ${plot.block} weights` : "";
-    if (cell) tellCell(map, cells, cell.query, cell.key, where);
+    if (cell) tellCell(map, cells, cell.query, cell.key, plot.over ? plot.block : 1);
     else tell((plot.hints ?? HINTS)[matchMedia("(pointer: coarse)").matches ? 1 : 0]);
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
@@ -44,7 +45,7 @@ export async function matrix(panel) {
   tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / plot.faster)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
   if (context) tools.append(button("Single weights", "zoom in to single weights", () => plot.approach()));
-  const others = await strip(mark);
+  const others = strip(beside, scale, mark);
   if (!others) byId("choosers").append(tools);
   panel.append(
     others ? element("div", { class: "above" }, others.box, tools) : "",

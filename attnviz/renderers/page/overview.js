@@ -26,19 +26,19 @@ const BY_PLACE = -1; // of maps that are not sorted
 
 export async function overview(panel) {
   const picture = pictureOf();
-  const promised = picture.maps.map(cellsOf); // all at once: the browser unpacks beside the script
+  const promised = scaleOfSmall(picture.maps);
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
   byId("choosers").append(...choosersOf(picture));
-  const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
+  const ofCells = await promised;
   const ways = waysOf(picture);
   const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
   const axes = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
   const hint = () => tell(...(ways.draw === "cells" && litIn(first) ? saidOfLit(first) : [axes]));
   grid.classList.toggle("edged", ways.edged);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
-  const scale = ways.draw === "cells" && several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
+  const scale = ways.draw === "cells" ? ofCells : scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
   grid.append(...(ways.edged ? withEdges(small, picture.edges) : small.map(({ button }) => button)));
   const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
@@ -53,6 +53,14 @@ export async function overview(panel) {
       for (const each of small) each.draw();
     },
   };
+}
+
+// The scale of maps that are small, when their cells are ready: of a long text, where each is the largest of very many
+// weights, one of its own.
+export async function scaleOfSmall(numbers) {
+  const ready = await Promise.all(numbers.map(cellsOf)); // all at once: the browser unpacks beside the script
+  const several = ready.filter((_, place) => wholeMaps[numbers[place]].factors);
+  return several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
 }
 
 // What rows and columns are called is said once, at the edges.
@@ -159,7 +167,7 @@ export class Thumbnail {
     const isCell = event?.target === this.canvas && this.drawn === "cells";
     const cell = isCell ? cellAt(this, event) : null;
     this.over = cell ?? this.lit;
-    if (cell) tellCell(this.map, this.cells, cell.query, cell.key);
+    if (cell) tellCell(this.map, this.cells, cell.query, cell.key, wholeMaps[this.number].factors?.size);
     else otherwise();
     paint(this);
   }

@@ -39,8 +39,9 @@ export function tell(...parts) {
 // A view without a legend, that is drawn once.
 export const still = (hint) => ({ legend: () => "", mark: () => tell(hint), draw: () => {} });
 
-// `where`: of which weights it is the largest, if of several.
-export function tellCell(map, cells, row, column, where = "") {
+// Of a cell that stands for `block` × `block` weights the largest.
+export function tellCell(map, cells, row, column, block = 1) {
+  const where = block > 1 ? `, the largest of ${block} × ${block} weights` : "";
   const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
   tell(
     `${map.title}${where}: ${axis(map.row_axis)} `,

@@ -1,22 +1,22 @@
 // The heads of the same layer, small, above one that is shown large; arrows go to other heads and other layers.
-import { cellsOf, isLayered, maps, wholeMaps } from "./content.js";
+import { isLayered, maps, wholeMaps } from "./content.js";
 import { byId, element, isolated } from "./dom.js";
 import { Thumbnail } from "./overview.js";
-import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
+import { change, mapOf, pictureOf, state } from "./state.js";
 
 const IN_STRIP = "strip-current"; // the one that keeps the focus when the view is made anew
 const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }; // layers and heads
 
-// `rest` is done when none is pointed at. Null where there is no other head, or maps are worked out as they are seen.
-export async function strip(rest) {
-  const picture = pictureOf();
-  const { layer } = maps[state.map];
-  const places = [...picture.maps.keys()].filter((place) => maps[picture.maps[place]].layer === layer);
-  const numbers = places.map((place) => picture.maps[place]);
-  if (numbers.length < 2 || numbers.some((number) => wholeMaps[number].factors)) return null;
-  await Promise.all(numbers.map(cellsOf));
+// The maps of the layer of the large one, which is among them.
+export const mapsBeside = () => pictureOf().maps.filter((number) => maps[number].layer === maps[state.map].layer);
+
+// Of maps whose cells are ready. `rest` is done when none is pointed at. Null where there is no other.
+export function strip(numbers, scale, rest) {
+  if (numbers.length < 2) return null;
+  const [picture, { layer }] = [pictureOf(), maps[state.map]];
+  const places = numbers.map((number) => picture.maps.indexOf(number));
   const ways = { caption: (place) => nameInStrip(picture, place), draw: "cells", isBare: true, open: showInstead };
-  const small = places.map((place) => new Thumbnail(picture, place, scaleOf(), ways, rest));
+  const small = places.map((place) => new Thumbnail(picture, place, scale, ways, rest));
   for (const { button, number } of small) {
     button.tabIndex = number === state.map ? 0 : -1;
     if (number === state.map) button.id = IN_STRIP;

@@ -3,8 +3,7 @@ import { groundOf, imageOf } from "./colour.js";
 import { element } from "./dom.js";
 import { cellAt } from "./painting.js";
 import { NEAREST, Plot, READABLE } from "./plot.js";
-import { change, keep, state } from "./state.js";
-import { long } from "./views.js";
+import { change, keep, scaleOf, state } from "./state.js";
 
 const cellsOfPixel = (side) => Math.max(1, Math.ceil(1 / (side * devicePixelRatio) - 1e-9));
 const count = (number) => number.toLocaleString("en");
@@ -20,7 +19,7 @@ export class ZoomPlot extends Plot {
     this.hints = HINTS_OF_LONG;
     this.faster = 2; // how much a key or a button zooms: there is far to go
     this.caption = element("p", { class: "hint", id: "window" });
-    this.scales = [this.scale, long.scaleOfLargest(this.scale, [this.cells.pooled])];
+    this.scales = [scaleOf(), this.scale]; // of single weights, and of the largest of many
     this.first = this.cells.pooled.columnsThatGet(2).map((column) => this.map.pooledColumns[column]);
   }
 

@@ -7,7 +7,7 @@ from math import nan
 
 import pytest
 
-from tests.browser import Open, Opened
+from tests.browser import WIDTHS, Open, Opened
 from tests.renderers.page.atlases import INDUCTION, PREVIOUS, atlas_report
 
 pytestmark = pytest.mark.slow
@@ -121,7 +121,14 @@ def test_a_moment_says_the_command_that_draws_it(shown: Open) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_all_of_it(shown: Open, scheme: str) -> None:
     page = shown(atlas_report(), f"view=atlas&heads=0.1,1.1&find={PREVIOUS}", color_scheme=scheme, **PHONE)
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert cards(page) == ["Head 0.1", "Head 1.1"]
     boxes = [page.page.locator(".card").nth(place).bounding_box() for place in range(2)]
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]  # one below the other
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("draw", ["points", "grid"])
+def test_no_screen_is_too_narrow(shown: Open, draw: str, width: int) -> None:
+    state = f"view=atlas&heads=0.1,1.1&find={PREVIOUS}&draw={draw}"
+    page = shown(atlas_report(), state, viewport={"width": width, "height": 844})
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width

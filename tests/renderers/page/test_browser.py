@@ -18,7 +18,7 @@ from attnviz.renderers.page import packing as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
-from tests.browser import Open, Opened, number_in
+from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.test_html import LOG, attacked
 
@@ -392,10 +392,11 @@ def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> Non
         assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_hostile_texts_fit_every_view(shown: Open, view: str) -> None:
-    page = shown(report(random_maps(HOSTILE)), f"view={view}", viewport={"width": 360, "height": 740})
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+def test_hostile_texts_fit_every_view(shown: Open, view: str, width: int) -> None:
+    page = shown(report(random_maps(HOSTILE)), f"view={view}", viewport={"width": width, "height": 740})
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -22,7 +22,7 @@ from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
-from tests.browser import Open, Opened, number_in
+from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, provenance, tokens
 
 N = 26  # tokens, of which every page shows all
@@ -175,6 +175,48 @@ def test_a_tile_holds_the_largest_weight_of_each_cell(kind: str) -> None:
 
 def _list(numbers: np.ndarray | None) -> list[float] | None:
     return None if numbers is None else [float(number) for number in numbers]
+
+
+@pytest.mark.slow
+def test_the_other_heads_stand_above_a_map_that_is_zoomed_into(shown: Open, pooled: None) -> None:
+    maps, weights = factored(n_heads=3, n_groups=1)
+    page = shown(report(maps), "layer=0&head=1&query=7&key=4&window=5:9,3:7&digits=all")
+    small, window = page.page.locator(".strip .map"), page.page.inner_text("#window")
+    assert small.all_inner_texts() == ["0", "1", "2"]
+    assert window.startswith("Queries 5 to ")
+    box = small.nth(0).locator("canvas").bounding_box()
+    page.page.mouse.move(box["x"] + 2, box["y"] + 2)
+    assert page.readout.startswith("layer 0, head 0, the largest of 3 × 3 weights: query ")
+    assert weight_in(page.readout) == pytest.approx(weights[0, :3, :3].max(), rel=5e-6)
+    for press, head in ((lambda: small.nth(2).click(), 2), (lambda: page.press("ArrowLeft"), 1)):
+        press()
+        page.ready()
+        assert page.page.inner_text(".strip [aria-current]") == str(head)
+        page.page.mouse.move(0, 0)
+        assert weight_in(page.readout) == pytest.approx(weights[head, 7, 4], rel=5e-6)
+        assert page.page.inner_text("#window") == window
+
+
+@pytest.mark.slow
+def test_small_maps_and_the_whole_of_a_large_one_have_one_scale(shown: Open) -> None:
+    page = shown(report(factored(MANY)[0]), "layer=0&head=0")
+    of_map = page.page.inner_text("#legend")
+    assert ": the largest of the many weights of each cell" in of_map
+    page.page.click("#tab-overview")
+    page.ready()
+    assert page.page.inner_text("#legend") == of_map
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None, width: int) -> None:
+    page = shown(report(factored(n_heads=12)[0]), "layer=0&head=9", viewport={"width": width, "height": 844})
+    for view in ("matrix", "overview", "lines", "table"):
+        page.page.click(f"#tab-{view}")
+        page.ready()
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
+        if view == "matrix":
+            assert page.page.locator(".strip").bounding_box()["width"] > 150
 
 
 @pytest.fixture
