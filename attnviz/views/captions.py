@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 
 from attnviz.display import escape_for_display, list_first, pluralize
@@ -147,10 +147,14 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
 
 
-def describe_known_heads(maps: AttentionMaps) -> Iterator[Note]:
-    """Say what the model's card says of its heads: one text has not everything that a head looks at."""
-    places = product(maps.layer_numbers, maps.head_numbers)
-    named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
+def describe_known_heads(maps: AttentionMaps, drawn: Collection[tuple[int, int]]) -> Iterator[Note]:
+    """Say what the model's card says of the heads drawn: one text has not everything that a head looks at."""
+    every = zip(product(range(maps.n_layers), range(maps.n_heads)), maps.known_heads, strict=False)
+    named = [
+        (f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}", name)
+        for (layer, head), name in every
+        if name and (layer, head) in drawn
+    ]
     if maps.known_heads:
         largest = sorted(named, key=lambda each: -_read_share(each[1]))[:MAX_KNOWN]
         said = ", ".join(f"{place} {_write_percent(escape_for_display(name))}" for place, name in sorted(largest))

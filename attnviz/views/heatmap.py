@@ -69,7 +69,7 @@ def heatmap_report(
     of_layers = layers_table(maps, measurements, layers)
     listed = _choose_listed(pictures, places, worth, spec) if not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
-    notes = _collect_notes(maps, part, share_hidden, spec)
+    notes = _collect_notes(maps, part, share_hidden, spec, places)
     several = f"{len(pictures)} {_name_several(maps, places)}"
     if notable:
         notes.append(describe_notable(maps, places, notable))
@@ -107,11 +107,15 @@ def heatmap_report(
 
 
 def _collect_notes(
-    maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions
+    maps: AttentionMaps,
+    part: TokenSelection,
+    share_hidden: float | None,
+    spec: FigureOptions,
+    places: Sequence[Place],
 ) -> list[Note]:
     """Collect what is known of the text and the heads, and what is left out."""
     heads = maps.heads_alone
-    notes = [*captions.collect_notes(heads), *captions.describe_known_heads(heads)]
+    notes = [*captions.collect_notes(heads), *captions.describe_known_heads(heads, places)]
     if share_hidden is not None:
         notes.append(
             captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))

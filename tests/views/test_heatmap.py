@@ -209,6 +209,15 @@ def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str)
     assert not any("Known heads" in note.text for note in report(maps).notes)
 
 
+def test_of_the_heads_that_the_card_knows_those_that_are_drawn_are_said() -> None:
+    maps = random_maps("abc", n_layers=2, n_heads=2)
+    known = replace(maps.provenance, facts=Facts(known_heads=("a 0.60", "b 0.50", "c 0.90", "d 0.40")))
+    notes = only(replace(maps, provenance=known), [1], [0, 1]).notes
+    assert [note.text.split(" (")[0] for note in notes if "Known" in note.text] == [
+        "Known heads: 1.0 c 90 %, 1.1 d 40 %"
+    ]
+
+
 def test_many_unknown_tokens_are_counted() -> None:
     strange = [f"u{i}" for i in range(12)]
     note, hint = report(record(np.full((1, 1, 12, 12), 1 / 12), tokens(*strange, unknown=strange))).notes
