@@ -85,6 +85,7 @@ function shadesOfStrongest(cells, scale, pool, width) {
 
 function shadesOfMeans(cells, scale, pool, width) {
   const size = width * Math.ceil(cells.nRows / pool);
+  const { stored, middles } = cells;
   const [sums, counts] = [new Float64Array(size), new Uint32Array(size)];
   for (let row = 0; row < cells.nRows; row++) {
     const top = width * Math.floor(row / pool);
@@ -92,7 +93,8 @@ function shadesOfMeans(cells, scale, pool, width) {
     for (let column = 0; column < cells.nColumns; column++) {
       if (cells.allowed && !cells.isAllowed(row, column)) continue;
       const at = top + ((column / pool) | 0);
-      sums[at] += cells.at(row, column) / unit;
+      const number = stored[row * cells.nColumns + column];
+      sums[at] += (middles ? middles[number] : number) / unit;
       counts[at]++;
     }
   }

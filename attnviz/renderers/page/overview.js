@@ -44,14 +44,12 @@ export async function overview(panel) {
   const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
   grid.addEventListener("keydown", ({ key }) => key === "Escape" && change({ query: null, key: null }, true));
-  for (const each of small) each.draw();
+  drawAll(small);
   const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
     legend: () => legend(scale, [ways.draw === "lines" ? paintOfLines : paintOf(scale)], scale.label, forbids),
     mark: hint,
-    draw: () => {
-      for (const each of small) each.draw();
-    },
+    draw: () => drawAll(small),
   };
 }
 
@@ -172,9 +170,14 @@ export class Thumbnail {
     paint(this);
   }
 
-  draw() {
-    const width = this.button.clientWidth - 6;
+  draw(width) {
     layOut(this, width, Number.POSITIVE_INFINITY, this.isBare ? Number.POSITIVE_INFINITY : SMALLEST_CELL);
     paint(this);
   }
+}
+
+// All are measured first, so that the page is laid out once and not for each.
+export function drawAll(small) {
+  const widths = small.map(({ button }) => button.clientWidth - 6);
+  for (const [at, each] of small.entries()) each.draw(widths[at]);
 }

@@ -27,10 +27,14 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   const room = (labels, most) => Math.ceil(Math.min(longest(labels) + title + 10, 0.3 * most));
   const whole = () =>
     Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
-  Object.assign(plot, { gutter: room(plot.rows, width), head: room(plot.columns, Math.min(width, tallest)) });
   const isCut = (labels, most) => median(some(labels).map((label) => pen.measureText(label).width)) > most - 5;
-  const unreadable = !plot.titled && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
-  if (whole() < smallest || unreadable) Object.assign(plot, { gutter: 1, head: 1 });
+  const isUnreadable = () => !plot.titled && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
+  const none = { gutter: 1, head: 1 };
+  Object.assign(plot, none);
+  if (whole() >= smallest) {
+    Object.assign(plot, { gutter: room(plot.rows, width), head: room(plot.columns, Math.min(width, tallest)) });
+    if (whole() < smallest || isUnreadable()) Object.assign(plot, none);
+  }
   plot.whole = whole();
   Object.assign(plot, { side: plot.whole, left: 0, top: 0 });
   Object.assign(plot, { width: cells.nColumns * plot.whole, height: cells.nRows * plot.whole });

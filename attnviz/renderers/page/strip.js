@@ -1,7 +1,7 @@
 // The heads of the same layer, small, above one that is shown large; arrows go to other heads and other layers.
 import { isLayered, maps, wholeMaps } from "./content.js";
 import { byId, element, isolated } from "./dom.js";
-import { Thumbnail } from "./overview.js";
+import { drawAll, Thumbnail } from "./overview.js";
 import { change, mapOf, pictureOf, state } from "./state.js";
 
 const IN_STRIP = "strip-current"; // the one that keeps the focus when the view is made anew
@@ -30,7 +30,7 @@ export function strip(numbers, scale, rest) {
     showInstead(number);
   });
   const draw = () => {
-    for (const each of small) each.draw();
+    drawAll(small);
     const [left, width] = [byId(IN_STRIP).offsetLeft, byId(IN_STRIP).offsetWidth];
     box.scrollLeft = left + width / 2 - box.clientWidth / 2;
   };
