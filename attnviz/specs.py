@@ -32,7 +32,7 @@ SHARED_BY_ALL = (
 WITHOUT = ("without", "without_mean")  # of every command that shows one model
 STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
-    *("title", "transparent", "svg_text", "out"),
+    *("title", "transparent", "svg_text", "out", "open"),
 )
 COLOUR_MAPS = ("auto", "lift", "viridis", "cividis", "magma", "inferno", "plasma", "Greys", "Blues", "rocket", "mako")
 PRINT_SHORTCUTS: dict[str, PrintKind] = {"json": "json", "quiet": "none"}

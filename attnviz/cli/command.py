@@ -44,7 +44,11 @@ def run_command(command: Command, spec: Any) -> None:
         print_documents(results, kind, full=figure.table == "full")
     if figure.open:
         pages = (file for result in results for file in result.files if file.suffix == ".html")
-        _open(min(pages, key=lambda file: len(file.parts)))  # of several texts the index, which lies above them
+        # Of several texts the index, which lies above them. A part of a survey has none.
+        if page := min(pages, key=lambda file: len(file.parts), default=None):
+            _open(page)
+        else:
+            show.note("no page was written that --open could show")
     if failure := next((result.failure for result in results if result.failure), None):
         raise failure
 

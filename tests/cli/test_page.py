@@ -62,6 +62,30 @@ def test_open_writes_the_page_beside_the_pictures_and_shows_it(
     assert (tmp_path / "a" / "overview.png").is_file()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("survey", "--model", "multi:2", "--dataset", "sample", "--split", "train[:3]", "--null", "none"),
+        ("compare", "single", "multi", "--text", TEXT, "--no-time"),
+        ("predict", "--text", TEXT, "--heatmap"),
+        ("attribute", "--text", TEXT),
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_with_a_page_opens_it(
+    command: tuple[str, ...], attnviz: RunHere, tmp_path: Path, opened: list[str]
+) -> None:
+    worked(attnviz(*command, "--out", "a", "--open"))
+    assert opened == [(tmp_path / "a" / "attention.html").as_uri()]
+
+
+def test_what_writes_no_page_opens_none(attnviz: RunHere, opened: list[str]) -> None:
+    part = ("--dataset", "sample", "--split", "train[:3]", "--null", "none", "--shard", "1/2")
+    run = worked(attnviz("survey", "--model", "multi:2", *part, "--open"))
+    assert "no page was written that --open could show" in run.stderr
+    assert opened == []
+
+
 def test_of_several_texts_the_index_is_shown(attnviz: RunHere, tmp_path: Path, opened: list[str]) -> None:
     worked(attnviz("heatmap", "--text", TEXT, "--text", "the film", "--heads", "2", "--out", "a", "--open"))
     assert pages(tmp_path / "a") == ["index.html", "text-0/attention.html", "text-1/attention.html"]

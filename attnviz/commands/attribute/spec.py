@@ -28,7 +28,7 @@ Method = Annotated[
 ]
 
 MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", *WITHOUT)
-LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
+LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 
 
 @dataclass(frozen=True, kw_only=True)

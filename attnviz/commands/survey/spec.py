@@ -22,7 +22,7 @@ from attnviz.specs import (
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
 MAX_TOP = 10
-LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
+LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
 Card = Annotated[
