@@ -180,6 +180,7 @@ class Line:
     y: tuple[float, ...]
     marked: bool = False  # each point is drawn with a marker: few points that each count
     bounds: tuple[tuple[float, float], ...] = ()  # between which each point lies, drawn as bars; (): not known
+    tone: Literal["colour", "ink", "grey"] = "colour"  # of its own, or that of what counts and of what does not
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ class Curve:
     y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the points want it
     peak: bool = False  # the highest point of the first line is written beside it
     doubling: bool = False  # each step along the x axis, from 0 and 1 on, is twice the one before
+    names: tuple[str, ...] = ()  # of things at 0, 1, … of the x axis, held against y = 0: no line joins their points
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from math import nan
 
 import numpy as np
 
-from attnviz.commands.survey.effects import ALPHA, describe_column, find_differences
+from attnviz.commands.survey.effects import ALPHA, COST, describe_column, find_costs, find_differences
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
     ON_REPEATS,
-    ablation_tests,
     mean_intervals,
     name_survey_heads,
     top_words,
@@ -85,8 +84,9 @@ def _measures(survey: Survey) -> Iterator[AtlasMeasure]:
     for measure in info.measures:
         if measure.level == "head":
             of, equal = info.columns[measure.name], info.columns.get(f"{EQUAL}{measure.name}")
+            is_cost = measure.name.startswith(ABLATION)
             yield AtlasMeasure(
-                measure.title,
+                COST.format(measure.name.removeprefix(ABLATION)) if is_cost else measure.title,
                 measure.unit,
                 DESCRIPTIONS.get(measure.name, "what the right answer's probability loses without the head"),
                 tuple(means[of].tolist()),
@@ -158,14 +158,13 @@ def _words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], 
 
 
 def _facts(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
-    """Return what was tested of each head: what it is worth, and in what its texts of one class differ from others."""
-    info, means, p_values = survey.info, survey.summary.means(survey.info.bounds), ablation_tests(survey)
+    """Return what was tested of each head: what its absence costs, and in what its texts of one class differ."""
+    info = survey.info
     found: list[list[tuple[str, str]]] = [[] for _ in range(info.n_places)]
-    for name, of in info.columns.items():
-        for place, column in enumerate(range(of.start, of.stop)) if name.startswith(ABLATION) else ():
-            tested = f", p {p_values[column]:.2g} (Holm)" if column in p_values else ""
-            kind = name.removeprefix(ABLATION)
-            found[place].append((f"worth, replaced by {kind}", f"{means[column]:+.4f} of the right answer{tested}"))
+    for costs in find_costs(survey):
+        for place, p_value in enumerate(costs.p_values):
+            tested = f", p {p_value:.2g} (Holm)" if p_value is not None else ""
+            found[place].append((COST.format(costs.kind), f"{costs.write(place)} of the right answer{tested}"))
     for each in find_differences(survey):
         if each.p_value < ALPHA:
             layer, head, measure = describe_column(survey, each.column)
@@ -185,6 +184,6 @@ def _commands(survey: Survey) -> Iterator[tuple[str, str]]:
         yield "Who wrote what it reads", f"attnviz explain {{options}} {model} --head {{head}} --query {{query}}"
     again = f"attnviz survey {info.dataset} {model} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
     if "ablate" in info.can and not any(name.startswith(ABLATION) for name in info.columns):
-        yield "What each head is worth", f"{again} --ablate zero --out ablated"
+        yield "What it costs to do without each head", f"{again} --ablate zero --out ablated"
     if info.causal and not facts.probes:
         yield "Which are induction heads", f"{again} --probe repeat --out probed"

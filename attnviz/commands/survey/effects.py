@@ -3,62 +3,165 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from attnviz.commands.survey.classes import ClassDifference, compare_classes, widen_bounds
-from attnviz.commands.survey.heads import ablation_tests
+from attnviz.commands.survey.heads import ablation_tests, mean_intervals
 from attnviz.commands.survey.survey import ABLATION, Survey
 from attnviz.measures.intervals import MIN_TEXTS
-from attnviz.report import Column, Note, Row, Table
+from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
 
 ALPHA = 0.05
 N_LISTED = 5  # differences on a screen
+N_COSTS = 20  # heads that a chart has room for, and a screen
+CERTAIN = 0.9995  # from which on a p-value is written as 1.000
+COST = "what it costs to do without ({})"
+BEYOND, WITHIN = "beyond chance (Holm)", "not shown to differ from 0"
+
+
+@dataclass(frozen=True, eq=False)
+class AblationCosts:
+    """What the right answer's probability loses without each head, replaced in one way; NaN where no text has it."""
+
+    kind: str  # what heads are replaced by
+    means: np.ndarray  # by place, as are the others
+    halves: np.ndarray  # of 95 % intervals; NaN of too few texts
+    counts: np.ndarray  # of texts
+    p_values: tuple[float | None, ...]  # corrected (Holm); None: not tested
+
+    def order(self) -> list[int]:
+        """Return the places, the most costly first; those without a number last."""
+        return sorted(range(len(self.means)), key=lambda place: (not self.counts[place], -self.means[place]))
+
+    def choose(self, n: int) -> list[int]:
+        """Return the places of the `n` largest numbers, below 0 or above, in order."""
+        largest = sorted(self.order(), key=lambda place: (not self.counts[place], -abs(self.means[place])))[:n]
+        return [place for place in self.order() if place in largest]
+
+    def write(self, place: int) -> str:
+        """Write "+0.0181 ± 0.0120"."""
+        if not self.counts[place]:
+            return "-"
+        half = self.halves[place]
+        return f"{self.means[place]:+.4f}" + (f" ± {half:.4f}" if np.isfinite(half) else "")
+
+    def is_beyond_chance(self, place: int) -> bool:
+        """Return whether its head is shown to matter."""
+        p_value = self.p_values[place]
+        return p_value is not None and p_value < ALPHA
+
+
+def find_costs(survey: Survey) -> list[AblationCosts]:
+    """Return what was measured without heads, of each way to replace them."""
+    means, halves = mean_intervals(survey)
+    tests, counts = ablation_tests(survey), survey.summary.counts
+    return [
+        AblationCosts(
+            name.removeprefix(ABLATION),
+            means[of],
+            halves[of],
+            counts[of],
+            tuple(tests.get(column) for column in range(of.start, of.stop)),
+        )
+        for name, of in survey.info.columns.items()
+        if name.startswith(ABLATION)
+    ]
+
+
+def draw_ablations(survey: Survey) -> Iterator[Curves]:
+    """Yield a chart for each way to replace heads: a dot per head with its interval, the most costly first."""
+    charts = tuple(_draw_costs(survey, costs) for costs in find_costs(survey) if costs.counts.any())
+    if charts:
+        yield Curves("ablations", "what it costs to do without each head", charts)
+
+
+def _draw_costs(survey: Survey, costs: AblationCosts) -> Curve:
+    heads = survey.info.heads
+    places = [place for place in costs.choose(N_COSTS) if costs.counts[place]]
+    lines, has_intervals = [], bool(np.isfinite(costs.halves[places]).all())
+    for name, is_beyond in ((BEYOND, True), (WITHIN, False)):
+        own = [place for place in places if costs.is_beyond_chance(place) == is_beyond]
+        bounds = tuple((costs.means[n] - costs.halves[n], costs.means[n] + costs.halves[n]) for n in own)
+        lines.append(
+            Line(
+                name,
+                tuple(float(places.index(place)) for place in own),
+                tuple(costs.means[own].tolist()),
+                marked=True,
+                bounds=bounds if has_intervals else (),
+                tone="ink" if is_beyond else "grey",
+            )
+        )
+    some = f", the {N_COSTS} largest of {len(heads)} heads" if len(heads) > N_COSTS else ""
+    return Curve(
+        f"replaced by {costs.kind}{some}",
+        "head",
+        f"probability that the right answer loses{', with 95 % interval' if has_intervals else ''}",
+        tuple(line for line in lines if line.x),
+        names=tuple("{}.{}".format(*heads[place]) for place in places),
+    )
 
 
 def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     """Yield a row per head: what the right answer's probability loses without it, and whether that is more than chance.
 
-    Of each column over the texts that have a number there: queries of another text need one beside it.
+    Of each column over the texts that have a number there: queries of another text need one beside it. The most costly
+    heads stand first.
     """
-    info, n = survey.info, survey.summary.n_texts
-    kinds = {name.removeprefix(ABLATION): of for name, of in info.columns.items() if name.startswith(ABLATION)}
-    if not kinds:
+    info, n, found = survey.info, survey.summary.n_texts, find_costs(survey)
+    if not found:
         return
-    means, counts, p_values = survey.summary.means(info.bounds), survey.summary.counts, ablation_tests(survey)
-    columns = [Column("layer"), Column("head")]
-    for kind in kinds:
-        columns += [Column(kind), Column("p (Holm)", minor=True)]
-    rows: list[Row] = []
-    differing: list[tuple[float, str]] = []
-    for place, (layer, head) in enumerate(info.heads):
-        cells: list[str | float] = []
-        for kind, of in kinds.items():
-            column = of.start + place
-            lost = f"{means[column]:+.4f}"
-            cells += [lost if counts[column] else "-", p_values.get(column, "-")]
-            if p_values.get(column, 1.0) < ALPHA:
-                differing.append((-abs(means[column]), f"{layer}.{head} {kind} {lost}"))
-        rows.append((layer, head, *cells))
-    title = "Probability that the right answer loses without a head"
-    yield Table("ablations", title, "facts", tuple(columns), tuple(rows))
+    columns, cells = [Column("layer"), Column("head")], [*zip(*info.heads, strict=True)]
+    for costs in found:
+        columns.append(Column(costs.kind))
+        cells.append(tuple(map(costs.write, range(info.n_places))))
+        if any(p_value is not None and p_value < CERTAIN for p_value in costs.p_values):
+            columns.append(Column("p (Holm)", minor=True))
+            cells.append(tuple("-" if p_value is None else p_value for p_value in costs.p_values))
+    rows: list[Row] = [*zip(*cells, strict=True)]
+    order, title = found[0].order(), "Probability that the right answer loses without a head"
+    title += " (± 95 %)" if n >= MIN_TEXTS else ""
+    first = [order.index(place) for place in found[0].choose(N_COSTS)] if info.n_places > N_COSTS else []
+    more = f"The {N_COSTS} largest of {info.n_places} heads: --table full shows all." if first else ""
+    sorted_rows = tuple(rows[place] for place in order)
+    yield Table("ablations", title, "facts", tuple(columns), sorted_rows, first=tuple(first), more=more)
     yield Note("Of a text whose label is missing, or none that the model knows, it is the model's own answer.")
-    for kind, of in kinds.items():
-        if (n_having := int(counts[of].max())) < n:
-            yield Note(f"{kind}: over the texts that have another beside them, {n_having:,} of {n:,}.")
-    if "mean" in kinds:
+    for costs in found:
+        if (n_having := int(costs.counts.max())) < n:
+            yield Note(f"{costs.kind}: over the texts that have another beside them, {n_having:,} of {n:,}.")
+    if any(costs.kind == "mean" for costs in found):
         n_sampled = len(survey.summary.hashes)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
         yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.")
-    if not p_values:
-        yield Note(f"Tests of heads need {MIN_TEXTS} texts.")
-        return
-    least, most = counts[[*p_values]].min(), counts[[*p_values]].max()
-    tested = f"Of {len(p_values)} paired differences, corrected for their number (Holm 1979),"
-    texts = f"over {'' if least == most else f'{least:,} to '}{most:,} texts"
+    yield _sum_up(survey, found)
+
+
+def _sum_up(survey: Survey, found: list[AblationCosts]) -> Note:
+    """Say how many heads are shown to matter, and which numbers are the largest."""
+    tested = [
+        (-abs(costs.means[place]), costs, place)
+        for costs in found
+        for place, p_value in enumerate(costs.p_values)
+        if p_value is not None
+    ]
+    if not tested:
+        return Note(f"Tests of heads need {MIN_TEXTS} texts.")
+    ranked = sorted(tested, key=lambda each: each[0])
+    differing = [each for each in ranked if each[1].is_beyond_chance(each[2])]
+    named = [
+        f"{'{}.{}'.format(*survey.info.heads[place])} {costs.kind} {costs.means[place]:+.4f}"
+        for _, costs, place in (differing[:N_LISTED] or ranked[:1])
+    ]
+    counts = [int(costs.counts[place]) for _, costs, place in tested]
+    texts = f"over {'' if min(counts) == max(counts) else f'{min(counts):,} to '}{max(counts):,} texts"
+    said = f"Of {len(tested)} paired differences, corrected for their number (Holm 1979),"
     if differing:
-        largest = ", ".join(said for _, said in sorted(differing)[:5])
-        yield Note(f"{tested} {len(differing)} differ from 0 {texts}; the largest: {largest}.")
-    else:
-        yield Note(f"{tested} none is shown to differ from 0 {texts}: no single head is seen to matter here.")
+        return Note(f"{said} {len(differing)} differ from 0 {texts}; the largest: {', '.join(named)}.")
+    return Note(
+        f"{said} none is beyond chance {texts}: no single head is seen to matter here; the largest: {named[0]}."
+    )
 
 
 def find_differences(survey: Survey) -> list[ClassDifference]:

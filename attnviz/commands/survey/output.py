@@ -16,7 +16,7 @@ from attnviz.report import Report
 from attnviz.running import Events
 from attnviz.running.pictures import Pictures
 
-PICTURES = ("distance", "atlas", "head-*")  # what those of a survey are called
+PICTURES = ("distance", "atlas", "ablations", "head-*")  # what those of a survey are called
 
 
 def write_survey(whole: Survey, spec: SurveySpec | MergeSpec, folder: Path) -> Events:

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.card import draw_cards
-from attnviz.commands.survey.effects import list_differences, show_ablations, show_classes
+from attnviz.commands.survey.effects import draw_ablations, list_differences, show_ablations, show_classes
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
     ON_REPEATS,
@@ -54,6 +54,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
     blocks = [
         _distance(survey),
         draw_heads(atlas, [info.heads[place] for place in telling]),
+        *draw_ablations(survey),
         *draw_cards(atlas, cards),
         _patterns_table(survey),
         _list_first(_means_table(survey, "head"), telling, is_long, MORE.format(info.n_places)),

@@ -187,8 +187,7 @@ def _across(
     factor = sizes.axis / AXIS
     if look.width is None:
         axes_width, axes_height = (factor * side for side in SIZES[-1 if small else min(n_columns, len(SIZES)) - 1])
-        if not isinstance(picture, Curves | Scatters):
-            wanted = arcs.width_of(picture) if isinstance(picture, Arcs) else distributions.width_of(picture)
+        if wanted := _find_wanted_width(picture):
             widest = max(axes_width, MAX_GRID_WIDTH / n_columns - factor * NUMBERS)
             axes_width = min(max(axes_width, wanted), widest)
         panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
@@ -210,6 +209,19 @@ def _across(
     raise TooLarge(what, hint=f"Try {ways}.")
 
 
+def _find_wanted_width(picture: AnyCharts) -> float:
+    """Inches that what stands along the x axes wishes for; 0 for numbers."""
+    match picture:
+        case Curves():
+            return curves.width_of(picture)
+        case Distributions():
+            return distributions.width_of(picture)
+        case Scatters():
+            return 0.0
+        case Arcs():
+            return arcs.width_of(picture)
+
+
 def _beside(panels: Sequence[Panel], factor: float) -> float:
     """Inches beside each chart: the name of its y axis, and numbers."""
     return max((height_of(panel.y_axis, panel.text) for panel in panels), default=0.0) + factor * NUMBERS + GAP
@@ -226,7 +238,9 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
 
 def _panel(chart: AnyChart, width: float, height: float, size: float) -> Panel:
     match chart:
-        case Curve() | Scatter():
+        case Curve():
+            labels = curves.labels_of(chart, width, size)
+        case Scatter():
             labels = Labels(1, size, 0.2 * size / AXIS)
         case Distribution():
             labels = distributions.labels_of(chart, width, size)
@@ -301,7 +315,7 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
     axes.margins(0.03, 0.06)
     match panel.chart:
         case Curve():
-            nothing = curves.draw_curve(axes, panel.chart, plan.looks, theme)
+            nothing = curves.draw_curve(axes, panel.chart, plan.looks, panel.labels, theme)
         case Distribution():
             nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
         case Scatter():

@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, PAPER, SMALL, Theme
+from attnviz.renderers.figure.draw import label_at
+from attnviz.renderers.figure.layout import POINT, Labels, fit_labels
+from attnviz.renderers.figure.style import AXIS, COLOURS, HAIRLINE, MAX_NUMBER, PAPER, SMALL, Theme
 from attnviz.report import Curve, Curves, Line
 
 DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are taken
@@ -22,6 +24,9 @@ HIDES = 0.01  # of the other's height: nearer, a line lies over another
 PEAK = 3.0  # points from the highest point to its number
 MARGIN = 0.06  # of a range of y, above and below
 MAX_POWERS = 7  # of two, that are numbered
+SLOT = 0.3  # inches that a named thing wishes for
+EDGE = 0.6  # from either end of an axis to the nearest of them
+ZERO = 1.0  # points, of the line that they are held against
 THOUSANDS = 1024
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
@@ -30,9 +35,12 @@ def looks_of(picture: Curves, theme: Theme = PAPER) -> tuple[Mapping[str, dict[s
     """How the lines of each name look, colours first and then dashes; and the names with a sample of each."""
     lines = [line for curve in picture.charts for line in curve.lines]
     looks: dict[str, dict[str, Any]] = {}
+    tones = {line.name: {"ink": theme.ink, "grey": theme.grey}.get(line.tone) for line in lines}
+    unjoined = {line.name for curve in picture.charts if curve.names for line in curve.lines}
     for number, name in enumerate(dict.fromkeys(line.name for line in lines)):
         round_, colour = divmod(number, len(COLOURS))
-        looks[name] = {"color": theme.find_ink(COLOURS[colour]), "linestyle": DASHES[round_ % len(DASHES)]}
+        dashes = "none" if name in unjoined else DASHES[round_ % len(DASHES)]
+        looks[name] = {"color": tones[name] or theme.find_ink(COLOURS[colour]), "linestyle": dashes}
     marked = {line.name for line in lines if line.marked}
     on_top = {**MARKED, "markeredgecolor": theme.ground}
     legend = [(name, Line2D([], [], **look, **(on_top if name in marked else {}))) for name, look in looks.items()]
@@ -47,6 +55,18 @@ def points_of(line: Line) -> np.ndarray:
     return np.where(inside, points, np.nan)
 
 
+def width_of(picture: Curves) -> float:
+    """Inches that the named things of the fullest chart wish for."""
+    return SLOT * max((len(curve.names) for curve in picture.charts), default=0)
+
+
+def labels_of(curve: Curve, width: float, size: float) -> Labels:
+    """How the named things of a chart are labelled; of numbers, the room that those below an axis take."""
+    if not curve.names:
+        return Labels(1, size, 0.2 * size / AXIS)
+    return fit_labels([curve.names], width / len(curve.names) / POINT, size, below=True)
+
+
 def caveats(picture: Curves) -> list[str]:
     """What the charts cannot show."""
     number = sum(int(np.isnan(points_of(line)[0]).sum()) for curve in picture.charts for line in curve.lines)
@@ -54,7 +74,7 @@ def caveats(picture: Curves) -> list[str]:
     return [f"{points} cannot be drawn: not a number, or too large"] if number else []
 
 
-def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], theme: Theme) -> str:
+def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], labels: Labels, theme: Theme) -> str:
     """Draw the lines of a chart; what to say instead where there are none."""
     if not _has_points(curve):
         axes.set(xticks=[])
@@ -85,6 +105,11 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
     axes.xaxis.grid(visible=True, color=theme.grid, linewidth=HAIRLINE)
     if curve.doubling:
         _double(axes)
+        return ""
+    if curve.names:
+        axes.axhline(0.0, color=theme.ink, linewidth=ZERO, zorder=1.5)
+        axes.set_xlim(-EDGE, len(curve.names) - 1 + EDGE)
+        label_at(axes.xaxis, [*map(float, range(len(curve.names)))], curve.names, labels)
         return ""
     low, high = axes.get_xlim()
     counted = any(line.x and all(float(x).is_integer() for x in line.x) for line in curve.lines)

@@ -77,11 +77,11 @@ export class HeadPlot {
     const up = axisOf(y.values, height - FOOT, EDGE);
     for (const value of across.ticks) {
       const at = across.place(value);
-      this.svg.append(ruleOf(at, EDGE, at, height - FOOT), textOf(at, height - FOOT + 15, short(value), "middle"));
+      this.svg.append(ruleOf(at, EDGE, at, height - FOOT, ruleAt(value, across)), textOf(at, height - FOOT + 15, short(value), "middle"));
     }
     for (const value of up.ticks) {
       const at = up.place(value);
-      this.svg.append(ruleOf(GUTTER, at, width - EDGE, at), textOf(GUTTER - 6, at + 4, short(value), "end"));
+      this.svg.append(ruleOf(GUTTER, at, width - EDGE, at, ruleAt(value, up)), textOf(GUTTER - 6, at + 4, short(value), "end"));
     }
     this.svg.append(textOf(width - EDGE, height - 6, `${x.title} (${x.unit}) →`, "end", "title"));
     const title = textOf(0, 0, `${y.title} (${y.unit}) →`, "end", "title");
@@ -176,10 +176,12 @@ export function axisOf(values, from, to) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
   const ticks = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(Number(tick.toPrecision(12)));
-  return { ticks, place: (value) => from + ((value - low) / (high - low)) * (to - from) };
+  for (let n = Math.ceil(low / step); n * step <= high; n++) ticks.push(Number((n * step).toPrecision(12)));
+  return { ticks, isSigned: least < 0, place: (value) => from + ((value - low) / (high - low)) * (to - from) };
 }
 
+// Numbers that go either way are held against 0.
+const ruleAt = (value, { isSigned }) => (isSigned && value === 0 ? "rule zero" : "rule");
 export const ruleOf = (x1, y1, x2, y2, name = "rule") => drawing("line", { class: name, x1, y1, x2, y2 });
 export const textOf = (x, y, text, anchor, name = "tick") =>
   drawing("text", { class: name, x, y, "text-anchor": anchor }, String(text));

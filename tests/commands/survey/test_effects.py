@@ -1,0 +1,66 @@
+"""What it costs to do without heads: which are shown, in which order, and what is said to be beyond chance."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgba
+
+from attnviz.commands.survey.effects import BEYOND, WITHIN, AblationCosts, _draw_costs, _sum_up
+from attnviz.renderers.figure.charts import draw_charts, plan_charts
+from attnviz.renderers.figure.style import GREY, INK, drawing
+from attnviz.report import Curves, FigureStyle, Report
+
+
+def costs_of(means: list[float], p_values: list[float], half: float = 0.01) -> AblationCosts:
+    n = len(means)
+    return AblationCosts("zero", np.array(means), np.full(n, half), np.full(n, 40), tuple(p_values))
+
+
+def survey_of(n: int) -> Any:
+    return SimpleNamespace(info=SimpleNamespace(heads=[(place // 8, place % 8) for place in range(n)]))
+
+
+def test_heads_stand_by_their_cost_and_those_beyond_chance_in_ink() -> None:
+    costs = costs_of([0.02, -0.03, 0.05, 0.0], [1.0, 0.04, 0.001, 1.0])
+    chart = _draw_costs(survey_of(4), costs)
+    assert chart.names == ("0.2", "0.0", "0.3", "0.1")
+    assert [(line.name, line.x, line.y) for line in chart.lines] == [
+        (BEYOND, (0.0, 3.0), (0.05, -0.03)),
+        (WITHIN, (1.0, 2.0), (0.02, 0.0)),
+    ]
+    np.testing.assert_allclose(chart.lines[0].bounds, [(0.04, 0.06), (-0.04, -0.02)])
+    picture = Curves("ablations", "costs", (chart,))
+    with drawing():
+        (axes,) = draw_charts(plan_charts(picture, Report("m", "", (picture,)), FigureStyle())).axes
+    drawn = {tuple(line.get_xdata()): line for line in axes.lines}
+    assert drawn[0.0, 3.0].get_linestyle() == drawn[1.0, 2.0].get_linestyle() == "None"
+    assert [drawn[x].get_color() for x in ((0.0, 3.0), (1.0, 2.0))] == [INK, GREY]
+    assert [to_rgba(each.get_color()[0])[:3] for each in axes.collections] == [to_rgba(ink)[:3] for ink in (INK, GREY)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == list(chart.names)
+    assert list(drawn[0.0, 1.0].get_ydata()) == [0.0, 0.0]  # across the whole chart
+
+
+def test_of_many_heads_the_largest_are_drawn_whether_they_help_or_harm() -> None:
+    means = [0.001] * 30
+    means[3], means[29] = -0.2, 0.1
+    chart = _draw_costs(survey_of(30), costs_of(means, [1.0] * 30))
+    assert chart.title == "replaced by zero, the 20 largest of 30 heads"
+    assert (len(chart.names), chart.names[0], chart.names[-1]) == (20, "3.5", "0.3")
+
+
+def test_what_is_said_names_those_beyond_chance_or_the_largest() -> None:
+    certain = _sum_up(survey_of(3), [costs_of([0.01, -0.03, 0.02], [0.01, 0.02, 0.9])]).text
+    assert certain.endswith("2 differ from 0 over 40 texts; the largest: 0.1 zero -0.0300, 0.0 zero +0.0100.")
+    none = _sum_up(survey_of(3), [costs_of([0.01, -0.03, 0.02], [1.0, 1.0, 1.0])]).text
+    assert "none is beyond chance over 40 texts" in none
+    assert none.endswith("the largest: 0.1 zero -0.0300.")
+
+
+def test_few_texts_have_no_interval() -> None:
+    costs = costs_of([0.01, 0.02], [1.0, 1.0], half=np.nan)
+    assert costs.write(1) == "+0.0200"
+    chart = _draw_costs(survey_of(2), costs)
+    assert (chart.lines[0].bounds, chart.y_axis) == ((), "probability that the right answer loses")
