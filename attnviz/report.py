@@ -108,6 +108,7 @@ class Heatmap:
     factors: WeightFactors | None = None  # of all tokens, for those who look closer than the cells
     asked: int | None = None  # the column of the token that all rows are of, if it is among the columns
     note: str = ""  # what the head is known for, such as "next token": below its title where several stand together
+    strength: str = ""  # and how strongly, over many texts: "0.60", or "3.4 ×" an equal share
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):

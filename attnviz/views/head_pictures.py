@@ -190,9 +190,10 @@ def arrange_overview(
     elif len(layers) == 1 and not spec.pick:
         names = [_name_within_layer(maps, place) for place in places]
     known = _name_known(maps, places)
+    notes = (known.get(place, ("", "")) for place in places)
     pictures = tuple(
-        replace(picture, title=name, note=known.get(place, ""))
-        for picture, name, place in zip(pictures, names, places, strict=True)
+        replace(picture, title=name, note=note, strength=strength)
+        for picture, name, (note, strength) in zip(pictures, names, notes, strict=True)
     )
     footnote = NAMED if known else ""
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, edges=edges, footnote=footnote),)
@@ -207,12 +208,12 @@ def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | Non
     return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
 
 
-def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, str]:
-    """Return what heads look at over many texts, "next token", by their places: those that the model's card names."""
+def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, tuple[str, str]]:
+    """Return what the model's card says that heads look at, by their places: "next token", and how strongly, "0.60"."""
     heads = maps.heads_alone
     every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
-    named = {place: re.sub(r" ([01]\.[0-9]{2}|[0-9.]+ ×)$", "", every.get(place, "")) for place in places}
-    return {place: name for place, name in named.items() if name}
+    found = {place: re.fullmatch(r"(.+?)(?: ([01]\.[0-9]{2}|[0-9.]+ ×))?", every.get(place, "")) for place in places}
+    return {place: (label[1], label[2] or "") for place, label in found.items() if label}
 
 
 def choose_columns(n_heads: int) -> int:

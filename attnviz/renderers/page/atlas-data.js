@@ -1,4 +1,5 @@
 // The heads of an atlas, unpacked when they are first shown, and which of them a search finds.
+import { strengthOf } from "./chips.js";
 import { takeParts } from "./content.js";
 
 export const atlas = {};
@@ -82,10 +83,4 @@ export function findHeads(asked) {
     if (own && !listed.has(place)) named.push([place, `“${own[0]}” ${short(own[1])} ×`]);
   }
   return named;
-}
-
-// Shares before multiples of an equal one, which are of smaller shares.
-function strengthOf(said) {
-  const [, number = 0, times] = /([\d.]+)( ×)?$/.exec(said) ?? [];
-  return Number(number) / (times ? 1000 : 1);
 }

@@ -2,13 +2,13 @@
 import { atlas, findHeads, headCalled, measureCalled, openAtlas, short, unnamed } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { colourOfPattern, HeadPlot, isGrid, scaleOfGrid, shadeOfCell } from "./atlas-plot.js";
+import { chipsOfHeads, nothingFound } from "./chips.js";
 import { legend } from "./colour.js";
 import { chooser, colourOf, element } from "./dom.js";
 import { change, state } from "./state.js";
 import { links, makers } from "./views.js";
 import { tint } from "./writing.js";
 
-const MOST_FOUND = 24; // heads listed by a search
 const HINT = "Choose a point: each is a head, and arrows go from one to the next.";
 
 // Measures and heads by their names: a link may be of another survey, and what is not there is left out.
@@ -177,27 +177,20 @@ class AtlasPage {
     for (const chip of this.patterns.querySelectorAll(".chip")) {
       chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
     }
-    const buttons = found.slice(0, MOST_FOUND).map(([place, why]) => {
-      const name = atlas.heads[place].name;
-      const attributes = { type: "button", class: "chip", "aria-pressed": state.atlas.heads.includes(name) };
-      return element(
-        "button",
-        { ...attributes, onclick: () => chooseHead(place) },
-        element("b", {}, name),
-        why ? ` ${why}` : "",
-      );
+    const chips = found.map(([place, why]) => {
+      const { name } = atlas.heads[place];
+      return { name, why, isChosen: state.atlas.heads.includes(name), choose: () => chooseHead(place) };
     });
-    const left = found.length > MOST_FOUND ? [`and ${found.length - MOST_FOUND} more`] : [];
-    const none =
-      asked.trim() && !found.length ? [`Nothing is found for “${asked}”: a head as 18.6, a pattern, or a word.`] : [];
-    this.found.replaceChildren(...buttons, ...left, ...none);
-    this.plot.mark(asked.trim() ? new Set(found.map(([place]) => place)) : null);
+    const none = asked.trim() && !found.length ? [nothingFound(asked, "a head as 18.6, a pattern, or a word")] : [];
+    this.found.replaceChildren(...chipsOfHeads(chips), ...none);
+    this.plot.mark(found.length ? new Set(found.map(([place]) => place)) : null);
   }
 
   showCards() {
     const { heads, isPinned } = state.atlas;
     const now = `${heads.join(",")}|${isPinned}`;
     if (this.shown === now) return;
+    if (this.shown) this.tell(headCalled(heads.at(-1)));
     this.shown = now;
     const cards = heads.map((name) => {
       const place = headCalled(name);

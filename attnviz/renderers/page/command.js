@@ -2,6 +2,7 @@
 import { columnsOf, content, maps, rowsOf } from "./content.js";
 import { copyButton, element } from "./dom.js";
 import { headsOfLines } from "./lines.js";
+import { litIn } from "./overview.js";
 import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 import { hiding } from "./views.js";
@@ -24,7 +25,7 @@ function commandOf(heads) {
   const chosen = [...hiding.options(), isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
   if (drawsLines()) chosen.push("--kind lines");
-  if (state.view !== "overview") chosen.push(...partOfMap());
+  if (state.view !== "overview" || (!drawsLines() && litIn(mapOf()))) chosen.push(...partOfMap());
   return ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
 }
 

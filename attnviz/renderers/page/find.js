@@ -1,8 +1,10 @@
-// A box that finds a head, by its place or by what it is known for, or a word of the text.
-import { hasQueries, isLayered, maps, nameIn, rowsOf } from "./content.js";
+// A box that finds heads, by their place, by what they look at in this text or by what they are known for, or a word.
+import { chipsOfHeads, nothingFound, strengthOf } from "./chips.js";
+import { cellsOf, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
 import { byId, element } from "./dom.js";
 import { canBeLit } from "./overview.js";
 import { nameOfRow } from "./readout.js";
+import { looksIn, namesOfLooks } from "./sorting.js";
 import { change, mapIn, mapOf, pictureOf, state } from "./state.js";
 
 const MOST_OFFERED = 1000; // words
@@ -10,26 +12,29 @@ const MOST_OFFERED = 1000; // words
 export function finder() {
   const [heads, words] = [headsToFind(), wordsToFind()];
   if (!heads.length && !words.length) return "";
-  const offered = [...heads, ...(words.length > MOST_OFFERED ? [] : words)];
-  const list = element("datalist", { id: "found" }, ...offered.map(({ name }) => element("option", { value: name })));
-  const value = words.length && state.query !== null ? nameOfRow(mapOf(), state.query) : "";
+  const known = heads.length ? [...namesOfLooks(pictureOf()), ...heads.map((head) => head.known).filter(Boolean)] : [];
+  const places = [...heads, ...(words.length > MOST_OFFERED ? [] : words)].map(({ name }) => name);
+  const offered = [...new Set([...known, ...places])].map((value) => element("option", { value }));
+  const ofWord = words.length && state.query !== null ? nameOfRow(mapOf(), state.query) : "";
   const box = element("input", {
     type: "search",
     id: "find",
-    list: "found",
-    placeholder: heads.length ? (words.length ? "head or word" : "head") : "word",
-    value,
-    onchange: ({ target }) => find(target.value.trim().toLowerCase(), heads, words),
+    list: "findable",
+    placeholder: [heads.length && "head", words.length && "word"].filter(Boolean).join(" or "),
+    value: state.find || ofWord,
+    onchange: ({ target }) => find(target.value.trim(), heads, words),
   });
+  if (state.find) showFound(state.find, heads, box);
+  const list = element("datalist", { id: "findable" }, ...offered);
   return element("label", { class: "chooser" }, element("span", {}, "Find"), box, list);
 }
 
 function headsToFind() {
   const picture = pictureOf();
   if (!isLayered(picture) || picture.maps.length < 2) return [];
-  return picture.maps.map((number, place) => {
+  return picture.maps.map((number, at) => {
     const { layer, head } = maps[number];
-    const known = nameIn(picture, place);
+    const known = nameIn(picture, at);
     return { number, place: `${layer}.${head}`, known, name: `${layer}.${head} ${known}`.trim() };
   });
 }
@@ -40,32 +45,71 @@ function wordsToFind() {
   return rowsOf(map).labels.map((word, query) => ({ query, word, name: nameOfRow(map, query) }));
 }
 
-// The whole name of either, else a head's place, a word, what heads are known for, or a part of a word; the first.
-function find(text, heads, words) {
-  if (!text) return change({ query: null, key: null }, true);
+// The whole name of either, else a head's place, a word, what heads look at or are known for, or a part of a word.
+async function find(asked, heads, words) {
+  const text = asked.toLowerCase();
+  if (!text) return change({ query: null, key: null, find: "" }, true);
   const same = (...names) => names.some((name) => name.toLowerCase() === text);
   const head = heads.find(({ name, place }) =>
     same(name, place, place.replace(".", " "), `layer ${place.replace(".", ", head ")}`),
   );
+  if (head) return goToHead(head, "");
   const word = words.find(({ name, word }) => same(name, word));
-  if (!head && word) return goToWord(word);
-  const known = head ?? heads.find(({ known }) => known.toLowerCase().includes(text));
-  if (known) return goToHead(known);
+  if (word) return goToWord(word);
+  const { inText, byCard } = await headsCalled(text, heads);
+  const [best] = [...inText, ...byCard];
+  if (best) return goToHead(best, asked);
   const part = words.find(({ word }) => word.toLowerCase().includes(text));
-  if (part) return goToWord(part);
-  byId("status").textContent =
-    `No ${[heads.length && "head", words.length && "word"].filter(Boolean).join(" and no ")} is called so.`;
-  return undefined;
+  return part ? goToWord(part) : change({ find: asked }, true);
 }
 
-function goToHead({ number }) {
+// Heads that look in this text at what is called so, and others that are known for it, each the strongest first.
+async function headsCalled(text, heads) {
+  const picture = pictureOf();
+  await Promise.all(picture.maps.map(cellsOf));
+  const inText = looksIn(picture)
+    .filter(({ called }) => called.toLowerCase().includes(text))
+    .sort((a, b) => b.share - a.share)
+    .filter(({ at }, rank, all) => all.findIndex((other) => other.at === at) === rank)
+    .map(({ at, name, share }) => ({ ...heads[at], why: whyFound(text, name, share.toFixed(2)) }));
+  const byCard = heads
+    .map((head, at) => ({ ...head, why: whyFound(text, head.known, strengthIn(picture, at)) }))
+    .filter(({ number, known }) => known.toLowerCase().includes(text) && inText.every((one) => one.number !== number))
+    .sort((a, b) => strengthOf(b.why) - strengthOf(a.why));
+  return { inText, byCard };
+}
+
+const whyFound = (text, name, strength) => (name.toLowerCase() === text ? strength : `${name} ${strength}`.trim());
+
+// `box`: what was asked for it stands there as long as nothing else is.
+async function showFound(asked, heads, box) {
+  const { inText, byCard } = await headsCalled(asked.toLowerCase(), heads);
+  if (!box.isConnected) return;
+  const chips = (about, found) =>
+    found.length ? [element("span", { class: "hint" }, about), ...chipsOfHeads(found.map(asChip))] : [];
+  const asChip = (head) => ({
+    name: head.place,
+    why: head.why,
+    isChosen: state.view !== "overview" && head.number === state.map,
+    choose: () => goToHead(head, asked),
+  });
+  const shown = [
+    ...chips("in this text, by share", inText),
+    ...chips("by the model's card, over many texts", byCard),
+  ];
+  const wanted = [heads.length && "a head as 0.3, what heads look at", "a word"].filter(Boolean).join(", or ");
+  byId("found").replaceChildren(...(shown.length ? shown : [nothingFound(asked, wanted)]));
+}
+
+function goToHead({ number }, asked) {
   const view = state.view === "overview" ? "matrix" : state.view;
   const alike = maps[number].rows === maps[state.map].rows && mapIn(view, number).rows === mapOf().rows;
-  change({ view, map: number, heads: [number], window: null, ...(alike ? {} : { query: null, key: null }) }, true);
+  const chosen = alike ? {} : { query: null, key: null };
+  change({ view, map: number, heads: [number], window: null, find: asked, ...chosen }, true);
 }
 
 // Small maps show where a word is, if there are not too many.
 function goToWord({ query }) {
   const view = state.view === "overview" && !canBeLit(mapOf()) ? "matrix" : state.view;
-  change({ view, query, key: null }, true);
+  change({ view, query, key: null, find: "" }, true);
 }

@@ -45,7 +45,7 @@ function open(view) {
 function showChoosers() {
   const place = byId("choosers");
   const focused = [...place.querySelectorAll("select, input")].indexOf(document.activeElement);
-  place.replaceChildren();
+  for (const each of [place, byId("found")]) each.replaceChildren();
   if (OF_ALL.includes(state.view)) return;
   if (pictures.length > 1) {
     const options = pictures.map(({ title }, number) => [number, title]);

@@ -82,7 +82,7 @@ const placeIn = ({ edges, titles, maps: numbers }, place) => {
 export const canBeLit = (map) => hasQueries(map) && rowsOf(map).labels.length <= MOST_LIT;
 
 // Of a word that is chosen, its row or its column in each map.
-const litIn = (map) =>
+export const litIn = (map) =>
   canBeLit(map) && map.rows === mapOf().rows && (state.query === null) !== (state.key === null)
     ? { query: state.query, key: state.key, word: true }
     : null;
@@ -115,8 +115,8 @@ function waysOf(picture) {
   const edged = !by && picture.edges !== null;
   const caption = (place) => [
     element("span", { class: "place" }, isolated(placeIn(picture, place))),
+    ...(numbers ? [`: ${by.write(numbers[place])}`] : []),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
-    ...(numbers ? [` · ${by.write(numbers[place])}`] : []),
   ];
   const title = by ? `by ${by.header}${numbers ? ", the largest first" : ""}` : picture.title;
   return { order, caption, title, edged, draw: canBeLines(picture) ? state.draw : "cells" };

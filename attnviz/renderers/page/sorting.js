@@ -1,4 +1,4 @@
-// In which order an overview has its maps: by place, by what heads look at, by their names, or by a measure.
+// What heads look at, and in which order an overview has its maps: by that, by place, by names, or by a measure.
 import { content, hasQueries, lineOfHead, maps, nameIn, readyWholeCells, writingOf } from "./content.js";
 import { state } from "./state.js";
 
@@ -7,10 +7,17 @@ const LOOKS = {
   previous: { header: "previous token", keysOf: ({ last }, query) => (query > 0 && query <= last ? [query - 1] : []) },
   next: { header: "next token", keysOf: ({ last }, query) => (query < last ? [query + 1] : []) },
   first: { header: "first token", keysOf: () => [0] },
-  markers: { header: "markers", keysOf: ({ markers }) => markers },
+  markers: { header: "markers", inTable: "special tokens", keysOf: ({ markers }) => markers },
   same: { header: "same word", keysOf: ({ alike }, query) => alike[query].filter((key) => key !== query) },
 };
 const NAMED = "named";
+const LOOKS_AT = "looks at"; // a column of the table of heads
+const NAMED_LOOK = /^(.+) (\d\.\d+)$/; // what stands there
+// As in the table of heads: shares from which a head looks at something, and how many equal shares they are.
+const LARGE = [
+  [0.25, 2],
+  [0.1, 5],
+];
 const writeShare = (share) => share.toFixed(2);
 const writeNumber = (number) => String(Number(number.toPrecision(3)));
 
@@ -36,21 +43,51 @@ function looksOf(picture) {
   return Object.fromEntries(
     Object.entries(LOOKS)
       .filter(isThere)
-      .map(([name, { header, keysOf }]) => [
-        name,
-        { header, write: writeShare, of: (number) => shareOf(number, keysOf, text) },
-      ]),
+      .map(([name, { header, inTable = header, keysOf }]) => {
+        const of = (number) => shareOf(number, keysOf, text);
+        const equalOf = (number) => shareOf(number, keysOf, text, ({ shares }, query) => shares[query]);
+        return [name, { header, inTable, write: writeShare, of, equalOf }];
+      }),
   );
 }
 
 // The mean over all queries, whichever are seen, of what they give to the keys that are looked for.
-function shareOf(number, keysOf, text) {
+function shareOf(number, keysOf, text, weightOf = (cells, query, key) => cells.at(query, key)) {
   const cells = readyWholeCells(number);
   let sum = 0;
   for (let query = 0; query < cells.nRows; query++) {
-    for (const key of keysOf(text, query)) if (cells.isAllowed(query, key)) sum += cells.at(query, key);
+    for (const key of keysOf(text, query)) if (cells.isAllowed(query, key)) sum += weightOf(cells, query, key);
   }
   return sum / cells.nRows;
+}
+
+// What the maps of a picture are found to look at in this text: of each its place, the name and the share. Measured of
+// all that may be looked at, and besides as the table of heads says. Cells have to be ready.
+export function looksIn(picture) {
+  const looks = Object.values(looksOf(picture));
+  const measured = looks.flatMap(({ header, inTable, of, equalOf }) =>
+    picture.maps.map((number, at) => {
+      const [share, equal] = [of(number), equalOf(number)];
+      const isLarge = LARGE.some(([least, times]) => Number(writeShare(share)) >= least && share >= times * equal);
+      return isLarge ? { at, name: header, called: `${header} ${inTable}`, share } : null;
+    }),
+  );
+  const told = looksInTable(picture).filter(({ name }) => looks.every(({ inTable }) => inTable !== name));
+  return [...measured.filter(Boolean), ...told];
+}
+
+export const namesOfLooks = (picture) => [
+  ...Object.values(looksOf(picture)).map(({ header }) => header),
+  ...looksInTable(picture).map(({ name }) => name),
+];
+
+function looksInTable(picture) {
+  return picture.maps.flatMap((number, at) => {
+    const line = lineOfHead(maps[number]);
+    const said = line?.row[line.columns.findIndex(({ header }) => header === LOOKS_AT)];
+    const [, name, share] = NAMED_LOOK.exec(said ?? "") ?? [];
+    return name ? [{ at, name, called: name, share: Number(share) }] : [];
+  });
 }
 
 // What maps may be sorted by, each with its name and its number for each of them; names have no number.

@@ -30,6 +30,7 @@ export const state = {
   draw: "cells", // what an overview draws of each map; or "lines"
   digits: "three", // of numbers; or "all": as they are stored
   window: null, // of a very large map, the queries and the keys that are seen, each from and up to
+  find: "", // by what heads were looked for
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
 };
 let listener = () => {};
@@ -104,6 +105,7 @@ function link() {
   if (scaleOf() !== scaleOf(picture, "")) parts.set("scale", state.scale);
   if (state.view === "overview" && state.sort !== -1) parts.set("sort", state.sort);
   if (state.view === "overview" && state.draw === "lines") parts.set("draw", "lines");
+  if (state.find) parts.set("find", state.find);
   if (state.digits === "all") parts.set("digits", "all");
   if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
   return parts.toString().replaceAll("%2C", ",").replaceAll("%3A", ":");
@@ -139,6 +141,7 @@ export function read(hash) {
     scale: scale.kind,
     sort: number("sort") ?? parts.get("sort") ?? -1,
     draw: parts.get("draw") === "lines" ? "lines" : "cells",
+    find: parts.get("find") ?? "",
     digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",
   };

@@ -53,11 +53,15 @@ def test_heads_are_found_by_pattern_word_and_number(shown: Open) -> None:
     assert page.page.locator(".point.pale").count() == 4  # of five that have a place, one is found
     assert find("nothing of the kind") == []
     assert "Nothing is found" in page.page.inner_text("#view")
+    assert page.page.locator(".point.pale").count() == 0
     page.page.get_by_role("button", name=f"I {INDUCTION}").click()
     assert page.page.get_by_label("Find").input_value() == INDUCTION
     assert page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts() == ["1.1 0.88"]
     page.page.get_by_role("button", name=f"P {PREVIOUS}").click()
     assert cards(page) == ["Head 0.1"]  # the strongest of them
+    find("was")
+    page.page.locator("[aria-label='heads that are found'] .chip").first.click()
+    assert page.page.inner_text(".all-heads .hint[aria-live]").startswith("Head 1.2 ")
 
 
 def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> None:
@@ -70,7 +74,7 @@ def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> Non
     assert cards(page) == ["Head 0.1", "Head 1.0"]
     page.page.get_by_label("Heads as").select_option("grid")
     page.page.get_by_role("combobox", name="Colour").select_option("entropy")
-    page.page.wait_for_timeout(300)
+    page.page.wait_for_url("**y=entropy**")
     state = page.page.url.partition("#")[2]
     other = shown(page.file, state)
     assert cards(other) == ["Head 0.1", "Head 1.0"]

@@ -556,6 +556,7 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
     )
     for state, picture, files in (
         ("view=overview", [*heads, "--scale", "fixed"], whole),
+        ("view=overview&query=3&scale=lift", [*heads, "--query", "3"], ["query-3.png"]),
         ("view=matrix&layer=0&head=2", ["--pick", "0.2", "--scale", "fixed"], ["overview.png"]),
         ("view=matrix&layer=0&head=2&query=3&scale=lift", ["--pick", "0.2", "--query", "3"], ["query-3.png"]),
         ("view=matrix&layer=0&head=1&key=4&side=to&scale=lift", ["--pick", "0.1", "--key", "4:5"], ["overview.png"]),
@@ -617,7 +618,7 @@ def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
     names = [each.get_attribute("aria-label").partition(".")[0] for each in page.page.locator(".map").all()]
     assert names == [f"layer {row[0]}, head {row[1]}" for row in rows]
     captions = page.page.locator(".caption").all_inner_texts()
-    assert [float(each.rpartition("· ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
+    assert [float(each.rpartition(": ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
     assert page.page.inner_text("#view h2") == "by entropy, the largest first"
     page.page.wait_for_url("**sort=2**")
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from attnviz.measures.shares import to_first, to_next, to_previous, to_same_word, to_special
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import HeatmapGrid, Report
+from attnviz.report import Heatmap, HeatmapGrid, Report
 from tests.browser import Open, Opened
 from tests.made import random_maps, record, report, tokens
 
@@ -30,11 +31,11 @@ def marked() -> AttentionMaps:
     return record(maps.weights, tokens(*WORDS, special=("[CLS]", "[SEP]")))
 
 
-def known(of: Report) -> Report:
+def known(of: Report, notes: Mapping[int, tuple[str, str]] | None = None) -> Report:
     """The last head is known for the next token, the one before it for the end."""
-    notes = {4: "sentence end", 5: "next token"}
+    notes = notes or {4: ("sentence end", ""), 5: ("next token", "")}
     blocks = tuple(
-        replace(each, maps=tuple(replace(one, note=notes.get(at, "")) for at, one in enumerate(each.maps)))
+        replace(each, maps=tuple(name(one, *notes.get(at, ("", ""))) for at, one in enumerate(each.maps)))
         if isinstance(each, HeatmapGrid)
         else each
         for each in of.blocks
@@ -42,10 +43,28 @@ def known(of: Report) -> Report:
     return replace(of, blocks=blocks)
 
 
+def name(heatmap: Heatmap, note: str, strength: str) -> Heatmap:
+    """A map whose head is known for this."""
+    return replace(heatmap, note=note, strength=strength)
+
+
+def looking(*shares: float) -> AttentionMaps:
+    """Heads of one layer that give these shares to the token before, or to the first token where there is none."""
+    n = len(WORDS)
+    before = np.eye(n)[[0, *range(n - 1)]]
+    return record(np.stack([share * before + (1 - share) / n for share in shares])[None].astype("float32"))
+
+
+def chips_in(page: Opened) -> list[str]:
+    """What stands between the choosers and the view."""
+    page.page.wait_for_selector("#found > *")
+    return list(page.page.locator("#found > *").all_inner_texts())
+
+
 def heads_in(page: Opened) -> list[str]:
     """The heads of an overview in their order: "0.2"."""
     page.ready()
-    return [each.split()[0] for each in page.page.locator(".caption").all_inner_texts()]
+    return [each.split()[0].rstrip(":") for each in page.page.locator(".caption").all_inner_texts()]
 
 
 def find(page: Opened, text: str) -> None:
@@ -63,7 +82,7 @@ def test_heads_are_sorted_by_what_they_look_at(shown: Open, look: str) -> None:
     values = LOOKS[look](maps).values
     order = sorted(((layer, head) for layer in range(2) for head in range(3)), key=lambda place: -values[place])
     captions = page.page.locator(".caption").all_inner_texts()
-    assert captions == [f"{layer}.{head} · {values[layer, head]:.2f}" for layer, head in order]
+    assert captions == [f"{layer}.{head}: {values[layer, head]:.2f}" for layer, head in order]
     assert page.page.inner_text("#view h2") == f"by {look}, the largest first"
     page.page.wait_for_url("**sort=**")
     page.go(page.page.url.partition("#")[2])
@@ -90,6 +109,33 @@ def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) ->
     assert [page.page.get_by_role("combobox", name=name).input_value() for name in ("Layer", "Head")] == ["1", "2"]
 
 
+def test_heads_are_found_by_what_they_look_at_in_this_text_the_best_first(shown: Open) -> None:
+    """Not those that hardly look there; nobody has to have named them before."""
+    page = shown(report(looking(0.3, 0.0, 0.9, 0.5)), "view=overview")
+    find(page, "Previous")
+    shares = to_previous(looking(0.3, 0.0, 0.9, 0.5)).values[0]
+    ranked = [f"0.{head} previous token {shares[head]:.2f}" for head in (2, 3, 0)]
+    assert chips_in(page) == ["in this text, by share", *ranked]
+    assert page.page.get_by_role("combobox", name="Head").input_value() == "2"
+    page.page.locator("#found .chip").nth(1).click()
+    page.ready()
+    assert chips_in(page)[1:] == ranked
+    assert page.page.locator("#found [aria-pressed=true]").all_inner_texts() == ranked[1:2]
+    assert page.page.get_by_role("combobox", name="Head").input_value() == "3"
+    page.page.wait_for_url("**find=Previous**")
+    page.go(page.page.url.partition("#")[2])
+    assert chips_in(page)[1:] == ranked
+
+
+def test_heads_that_their_card_names_are_found_the_strongest_first(shown: Open) -> None:
+    notes = {0: ("own bracket", "3.4 ×"), 1: ("own bracket", "0.50"), 2: ("own bracket", "0.60")}
+    page = shown(known(report(marked()), notes), "view=overview")
+    find(page, "own bracket")
+    wanted = ["by the model's card, over many texts", "0.2 0.60", "0.1 0.50", "0.0 3.4 ×"]
+    assert chips_in(page) == wanted
+    assert page.page.get_by_role("combobox", name="Head").input_value() == "2"
+
+
 def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> None:
     maps = marked()
     page = shown(known(report(maps)), "view=overview")
@@ -108,7 +154,11 @@ def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> No
 def test_what_is_not_there_is_said(shown: Open) -> None:
     page = shown(report(marked()), "view=overview")
     find(page, "xyz")
-    assert page.page.inner_text("#status") == "No head and no word is called so."
+    said = "Nothing is found for “xyz”: a head as 0.3, what heads look at, or a word."
+    assert page.page.inner_text("#found") == said
+    page.page.get_by_role("tab", name="Table").click()
+    page.ready()
+    assert page.page.inner_text("#found") == ""
 
 
 def test_a_word_of_many_is_found_on_one_map(shown: Open) -> None:

@@ -76,6 +76,8 @@ def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
     assert panel is not None
     assert edge is not None
     assert abs(panel["x"] - edge["x"]) < 2
+    tops = [each.bounding_box()["y"] for each in page.page.locator(".map canvas").all()]
+    assert len(set(tops)) == 2  # of each layer one, whether heads have names or not
     page.page.focus(".map")
     page.press("ArrowDown", "ArrowRight")
     assert "layer 1, head 1" in page.readout

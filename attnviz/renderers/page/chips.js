@@ -1,0 +1,21 @@
+// Heads that a search has found, as chips with their numbers, the best first.
+import { element } from "./dom.js";
+
+const MOST_FOUND = 24; // heads listed by a search
+
+// Of each head its name, why it is found, whether it is chosen, and what chooses it.
+export function chipsOfHeads(found) {
+  const chips = found.slice(0, MOST_FOUND).map(({ name, why, isChosen, choose }) => {
+    const attributes = { type: "button", class: "chip", "aria-pressed": isChosen, onclick: choose };
+    return element("button", attributes, element("b", {}, name), why ? ` ${why}` : "");
+  });
+  return found.length > MOST_FOUND ? [...chips, `and ${found.length - MOST_FOUND} more`] : chips;
+}
+
+export const nothingFound = (asked, wanted) => `Nothing is found for “${asked}”: ${wanted}.`;
+
+// Shares before multiples of an equal one, which are of smaller shares.
+export function strengthOf(said) {
+  const [, number = 0, times] = /([\d.]+)( ×)?$/.exec(said) ?? [];
+  return Number(number) / (times ? 1000 : 1);
+}
