@@ -13,7 +13,7 @@ from math import nan
 from typing import Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
-from jaxtyping import Bool, Float32
+from jaxtyping import Bool, Float32, Float64
 
 from attnviz.shapes import Cells, Grey, PerRow, Shown
 from attnviz.specs import FigureKind, ThemeName
@@ -263,7 +263,44 @@ class ArcDiagram:
     n_layers: int
 
 
-Chart = TypeVar("Chart", Curve, Distribution, Scatter, ArcDiagram)
+class EdgeStrip(NamedTuple):
+    """A vector above or below those of the rows, such as the query above the keys."""
+
+    label: str
+    components: Float64[np.ndarray, " component"]
+
+
+@dataclass(frozen=True, eq=False)
+class CalculationStep:
+    """One step of a calculation: what it gives for each row; NaN: nothing.
+
+    Numbers and bars have one component. Of a strip each component is a coloured cell.
+    """
+
+    number: int  # as the steps are counted in the text beside it
+    title: str  # in plain words
+    formula: tuple[str, ...]  # line by line
+    look: Literal["strip", "number", "bar"]
+    values: Float64[np.ndarray, "row component"]
+    sign: str = ""  # between the step before and this one, such as "→"
+    most: float = 1.0  # the largest number, up or down: of the darkest colours, of the longest bar
+    above: EdgeStrip | None = None
+    below: EdgeStrip | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Calculation:
+    """One chart: the steps of a calculation side by side, each with what it gives for the same rows."""
+
+    title: str
+    rows: tuple[str, ...]
+    steps: tuple[CalculationStep, ...]
+    asked: int | None = None  # the row of the token that all of it is for
+    has_rest: bool = False  # the last row stands for all others together
+    notes: tuple[str, ...] = ()
+
+
+Chart = TypeVar("Chart", Curve, Distribution, Scatter, ArcDiagram, Calculation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +331,10 @@ class Scatters(Charts[Scatter]):
 
 class Arcs(Charts[ArcDiagram]):
     """Groups of one name look the same in all charts."""
+
+
+class Calculations(Charts[Calculation]):
+    """One calculation: steps need the whole width."""
 
 
 @dataclass(frozen=True)
@@ -388,7 +429,7 @@ class Note:
     leads: bool = False  # it is what the report has to say, and stands before the numbers
 
 
-Picture = Heatmap | HeatmapGrid | Curves | Distributions | Scatters | Arcs
+Picture = Heatmap | HeatmapGrid | Curves | Distributions | Scatters | Arcs | Calculations
 Block = Picture | Table | Note | Formula | Section
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from attnviz.commands.explain import formulas
 from attnviz.commands.explain.formulas import DIGITS, component_rows, formula, signs, vector
+from attnviz.commands.explain.picture import draw_steps
 from attnviz.commands.explain.report import concatenation
 from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
@@ -20,12 +21,13 @@ from attnviz.records.attention_trace import (
     matches,
 )
 from attnviz.report import Block, Column, Note, Report, Row, Section, Table
+from attnviz.views.captions import choose_title
 from attnviz.views.tokens import name_token
 
 VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
 
 
-def example_report(parts: Sequence[Example], top_k: int) -> Report:
+def example_report(parts: Sequence[Example], top_k: int, own_title: str | None = None) -> Report:
     """Show every part step by step, then the numbers that circulate beside those of the formula, all of one text."""
     trace = parts[0].trace
     title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in trace.tokens.pieces)}"
@@ -34,10 +36,11 @@ def example_report(parts: Sequence[Example], top_k: int) -> Report:
         blocks += _part(part, top_k, explains=place == 0)
     blocks += _summarize_verdicts(parts)
     return Report(
-        title=title,
+        title=choose_title(own_title, title),
         subtitle=f"attention from token {name_token(trace.tokens, trace.query)}, "
         f"first with {', then with '.join(map(_name_part, parts))}",
         blocks=tuple(blocks),
+        facts=(("made by", "attnviz explain --example"),),
         data={
             "title": title,
             "tokens": list(trace.tokens.pieces),
@@ -66,10 +69,12 @@ def _embeddings(part: Example) -> Iterator[Block]:
 def _part(part: Example, top_k: int, explains: bool) -> Iterator[Block]:
     n_heads = len(part.trace.heads)
     for number, head in enumerate(part.trace.heads):
-        called = _name_part(part)
-        yield Section(called[0].upper() + called[1:] + (f": head {number}" if n_heads > 1 else ""))
+        called = _name_part(part) + (f": head {number}" if n_heads > 1 else "")
+        yield Section(called[0].upper() + called[1:])
         yield from _show_given(part, number, explains)
-        yield from Steps(part.trace, head, f"{n_heads}-heads-{number}", top_k, explains).show_steps()
+        steps = Steps(part.trace, head, f"{n_heads}-heads-{number}", top_k, explains)
+        yield from steps.show_steps()
+        yield draw_steps(steps, f"steps-head-{number}-of-{n_heads}", called, ("q, given", "k, given", "v, given"))
         yield from _compare_published(part, number)
         explains = False
     if n_heads > 1:

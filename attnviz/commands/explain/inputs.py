@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import fields
 
+from attnviz import store
 from attnviz.commands.explain.spec import LOOKS, ExplainSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
@@ -15,7 +16,7 @@ from attnviz.options import find_changed
 from attnviz.selection import select_numbers
 from attnviz.specs import PrintOptions
 
-DRAWN = frozenset(LOOKS) - {"out"}  # what a batch may set for all of its jobs, by hand for nothing
+PICTURES = ("explanation", "steps-*")  # what figures are called
 EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}
 OF_ANSWERS = ("answer", "against")
 OF_BUILT_IN = ("layer", "causal", "show_padding")
@@ -28,22 +29,21 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
     """
     _check(spec)
     if spec.example:
-        return Inputs()
+        return Inputs(folder=store.check_output_folder(spec.figure.out))
     reference = find_model(spec.model)
-    if _works_by_hand(spec, reference):
+    if works_by_hand(spec, reference):
         _check_by_hand(spec, reference)
-        out = None
     else:
-        reference, out = check_answering(spec, reference), spec.figure.out
-    inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=out)
+        reference = check_answering(spec, reference)
+    inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=spec.figure.out)
     if len(inputs.documents) != 1:
         found = f"{len(inputs.documents)} texts, where one is explained at a time"
         raise InvalidOption(found, hint="--index chooses one.")
     return inputs
 
 
-def _works_by_hand(spec: ExplainSpec, reference: ModelReference) -> bool:
-    """Whether one query is worked out: it is asked for, the model has no answer, or an option is of nothing else."""
+def works_by_hand(spec: ExplainSpec, reference: ModelReference) -> bool:
+    """Return whether one query is worked out: it is asked for, the model has no answer, or an option asks for it."""
     if spec.by_hand or not reference.works_by_hand or not reference.has_answers:
         return spec.by_hand or reference.works_by_hand
     changed = set(find_changed(spec))

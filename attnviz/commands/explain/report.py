@@ -9,17 +9,18 @@ import numpy as np
 
 from attnviz.commands.explain import formulas
 from attnviz.commands.explain.formulas import DIGITS, Expression, component_rows, formula, signs, vector
+from attnviz.commands.explain.picture import draw_steps
 from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace
-from attnviz.report import Block, Column, Note, Report, Row, Section, Table
+from attnviz.report import Block, Column, Note, Report, Row, Section, Table, name_map
 from attnviz.views import captions
 from attnviz.views.data import describe_provenance, describe_tokens
 from attnviz.views.tokens import name_token
 
 
-def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Report:
+def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_title: str | None = None) -> Report:
     """Show the way from the states to the output: the chosen heads key by key, then all heads together and the check.
 
     Raises InvalidSelection for a head that is not there.
@@ -38,7 +39,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
     model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
     title = f"Attention from token {_name_query(trace)} in {model}, step by step"
     return Report(
-        title=title,
+        title=captions.choose_title(own_title, title),
         subtitle=_format_subtitle(found),
         blocks=tuple(blocks),
         facts=captions.list_facts(found.provenance),
@@ -105,7 +106,10 @@ def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterat
     yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
     yield Section("Step 2: query, keys and values", 2)
     yield from _vectors(found, head)
-    yield from Steps(trace, trace.heads[head], f"head-{head}", top_k, explains).show_steps()
+    steps = Steps(trace, trace.heads[head], f"head-{head}", top_k, explains)
+    yield from steps.show_steps()
+    made = [f"{name} = x" + f" W_{name.upper()} + b_{name.upper()}" * found.projects for name in "qkv"]
+    yield draw_steps(steps, f"steps-{name_map(found.layer, head)}", f"layer {found.layer}, head {head}", made)
 
 
 def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
@@ -204,7 +208,7 @@ def _format_span(head: int, d_head: int) -> str:
 def _format_subtitle(found: VerifiedTrace) -> str:
     tokens, provenance = found.trace.tokens, found.provenance
     parts = [
-        escape_for_display(captions.describe_status(provenance), captions.MAX_NAME_LENGTH),
+        escape_for_display(captions.describe_origin(provenance), captions.MAX_NAME_LENGTH),
         escape_for_display(provenance.text_name, captions.MAX_NAME_LENGTH),
         captions.describe_extent(provenance, len(tokens) - sum(tokens.special)),
         f"layer {found.layer} of {found.n_layers}",

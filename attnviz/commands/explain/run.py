@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from attnviz import store
 from attnviz.commands.explain.example import load_examples
 from attnviz.commands.explain.example_report import example_report
-from attnviz.commands.explain.inputs import DRAWN, list_unused
+from attnviz.commands.explain.inputs import PICTURES, works_by_hand
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
+from attnviz.report import Report
 from attnviz.running import Events, Result
+from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token, select_numbers
 from attnviz.text import Document, decode_argument
 
-UNDRAWN = "by hand nothing is drawn"
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
 
@@ -24,20 +26,23 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
 
     Raises ExecutionError or InvalidModel where the arithmetic does not give what the model gives.
     """
-    if inputs.folder is not None:
+    if not spec.example and not works_by_hand(spec, inputs.model):
         from attnviz.commands.explain.answer.run import explain_model  # torch comes with it
 
         yield from explain_model(spec, inputs)
-    else:
-        yield _explain_example(spec) if spec.example else _explain(spec, inputs)
+        return
+    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
+    report, notices = _explain_example(spec) if spec.example else _explain(spec, inputs)
+    with store.locked(inputs.out):
+        drawn = yield from pictures.write(report, inputs.out, None)
+    yield Result(report, drawn.files, notices=(*notices, *drawn.notices), closing=(LESSON,))
 
 
-def _explain_example(spec: ExplainSpec) -> Result:
-    report = example_report(load_examples(spec.lang or "en"), spec.top_k)
-    return Result(report, notices=tuple(list_unused(spec, DRAWN, UNDRAWN)), closing=(LESSON,))
+def _explain_example(spec: ExplainSpec) -> tuple[Report, tuple[str, ...]]:
+    return example_report(load_examples(spec.lang or "en"), spec.top_k, spec.figure.title), ()
 
 
-def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
+def _explain(spec: ExplainSpec, inputs: Inputs) -> tuple[Report, tuple[str, ...]]:
     (document,) = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
@@ -47,7 +52,7 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
     query = _choose_query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
     found = model.trace(document.text, document.name, layer, query)
     notices = (*inputs.corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
-    return Result(explain_report(found, heads, spec.top_k), notices=notices)
+    return explain_report(found, heads, spec.top_k, spec.figure.title), notices
 
 
 def _choose_query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
@@ -58,7 +63,6 @@ def _choose_query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> in
 
 
 def _notices(spec: ExplainSpec, document: Document, piece: str, query: int) -> Iterator[str]:
-    yield from list_unused(spec, DRAWN, UNDRAWN)
     if not (spec.text.index or spec.text.inline):
         yield f"explaining {document.name}; --text and --index choose others"
     if spec.query is None:

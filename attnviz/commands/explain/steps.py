@@ -178,7 +178,7 @@ class Steps:
             "softmax",
             [Column("s", digits=DIGITS), Column(exponential, digits=DIGITS), Column("weight", digits=DIGITS)],
             list(zip(self._after_mask, self.head.exponentials.tolist(), self.head.weights.tolist(), strict=True)),
-            ("…", self._sum_others(self.head.exponentials), self._sum_others(self.head.weights)),
+            ("…", float(self.sum_others(self.head.exponentials)), float(self.sum_others(self.head.weights))),
             ("", self.head.denominator, float(self.head.weights.sum())),
         )
 
@@ -206,7 +206,7 @@ class Steps:
                 (weight, *value)
                 for weight, value in zip(self.head.weights.tolist(), component_rows(self.head.values), strict=True)
             ],
-            (self._sum_others(self.head.weights), *formulas.component_gaps(self.head.d_head)),
+            (float(self.sum_others(self.head.weights)), *formulas.component_gaps(self.head.d_head)),
         )
 
     def _show_sum(self) -> Iterator[Block]:
@@ -215,7 +215,7 @@ class Steps:
         total = _sum_over_keys(signs("a_j v_j")) + signs(" = ")
         yield self._sum_formula(signs("o = ") + total + vector(self.head.output))
         rows = component_rows(self.head.weighted)
-        others, everything = component_rows(np.stack([self.head.weighted[self.others].sum(axis=0), self.head.output]))
+        others, everything = component_rows(np.stack([self.sum_others(self.head.weighted), self.head.output]))
         columns = list(formulas.component_columns("a⋅v", self.head.d_head))
         yield self._table("sum", columns, rows, others, everything)
 
@@ -263,8 +263,9 @@ class Steps:
             for s, allowed in zip(column(self.head.scaled), self.trace.attendable.tolist(), strict=True)
         ]
 
-    def _sum_others(self, values: np.ndarray) -> float:
-        return float(values[self.others].sum())
+    def sum_others(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum over the keys that are not written out."""
+        return np.asarray(values[self.others].sum(axis=0))
 
     def _table(
         self,

@@ -26,6 +26,7 @@ from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
 from attnviz.report import (
     Arcs,
+    Calculations,
     Charts,
     Curves,
     Distributions,
@@ -38,6 +39,7 @@ from attnviz.report import (
 )
 
 if TYPE_CHECKING:
+    from attnviz.renderers.figure.calculation import CalculationPlan
     from attnviz.renderers.figure.charts import AnyCharts, ChartsPlan
 
 MAX_FONT_SIZE = 48
@@ -46,7 +48,7 @@ VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}{LEFT_TO_RIGHT}"  # in what is written around pictures
 Kind = Literal["png", "svg", "pdf"]
-Planned: TypeAlias = "FigurePlan | ChartsPlan"
+Planned: TypeAlias = "FigurePlan | ChartsPlan | CalculationPlan"
 
 
 def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
@@ -128,7 +130,11 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
             from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
 
             return plan_text(picture, report, look)
-        case Charts():
+        case Calculations():
+            from attnviz.renderers.figure.calculation import plan_calculation
+
+            return plan_calculation(picture, report, look)
+        case Curves() | Distributions() | Scatters() | Arcs():
             from attnviz.renderers.figure.charts import plan_charts
 
             return plan_charts(picture, report, look)
@@ -142,15 +148,9 @@ def _texts(picture: Picture) -> Iterator[str]:
         case Heatmap() | HeatmapGrid():
             if picture.scale is not None:
                 yield picture.scale.label
-            for heatmap in label_maps(picture):
-                yield from (
-                    heatmap.title,
-                    heatmap.note,
-                    heatmap.row_axis,
-                    heatmap.column_axis,
-                    *heatmap.rows,
-                    *heatmap.columns,
-                )
+            maps = label_maps(picture)
+            yield from (text for each in maps for text in (each.title, each.note, *each.rows, *each.columns))
+            yield from (text for each in maps for text in (each.row_axis, each.column_axis))
         case Curves():
             for curve in picture.charts:
                 yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)
@@ -167,6 +167,10 @@ def _texts(picture: Picture) -> Iterator[str]:
             for diagram in picture.charts:
                 yield from (diagram.title, diagram.x_axis, diagram.y_axis, *diagram.tokens)
                 yield from (text for arc in diagram.arcs for text in (arc.label, arc.group))
+        case Calculations():
+            from attnviz.renderers.figure.calculation import list_texts
+
+            yield from list_texts(picture)
         case _:
             assert_never(picture)
 
@@ -180,9 +184,10 @@ def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure, v
         from attnviz.renderers.figure.draw import draw  # what is painted needs nothing of it
 
         return draw(layout, look.cmap, kind, vectors)
+    from attnviz.renderers.figure.calculation import CalculationPlan, draw_calculation
     from attnviz.renderers.figure.charts import draw_charts
 
-    return draw_charts(layout)
+    return draw_calculation(layout) if isinstance(layout, CalculationPlan) else draw_charts(layout)
 
 
 def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind, families: Sequence[str] = ()) -> bytes:
@@ -222,12 +227,17 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
     }
 
 
-def chart_svg(picture: AnyCharts, of: AnyCharts) -> bytes:
+def chart_svg(picture: AnyCharts | Calculations, of: AnyCharts | Calculations) -> bytes:
     """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
-    from attnviz.renderers.figure.charts import draw_charts, plan_charts
+    from attnviz.renderers.figure.charts import plan_charts
 
+    untitled, look = Report("", "", ()), FigureStyle()
     content = io.BytesIO()
     with drawing():
-        figure = draw_charts(plan_charts(replace(picture, title=""), Report("", "", ()), FigureStyle(), of))
+        if isinstance(picture, Calculations) or isinstance(of, Calculations):
+            planned = plan_picture(replace(picture, title=""), untitled, look)
+        else:
+            planned = plan_charts(replace(picture, title=""), untitled, look, of)
+        figure = draw_plan(planned, look)
         figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
     return content.getvalue()

@@ -14,7 +14,7 @@ from math import isfinite, isnan
 
 import numpy as np
 
-from attnviz.report import ArcDiagram, Charts, Curve, Distribution, Report, Scatter
+from attnviz.report import ArcDiagram, Calculation, Charts, Curve, Distribution, Report, Scatter
 
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"#([\w.-]+)")
@@ -35,7 +35,7 @@ COLOURS = {
     "#e69f00": "var(--head-4)",
     "#56b4e9": "var(--head-5)",
 }
-AnyChart = Curve | Distribution | Scatter | ArcDiagram
+AnyChart = Curve | Distribution | Scatter | ArcDiagram | Calculation
 UNWRITABLE = re.compile("[\ud800-\udfff\0]")
 LARGEST = 2  # pixels of a page for a point of the picture: letters like those of the page, and no larger if it is alone
 MAX_NAMED = 40  # samples in the words of a chart
@@ -123,10 +123,14 @@ def _describe_numbers(chart: AnyChart) -> Mapping[str, object]:
             return _describe_points(chart)
         case ArcDiagram():
             return _describe_arcs(chart)
+        case Calculation():
+            return _describe_steps(chart)
 
 
 def _words(chart: AnyChart) -> str:
     """What a chart shows, for those who do not see it; its numbers stand below it."""
+    if isinstance(chart, Calculation):
+        return " ".join(f"Step {step.number}, {step.title}: {', '.join(step.formula)}." for step in chart.steps)
     if isinstance(chart, Curve):
         parts = [
             f"{line.name}, {len(line.x)} point{'' if len(line.x) == 1 else 's'}{_range(line.y)}" for line in chart.lines
@@ -195,6 +199,15 @@ def _describe_arcs(chart: ArcDiagram) -> Mapping[str, object]:
         for arc in chart.arcs
     ]
     return {"all": _table(["head", "of", "from", "to", "weight"], rows)}
+
+
+def _describe_steps(chart: Calculation) -> Mapping[str, object]:
+    steps = [step for step in chart.steps if step.look != "strip"]
+    rows = [
+        [name, *(_encode_number(float(step.values[place, 0])) for step in steps)]
+        for place, name in enumerate(chart.rows)
+    ]
+    return {"all": _table(["key", *(", ".join(step.formula) for step in steps)], rows)}
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Mapping[str, object]:

@@ -159,7 +159,8 @@ def test_what_only_the_calculation_by_hand_has_asks_for_it(
     asked: tuple[str, ...], run_here: RunHere, tmp_path: Path
 ) -> None:
     assert worked(run_here("explain", TEXT, *asked)).stdout.startswith("Attention from token ")
-    assert not list(tmp_path.iterdir())
+    (drawn,) = (tmp_path / "explanation").iterdir()
+    assert drawn.name == f"steps-layer-0-head-{int(asked == ('--head', '1'))}.png"
 
 
 @pytest.mark.parametrize(

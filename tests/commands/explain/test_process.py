@@ -1,4 +1,4 @@
-"""`attnviz explain`: each writing of the walk-through on stdout, and how each bad request ends."""
+"""`attnviz explain --by-hand`: each writing of the walk-through on stdout, and how each bad request ends."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tests.process import RunCli
 
 TEXT = "the film was not good but the acting saved it"
 UNTRAINED = ("--model", "random:4", "--d-model", "16")
+LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
 
-def test_a_walk_through_on_stdout_and_no_files(run_forked: RunCli, tmp_path: Path) -> None:
+def test_a_walk_through_on_stdout_and_a_picture(run_forked: RunCli, tmp_path: Path) -> None:
     run = worked(run_forked("explain", "--text", TEXT, "--query", "good", "--head", "1"))
-    assert run.stderr == ""
-    assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained, weights sha256 ")
+    assert run.stderr == f"note: wrote explanation/steps-layer-0-head-1.png\nnote: {LESSON}\n"
+    assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained · “the film was")
     headings = [line for line in run.stdout.splitlines() if line.startswith(("Step", "Head", "Check"))]
     assert headings == [
         "Step 1: what attention is given",
@@ -37,7 +38,7 @@ def test_a_walk_through_on_stdout_and_no_files(run_forked: RunCli, tmp_path: Pat
         "Check: does the model say the same?",
     ]
     assert max(map(len, run.stdout.splitlines())) <= 80
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["steps-layer-0-head-1.png"]
 
 
 def test_the_weights_are_those_of_the_record(run_here: RunHere, tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_the_weights_are_those_of_the_record(run_here: RunHere, tmp_path: Path) 
 def test_without_a_query_it_is_the_first_token_or_of_a_causal_model_the_last(run_here: RunHere) -> None:
     run = worked(run_here("explain", "--text", TEXT, *UNTRAINED, "--json"))
     assert json.loads(run.out)["query"] == 0
-    assert notes(run) == ["explaining token 0 'the'; --query chooses others"]
+    assert notes(run) == ["explaining token 0 'the'; --query chooses others", LESSON]
     run = worked(run_here("explain", "--text", TEXT, *UNTRAINED, "--json", "--causal"))
     assert json.loads(run.out)["query"] == 9
     assert json.loads(worked(run_here("explain", "--text", TEXT, "--causal", "--json")).out)["query"] == 9
@@ -63,7 +64,7 @@ def test_without_a_query_it_is_the_first_token_or_of_a_causal_model_the_last(run
 
 def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
     run = worked(run_here("explain", "--query", "0"))
-    assert notes(run) == ["explaining sample train[0]; --text and --index choose others"]
+    assert notes(run) == ["explaining sample train[0]; --text and --index choose others", LESSON]
     assert "· sample train[0] ·" in run.stdout
     second = worked(run_here("explain", "--query", "0", "--dataset", "sample", "--split", "test", "--index", "1"))
     assert "· sample test[1] ·" in second.stdout

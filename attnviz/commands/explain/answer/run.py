@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from attnviz import store
 from attnviz.commands.explain.answer.report import answer_report, cell_report
 from attnviz.commands.explain.answer.why import explain_answer, explain_cell
-from attnviz.commands.explain.inputs import list_unused, parse_head
+from attnviz.commands.explain.inputs import PICTURES, list_unused, parse_head
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.inputs import Inputs
@@ -20,8 +20,6 @@ from attnviz.running import Events, Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token
 from attnviz.text import Document, decode_argument
-
-PICTURES = ("explanation",)
 
 
 def explain_model(spec: ExplainSpec, inputs: Inputs) -> Events:

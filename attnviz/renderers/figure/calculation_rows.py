@@ -1,0 +1,162 @@
+"""The rows of a calculation: which strips, bars and numbers stand in them, and where.
+
+Lengths are inches from the upper left corner, text sizes points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from matplotlib.colors import Normalize
+
+from attnviz.renderers.figure.header import MARGIN
+from attnviz.renderers.figure.layout import PAD, POINT, Box, TextLine
+from attnviz.renderers.figure.scale import ink_on, write_sign
+from attnviz.renderers.figure.style import GREY, INK, Sizes, Theme, colour_map
+from attnviz.report import Calculation, CalculationStep
+
+PITCH, HIGH, APART = 1.75, 1.35, 1.4  # of the text's size: row to row, and a strip; rows to what is above and below
+SIGN = 1.4  # of the text's size
+CAPITAL = 0.36  # of a text's size: from its base line to its middle
+MASKED = "−∞"
+LEAST = 0.0005  # a share that is smaller would be written as 0.000
+# On cells, whose colours stay on a page that has a dark look, where our own inks are turned around.
+ON_CELL = {INK: "#1b1b1b", "white": "#fefefe"}
+
+
+class Strip(NamedTuple):
+    """A vector as cells from left to right; `most` has the darkest colours."""
+
+    box: Box
+    components: Float64[np.ndarray, " component"]
+    most: float
+
+
+class PlacedStep(NamedTuple):
+    """One step, where it begins, and its heading broken into lines."""
+
+    step: CalculationStep
+    gap: float  # before it
+    left: float
+    inner: float  # how wide its cells or numbers are, or its longest bar
+    width: float  # and all of it
+    title: tuple[str, ...]
+    formula: tuple[str, ...]
+    has_digits: bool  # numbers stand in the cells
+
+    @property
+    def end(self) -> float:
+        """Where it ends."""
+        return self.left + self.width
+
+
+def write_number(value: float) -> str:
+    """Write a whole number as one, another with two digits after the point."""
+    return write_sign(f"{value:.{0 if value == round(value) else 2}f}")
+
+
+def write_column(step: CalculationStep) -> list[str]:
+    """Write the numbers of a step, "" where there are none: all of them whole, or with as many digits as each other."""
+    values = step.values[:, 0]
+    finite = values[np.isfinite(values)]
+    digits = 3 if step.look == "bar" else 2 * bool((finite != np.round(finite)).any())
+    return [_write_like(value, digits, step.look == "bar") for value in values.tolist()]
+
+
+def _write_like(value: float, digits: int, is_share: bool) -> str:
+    if np.isnan(value):
+        return ""
+    if np.isinf(value):
+        return MASKED
+    if is_share and value < LEAST:
+        return "< 0.001" if value else "0"
+    return write_sign(f"{value:.{digits}f}")
+
+
+def write_cells(strip: Strip, theme: Theme, sizes: Sizes) -> Iterator[TextLine]:
+    """Write the number of each cell in its middle."""
+    (left, top, width, height), components, most = strip
+    colours = colour_map(theme.diverging)(Normalize(-most, most)(components))
+    base, cell = top + height / 2 + CAPITAL * sizes.small * POINT, width / len(components)
+    for place, (value, colour) in enumerate(zip(components.tolist(), colours, strict=True)):
+        ink = ON_CELL[ink_on(colour)]
+        yield TextLine(write_number(value), left + (place + 0.5) * cell, base, sizes.small, ink, "center")
+
+
+class RowPlan:
+    """Where the rows of a calculation are, below `top`: with room above where a vector stands there, or below."""
+
+    def __init__(self, chart: Calculation, sizes: Sizes, top: float) -> None:
+        self.chart, self.size = chart, sizes.axis
+        self.pitch, self.high = PITCH * self.size * POINT, HIGH * self.size * POINT
+        self.above, n_rows = top, len(chart.rows)
+        self.first = top + APART * self.pitch * any(step.above is not None for step in chart.steps)
+        self.below = self.first + (n_rows - 1 + APART) * self.pitch
+        has_sum = any(step.below is not None for step in chart.steps)
+        self.end = (self.below if has_sum else self.first + (n_rows - 1) * self.pitch) + self.high
+
+    def label_rows(self) -> Iterator[TextLine]:
+        """Write the name of each row at the left, that of the token which asks in bold."""
+        for row, top in self._tops():
+            yield self._write(self.chart.rows[row], MARGIN, top, self._ink(row))._replace(bold=row == self.chart.asked)
+
+    def list_strips(self, placed: PlacedStep) -> Iterator[Strip]:
+        """List the strips of one step."""
+        step = placed.step
+        if step.look != "strip":
+            return
+        vectors = [(step.values[row], top) for row, top in self._tops() if not np.isnan(step.values[row]).all()]
+        ends = ((step.above, self.above), (step.below, self.below))
+        for components, top in (*vectors, *((edge.components, top) for edge, top in ends if edge is not None)):
+            yield Strip(Box(placed.left, top, placed.inner, self.high), components, step.most)
+
+    def list_bars(self, placed: PlacedStep) -> Iterator[Box]:
+        """List the bars of one step."""
+        if placed.step.look == "bar":
+            for row, top in self._tops():
+                yield Box(placed.left, top, self._length(placed, row), self.high)
+
+    def write_numbers(self, placed: PlacedStep) -> Iterator[TextLine]:
+        """Write the numbers of one step that stand in no cells, the right ends of a column's under each other."""
+        if placed.step.look == "strip":
+            return
+        for (row, top), text in zip(self._tops(), write_column(placed.step), strict=True):
+            if placed.step.look == "bar":
+                yield self._write(text, placed.left + self._length(placed, row) + PAD, top, self._ink(row))
+            else:
+                yield self._write(text, placed.left + placed.inner, top, self._ink(row))._replace(align="right")
+
+    def write_beside(self, placed: PlacedStep) -> Iterator[TextLine]:
+        """Write the sign before a step, and the names of what stands above and below its rows."""
+        step = placed.step
+        if step.sign:
+            middle = self.first + (len(self.chart.rows) - 1) / 2 * self.pitch
+            line = self._write(step.sign, placed.left - placed.gap / 2, middle, GREY)
+            yield line._replace(size=SIGN * self.size, align="center")
+        if step.above is not None:
+            yield self._write(step.above.label, MARGIN, self.above, INK)._replace(bold=True)
+        if step.below is not None:
+            line = self._write(step.below.label, placed.left - 2 * PAD, self.below, INK)
+            yield line._replace(bold=True, align="right")
+
+    def _tops(self) -> Iterator[tuple[int, float]]:
+        """Yield each row and where it begins."""
+        for row in range(len(self.chart.rows)):
+            yield row, self.first + row * self.pitch
+
+    def _length(self, placed: PlacedStep, row: int) -> float:
+        """Inches of a bar: none for what is of several keys together."""
+        return 0.0 if self._is_rest(row) else placed.inner * float(placed.step.values[row, 0]) / placed.step.most
+
+    def _is_rest(self, row: int) -> bool:
+        return self.chart.has_rest and row == len(self.chart.rows) - 1
+
+    def _ink(self, row: int) -> str:
+        return GREY if self._is_rest(row) else INK
+
+    def _write(self, text: str, x: float, top: float, ink: str) -> TextLine:
+        """A text in the middle of a row."""
+        return TextLine(text, x, top + self.high / 2 + CAPITAL * self.size * POINT, self.size, ink)

@@ -1,0 +1,219 @@
+"""The steps as a picture: its numbers are the trace's, it holds what it shows, and how it ends where it has no room."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.commands.explain.example import load_examples
+from attnviz.commands.explain.example_report import example_report
+from attnviz.commands.explain.picture import MAX_COMPONENTS, MAX_ROWS
+from attnviz.errors import TooLarge
+from attnviz.records.attention_trace import Head
+from attnviz.renderers.figure.calculation import MAX_WRITTEN, CalculationPlan, plan_calculation
+from attnviz.renderers.figure.calculation_rows import Strip
+from attnviz.renderers.figure.files import pdf, png, svg
+from attnviz.renderers.figure.layout import POINT, TextLine
+from attnviz.renderers.figure.text import extent
+from attnviz.report import Calculation, Calculations, CalculationStep, FigureStyle, Report
+from tests.attacks.endings import RunHere, notes, refused, worked
+from tests.commands.explain.test_report import found, shown
+
+TEXT = "The movie was not bad"
+EXAMPLE = example_report(load_examples("en"), 10)
+
+
+def of_tokens(n: int, **more: Any) -> tuple[Report, Head]:
+    """The report on a made-up head over so many tokens, and the head."""
+    of = found(tuple(f"w{place}" for place in range(n)), query=min(2, n - 1), **more)
+    return shown(of, top_k=10), of.trace.heads[0]
+
+
+def chart_of(report: Report) -> Calculation:
+    picture = next(report.pictures)
+    assert isinstance(picture, Calculations)
+    (chart,) = picture.charts
+    return chart
+
+
+def step_of(chart: Calculation, formula: str) -> CalculationStep:
+    (step,) = (step for step in chart.steps if any(line.startswith(formula) for line in step.formula))
+    return step
+
+
+def plan_of(report: Report, look: FigureStyle = FigureStyle()) -> CalculationPlan:  # noqa: B008 - it is frozen
+    picture = next(report.pictures)
+    assert isinstance(picture, Calculations)
+    return plan_calculation(picture, report, look)
+
+
+# Its numbers
+
+
+@pytest.mark.parametrize(("n", "d_head"), [(3, 2), (11, 16), (64, 32)])
+@pytest.mark.parametrize("position", [False, True])
+def test_every_number_is_one_of_the_trace(n: int, d_head: int, position: bool) -> None:
+    report, head = of_tokens(n, d_head=d_head, position=position)
+    chart = chart_of(report)
+    keys = [int(name.split()[0]) for name in chart.rows if not name.startswith("…")]
+    assert len(keys) == min(n, 11 if n == 11 else 10)
+    expected = {"k": head.keys, "q ·": head.scores, "s": head.scaled, "a =": head.weights, "v": head.values}
+    expected |= {"a ·": head.weighted} | ({} if head.position is None else {"b": head.position})
+    for formula, values in expected.items():
+        assert np.array_equal(step_of(chart, formula).values[: len(keys)], values[keys].reshape(len(keys), -1))
+    assert len(chart.steps) == len(expected)
+    query, output = step_of(chart, "k").above, step_of(chart, "a ·").below
+    assert query is not None
+    assert output is not None
+    assert np.array_equal(query.components, head.query)
+    assert np.array_equal(output.components, head.output)
+
+
+@pytest.mark.parametrize("n", [3, 11, 12, 64])
+def test_the_columns_add_up_whatever_is_left_out(n: int) -> None:
+    report, head = of_tokens(n)
+    chart = chart_of(report)
+    assert step_of(chart, "a =").values.sum() == pytest.approx(1)
+    assert step_of(chart, "a ·").values.sum(axis=0) == pytest.approx(head.output)
+    assert chart.has_rest == (n > 11)
+    assert chart.rows[-1] == (f"… {n - 10} other keys" if chart.has_rest else f"{n - 1} w{n - 1}")
+    assert any(note.startswith(f"of {n} keys, the 10 with the largest") for note in chart.notes) == chart.has_rest
+
+
+def test_only_what_has_room_is_shown_and_that_is_said() -> None:
+    of = found(tuple(f"w{place}" for place in range(200)), n_heads=1, d_head=2 * MAX_COMPONENTS)
+    chart = chart_of(shown(of, top_k=100))
+    assert len(chart.rows) == MAX_ROWS + 1
+    assert step_of(chart, "v").values.shape[1] == MAX_COMPONENTS
+    assert f"the first {MAX_COMPONENTS} of {2 * MAX_COMPONENTS} components" in chart.notes[0]
+
+
+def test_what_is_masked_has_no_score_and_no_weight() -> None:
+    report, _ = of_tokens(6, causal=True)
+    chart = chart_of(report)
+    assert step_of(chart, "s").values[3:, 0].tolist() == [-np.inf] * 3
+    assert step_of(chart, "a =").values[3:, 0].tolist() == [0.0] * 3
+    assert [line.text for line in plan_of(report).lines].count("−∞") == 3
+    assert any("may not attend" in note for note in chart.notes)
+    assert not any("may not attend" in note for note in chart_of(of_tokens(6)[0]).notes)
+
+
+def test_the_example_has_a_picture_for_each_head_and_a_number_in_each_cell() -> None:
+    assert [picture.name for picture in EXAMPLE.pictures] == [
+        "steps-head-0-of-1",
+        "steps-head-0-of-2",
+        "steps-head-1-of-2",
+    ]
+    texts = [line.text for line in plan_of(EXAMPLE).lines]
+    for number in ("3", "5", "7", "1.50", "2.50", "3.50", "0.090", "0.245", "0.665", "2.06", "1.58"):
+        assert number in texts
+    assert texts.count("0.85") == 2  # of the output
+
+
+def test_bars_are_as_long_as_weights_and_strips_hold_their_components() -> None:
+    report, head = of_tokens(5, d_head=8)
+    plan = plan_of(report)
+    assert [bar.width for bar in plan.bars] == pytest.approx(head.weights * (plan.bars[0].width / head.weights[0]))
+    drawn = [strip.components for strip in plan.strips if len(strip.components) == 8]
+    expected = [*head.keys, head.query, *head.values, *head.weighted, head.output]
+    assert np.array_equal(np.array(drawn), np.array(expected))
+
+
+# Its look
+
+
+def crosses(line: TextLine, strip: Strip) -> bool:
+    """Whether a text is neither beside a strip nor, where numbers stand in the cells, within a cell."""
+    box, n = strip.box, len(strip.components)
+    width = extent(line.text, line.size, line.bold).width * POINT
+    left = line.x - {"left": 0.0, "center": width / 2, "right": width}[line.align] - box.left
+    beside = left + width <= 0 or left >= box.width or not box.top < line.y < box.top + box.height
+    cell = box.width / n
+    return not beside and not (n <= MAX_WRITTEN and left >= 0 and left % cell + width <= cell)
+
+
+@pytest.mark.parametrize("n", [1, 3, 11, 64])
+@pytest.mark.parametrize("look", [FigureStyle(), FigureStyle(theme="dark"), FigureStyle(font_size=20, header=False)])
+def test_nothing_sticks_out_and_no_texts_of_a_row_touch(n: int, look: FigureStyle) -> None:
+    for report in (of_tokens(n, d_head=16, position=True)[0], EXAMPLE):
+        plan = plan_of(report, look)
+        by_row: dict[float, list[tuple[float, float]]] = {}
+        for line in plan.lines:
+            width = extent(line.text, line.size, line.bold).width * POINT
+            left = line.x - {"left": 0.0, "center": width / 2, "right": width}[line.align]
+            assert left >= 0
+            assert left + width <= plan.width
+            assert 0 < line.y < plan.height
+            by_row.setdefault(round(line.y, 3), []).append((left, left + width))
+        for ends in map(sorted, by_row.values()):
+            assert all(one[1] <= other[0] for one, other in pairwise(ends))
+        assert all(strip.box.left + strip.box.width <= plan.width for strip in plan.strips)
+        assert not [line.text for line in plan.lines if any(crosses(line, strip) for strip in plan.strips)]
+
+
+def test_a_width_is_kept_or_refused_with_one_that_works() -> None:
+    report, _ = of_tokens(11, d_head=16, position=True)
+    assert plan_of(report, FigureStyle(width=14.0)).width == pytest.approx(14)
+    with pytest.raises(TooLarge, match="3 in are too few for 'steps-layer-0-head-0'") as refusal:
+        plan_of(report, FigureStyle(width=3.0))
+    (works,) = re.findall(r"--width ([\d.]+)in", str(refusal.value.hint))
+    plan = plan_of(report, FigureStyle(width=float(works)))
+    assert plan.width == pytest.approx(float(works), abs=0.01)
+    assert all(strip.box.left + strip.box.width <= plan.width for strip in plan.strips)
+
+
+@pytest.mark.parametrize("render", [png, svg, pdf])
+def test_the_same_report_makes_the_same_bytes(render: Any) -> None:
+    report, _ = of_tokens(12)
+    first, second = (dict(render(report, FigureStyle(dpi=40))) for _ in range(2))
+    assert list(first) == [f"steps-layer-0-head-0.{render.__name__}"]
+    assert first == second
+
+
+# As a command
+
+
+def test_each_head_is_drawn_where_and_as_it_was_asked(run_here: RunHere, tmp_path: Path) -> None:
+    asked = ("explain", "--by-hand", TEXT, "--query", "not", "--out", "x", "--format", "svg,pdf,html")
+    run = worked(run_here(*asked, "--head", "3", "--svg-text", "--json"))
+    assert {path.name for path in (tmp_path / "x").iterdir()} == {
+        "steps-layer-0-head-3.svg",
+        "steps-layer-0-head-3.pdf",
+        "attention.html",
+    }
+    assert notes(run) == ['attnviz lesson "a sentence" makes a page of the same steps, to explore']
+    head = json.loads(run.out)["heads"][3]
+    drawn = (tmp_path / "x" / "steps-layer-0-head-3.svg").read_text(encoding="utf-8").replace("\u2212", "-")
+    for number in (*head["scores"], *head["position"], *head["scaled"]):
+        assert f">{number:.2f}<" in drawn
+    assert 'id="chart-0"' in (tmp_path / "x" / "attention.html").read_text(encoding="utf-8")
+    worked(run_here(*asked[:5], "--head", "0,5", "--dpi", "40", "--title", "Mine"))
+    made = {path.name for path in (tmp_path / "explanation").iterdir()}
+    assert made == {"steps-layer-0-head-0.png", "steps-layer-0-head-5.png"}
+
+
+def test_pictures_of_another_text_go(run_here: RunHere, tmp_path: Path) -> None:
+    asked = ("explain", "--by-hand", "--query", "0", "--dpi", "40", "--print", "none")
+    worked(run_here(*asked, TEXT, "--head", "1"))
+    assert "removed 1 picture of an earlier run" in worked(run_here(*asked, "another text")).stderr
+    assert [path.name for path in (tmp_path / "explanation").iterdir()] == ["steps-layer-0-head-0.png"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--format", "gif"), "no format 'gif'"),
+        (("--width", "3.3in"), "3.3 in are too few"),
+        (("--dpi", "3"), "--dpi 3 is out of range"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
+    refused(run_here("explain", "--example", *asked), said)
+    refused(run_here("explain", "--by-hand", TEXT, *asked), said)
+    assert not list(tmp_path.rglob("steps-*"))
