@@ -222,11 +222,12 @@ class Distribution:
 class ScatterPoint(NamedTuple):
     """One thing of a scatter, such as a head. Points of one group look alike, and each bears the group's letter."""
 
-    label: str  # such as "18.6"; "": it is not called
+    label: str  # such as "18.6", written where there is room
     group: str  # "": of none, and drawn small
     letter: str
     x: float
     y: float
+    leads: bool = False  # its label is written in any case
 
 
 @dataclass(frozen=True)

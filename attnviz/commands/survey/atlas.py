@@ -65,14 +65,14 @@ def survey_atlas(survey: Survey) -> Atlas:
 
 
 def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Scatters:
-    """Draw the heads of an atlas by the two measures that a reader sees first; some are called by their names."""
+    """Draw the heads of an atlas by the measures that a reader sees first; `named` ones are labelled in any case."""
     x, y = (atlas.measures[place] for place in atlas.axes)
     letters = dict(atlas.letters)
     points = []
     for place, head in enumerate(atlas.heads):
         pattern = head.names[-1][0] if head.names else ""
-        label = f"{head.layer}.{head.head}" if (head.layer, head.head) in named else ""
-        points.append(ScatterPoint(label, pattern, letters.get(pattern, ""), x.values[place], y.values[place]))
+        label, leads = f"{head.layer}.{head.head}", (head.layer, head.head) in named
+        points.append(ScatterPoint(label, pattern, letters.get(pattern, ""), x.values[place], y.values[place], leads))
     chart = Scatter("", f"{x.title} ({x.unit})", f"{y.title} ({y.unit})", tuple(points))
     return Scatters("atlas", "all heads", (chart,))
 

@@ -72,13 +72,19 @@ def name_survey_heads(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
 
 
 def find_telling(survey: Survey, n: int) -> list[int]:
-    """Return up to `n` heads in order: of each pattern the strongest, the rarest first, then the second of each."""
+    """Return up to `n` heads in order: of each pattern the strongest, the rarest first, then the second of each.
+
+    Where none has a name, those with the largest share of any pattern.
+    """
     by_pattern: dict[str, list[tuple[bool, float, int]]] = {}
     for place, names in enumerate(name_survey_heads(survey)):
         for pattern, strength in names:
             number, _, times = strength.partition(" ")  # shares before multiples of an equal one, which are smaller
             by_pattern.setdefault(pattern, []).append((bool(times), -float(number), place))
     ranked = sorted((sorted(of_pattern) for of_pattern in by_pattern.values()), key=len)
+    if not ranked:
+        largest = sorted((-float(shares.max()), int(shares.argmax())) for _, _, shares, _ in pattern_shares(survey))
+        return sorted([*dict.fromkeys(place for _, place in largest)][:n])
     turns = chain.from_iterable(zip_longest(*ranked))
     return sorted([*dict.fromkeys(turn[2] for turn in turns if turn)][:n])
 

@@ -11,7 +11,7 @@ from attnviz.display import escape_for_display, format_count
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
-from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE
+from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, RARE_PATTERN
 
 
 def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str]:
@@ -22,7 +22,7 @@ def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str
     if info.n_heads > max_lines:
         yield f"Lines are of the {max_lines} heads of a layer with the highest peaks; --json has all {info.n_heads}."
     if info.n_places > max_listed:
-        yield "Extreme texts are listed for some heads with names; --json has those of all."
+        yield "Extreme texts are listed for some heads; --json has those of all."
     if n_unknown := count_unknown(survey):
         half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
         yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
@@ -50,9 +50,10 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
     if not facts.chance:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
+        or_less = f"(not of {RARE_PATTERN}) {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one"
         yield (
-            f"A label needs a share of {LARGE:g}, or of {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one; and on "
-            f"{facts.n_texts} texts, drawn by a hash, more than any head of {facts.n_random} models of first weights."
+            f"A label is a head's strongest pattern: a share of {LARGE:g}, or {or_less}; on {facts.n_texts} texts "
+            f"above all heads of {facts.n_random} untrained models."
         )
         if facts.shuffled:
             yield (

@@ -33,15 +33,16 @@ from attnviz.records.training_metrics import name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
-from attnviz.views.patterns import FOR_LABELS, LABELS
+from attnviz.views.patterns import FOR_LABELS, LABELS, NOT_NAMED
 
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 MAX_SHOWN, N_TELLING, N_LISTED, N_EXTREME = 16, 5, 3, 2  # heads on a screen: all; or some, with words, and with texts
 MORE = "All {} heads: --table full, or the page that --open shows."
-SHOWN = 20  # characters of a text
+SHOWN = 16  # characters of a text, which may take two columns each
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
+N_NAMED = 3  # heads that are listed of each pattern
 
 
 def survey_report(survey: Survey, top: int, title: str | None = None, cards: Sequence[int] = ()) -> Report:
@@ -111,13 +112,17 @@ def _means_table(survey: Survey, level: str) -> Table:
     info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
     means, halves = mean_intervals(survey)
     prominent = DEFAULT_MEASURES if info.n_places <= MAX_SHOWN else DEFAULT_MEASURES[:3]  # which a screen has room for
-    columns = [Column("layer"), *([Column("head"), Column("what it attends to")] if of_heads else [])]
+    labels = describe_heads(survey)
+    is_labelled = of_heads and any(label != NOT_NAMED for label in labels)
+    columns = [Column("layer"), *([Column("head")] if of_heads else [])]
+    columns += [Column("what it attends to")] if is_labelled else []
     columns += [
         Column(f"{measure.title} ({measure.unit})", minor=of_heads and measure.name not in prominent)
         for measure in measures
     ]
-    labelled = [(*of, label) for of, label in zip(info.heads, describe_heads(survey), strict=True)]
-    places: list[Row] = [*labelled] if of_heads else [(layer,) for layer in info.layer_numbers]
+    places: list[Row] = [(layer,) for layer in info.layer_numbers]
+    if of_heads:
+        places = [(*of, *([label] if is_labelled else [])) for of, label in zip(info.heads, labels, strict=True)]
     starts = [info.columns[measure.name].start for measure in measures]
     rows = [
         (*of, *(_interval(means[start + place], halves[start + place]) for start in starts))
@@ -136,15 +141,15 @@ def _interval(mean: float, half: float) -> str:
 
 
 def _patterns_table(survey: Survey) -> Table:
-    """Of each pattern the head that follows it most, and what it is held against."""
-    info, facts = survey.info, survey.facts or ModelFacts()
-    columns = [*map(Column, ("pattern", "heads", "layer", "head", "share", "equal share"))]
+    """List of each pattern the heads that it names, the one with the largest share, and what that is held against."""
+    facts = survey.facts or ModelFacts()
+    columns = [*map(Column, ("pattern", "names heads", "most of it in", "share")), Column("equal share", minor=True)]
     if facts.chance or facts.shuffled:
         columns.append(Column(f"share on {format_count(facts.n_texts, 'texts')}", minor=True))
     columns += [Column("by chance")] if facts.chance else []
     columns += [Column("words shuffled", minor=True)] if facts.shuffled else []
     rows: list[Row] = []
-    names = [name for of_head in name_survey_heads(survey) for name, _ in of_head]
+    names = [[name for name, _ in of_head] for of_head in name_survey_heads(survey)]
     for name, pattern, shares, equal in pattern_shares(survey):
         place = int(shares.argmax())
         if equal > 0 and (name in LABELS or name in LISTED_PLACES):
@@ -153,16 +158,35 @@ def _patterns_table(survey: Survey) -> Table:
             )
             compared += [facts.chance.get(name, "-")] if facts.chance else []
             compared += [facts.shuffled[name][place] if name in facts.shuffled else "-"] if facts.shuffled else []
-            rows.append((pattern, names.count(pattern), *info.heads[place], float(shares[place]), equal, *compared))
+            rows.append(
+                (pattern, *_name_leaders(survey, names, pattern, shares), float(shares[place]), equal, *compared)
+            )
     for name in PROBED if facts.probes else ():
         pattern, place = f"{name}{ON_REPEATS}", int(np.argmax(facts.probes[name]))
         compared = ["-"] if facts.chance or facts.shuffled else []
         compared += [facts.probe_chance.get(name, "-")] if facts.chance else []
         compared += ["-"] if facts.shuffled else []
-        rows.append((pattern, names.count(pattern), *info.heads[place], facts.probes[name][place], "-", *compared))
-    title = "Heads that follow a pattern, and the one that does most"
-    named = tuple(number for number, row in enumerate(rows) if row[1])
+        leaders = _name_leaders(survey, names, pattern, facts.probes[name])
+        rows.append((pattern, *leaders, facts.probes[name][place], "-", *compared))
+    title = "Patterns: the heads that each names, and the head with the largest share of it"
+    named = tuple(number for number, row in enumerate(rows) if row[1] != "-")
+    if not facts.chance and not named:  # nothing names a head that is held against nothing
+        title, columns = "The head with the largest share of each pattern", [columns[0], *columns[2:]]
+        rows = [(row[0], *row[2:]) for row in rows]
     return Table("patterns", title, "facts", tuple(columns), tuple(rows), first=named)
+
+
+def _name_leaders(
+    survey: Survey, names: Sequence[Sequence[str]], pattern: str, shares: Sequence[float] | np.ndarray
+) -> tuple[str, str]:
+    """Write the heads that a pattern names, those with the largest shares first, and the head with the largest."""
+    order = ["{}.{}".format(*survey.info.heads[place]) for place in np.argsort(-np.asarray(shares), kind="stable")]
+    having = {
+        "{}.{}".format(*head) for head, of_head in zip(survey.info.heads, names, strict=True) if pattern in of_head
+    }
+    named = [head for head in order if head in having]
+    more = f" + {len(named) - N_NAMED} more" if len(named) > N_NAMED else ""
+    return (", ".join(named[:N_NAMED]) or "-") + more, order[0]
 
 
 def _probes_table(survey: Survey) -> Table:
@@ -177,24 +201,24 @@ def _probes_table(survey: Survey) -> Table:
 def _extremes(survey: Survey, top: int, telling: Sequence[int]) -> Iterator[Table]:
     """Which texts to open, by their numbers. Of many heads those that have a name, by one measure and one text each."""
     info, measures = survey.info, choose_shown_measures(survey, "head")
-    columns = (Column("layer"), Column("head"), Column("largest"), Column("smallest"))
     is_short = info.n_places > MAX_LISTED
     others = ", ".join(measure.title for measure in measures[1:])
     for measure in measures[:1] if is_short else measures:
-        first, rows = info.columns[measure.name].start, list[Row]()
+        first, rows, seen = info.columns[measure.name].start, list[Row](), list[int]()
         for place in telling[:N_EXTREME] if is_short else range(info.n_places):
             of = info.heads[place]
-            found: dict[str, list[str]] = {"largest": [], "smallest": []}
             for side, text, value in extreme_texts(survey, first + place, 1 if is_short else top):
+                if is_short or place in (telling[:N_EXTREME] or (0,)):
+                    seen.append(len(rows))
                 number = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"  # no 1e+02
-                words = escape_for_display(text.words, SHOWN)
-                found[side].append(f"{text.text} ({number}, {text.n_tokens} tokens) “{words}”")
-            rows.append((*of, *map(", ".join, found.values())))
-        title = f"Extreme texts by {measure.title} for their length: --index, value, first words"
+                words = f"“{escape_for_display(text.words, SHOWN)}”"
+                rows.append((*of, side, text.text, number, text.n_tokens, words))
+        title = f"Extreme texts by {measure.title} ({measure.unit}) for their length"
+        headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
+        columns = (*headers, Column("tokens", minor=True), Column("first words"))
         table = Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
-        seen = tuple(range(len(rows)) if is_short else telling[:N_EXTREME] or (0,))
         more = "" if is_short or not others else f"Of the other heads, and by {others}: --table full."
-        yield replace(table, first=seen if rows else (), more=more, is_detail=measure is not measures[0])
+        yield replace(table, first=tuple(seen), more=more, is_detail=measure is not measures[0])
 
 
 def _words_table(survey: Survey) -> Table:
@@ -204,6 +228,7 @@ def _words_table(survey: Survey) -> Table:
         beyond = (each for each in found if each[1] > 1)
         words = (f"{escape_for_display(word, 16)} {lift:.1f} × ({support:,})" for word, lift, support in beyond)
         rows.append((*of, ", ".join(words) or "-"))
+    rows = rows if any(row[2] != "-" for row in rows) else []  # too few texts have words often enough
     title = "Words attended to: × what equal attention gives them (times in the texts)"
     columns = (Column("layer"), Column("head"), Column("words"))
     return Table("words", title, "facts", columns, tuple(rows), in_atlas=True)

@@ -108,7 +108,7 @@ def plan_charts(
 
     header = header_of(picture, report, width, sizes) if look.header else []
     legend_top = below(header, MARGIN) + GAP * bool(header)
-    caveats = _list_caveats(picture, axes_width, sizes.axis)
+    caveats = _list_caveats(picture, (axes_width, axes_height), sizes)
     looks, legend = _looks_of(whole_picture or picture, theme)
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
@@ -150,14 +150,14 @@ def _name_axes_once(panels: tuple[Panel, ...], n_columns: int) -> tuple[Panel, .
     )
 
 
-def _list_caveats(picture: AnyCharts, width: float, size: float) -> list[str]:
+def _list_caveats(picture: AnyCharts, across: tuple[float, float], sizes: Sizes) -> list[str]:
     match picture:
         case Curves():
             return curves.caveats(picture)
         case Distributions():
-            return distributions.caveats(picture, width, size)
+            return distributions.caveats(picture, across[0], sizes.axis)
         case Scatters():
-            return scatter.caveats(picture)
+            return scatter.caveats(picture, across, sizes.small)
         case Arcs():
             return arcs.caveats(picture)
 
@@ -319,7 +319,7 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
         case Distribution():
             nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
         case Scatter():
-            nothing = scatter.draw_scatter(axes, panel.chart, plan.looks, plan.sizes.small, theme)
+            nothing = scatter.draw_scatter(axes, panel.chart, plan.looks, panel.size, plan.sizes.small, theme)
         case ArcDiagram():
             nothing = arcs.draw_arcs(axes, panel.chart, plan.looks, panel.labels, panel.size[1], theme)
     axes.set_title(_join(panel.title), size=size, pad=PAD / POINT)

@@ -140,7 +140,7 @@ def _words(chart: AnyChart) -> str:
     elif isinstance(chart, Scatter):
         parts = [
             f"{len(chart.points)} points",
-            *(f"{point.label}: {point.group}" for point in chart.points if point.label),
+            *(f"{point.label}: {point.group}" for point in chart.points if point.leads),
         ]
     elif isinstance(chart, ArcDiagram):
         parts = [f"{arc.label} from {chart.tokens[arc.query]} to {chart.tokens[arc.key]}" for arc in chart.arcs]

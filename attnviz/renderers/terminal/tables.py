@@ -116,7 +116,7 @@ def _paragraphs(
     page: ScreenLayout, table: Table, headers: Sequence[tuple[str, str]], cells: list[list[str]], headed: bool
 ) -> Iterator[Text]:
     """Each row as its label and its other cells; of a head, these are named by their columns."""
-    n_labels = 2 if table.role == "heads" else 1
+    n_labels = 2 if table.role == "heads" or [header for header, _ in headers[:2]] == ["layer", "head"] else 1
     labels = [_name_numbers(headers, row)[:n_labels] if n_labels == 2 else row[:1] for row in cells]
     column = max((cell_len(", ".join(label)) for label in labels), default=0)
     for label, row in zip(labels, cells, strict=True):

@@ -35,10 +35,11 @@ def test_heads_stand_by_their_cost_and_those_beyond_chance_in_ink() -> None:
     picture = Curves("ablations", "costs", (chart,))
     with drawing():
         (axes,) = draw_charts(plan_charts(picture, Report("m", "", (picture,)), FigureStyle())).axes
-    drawn = {tuple(line.get_xdata()): line for line in axes.lines}
+    drawn: Any = {tuple(np.asarray(line.get_xdata())): line for line in axes.lines}
+    bars: Any = axes.collections
     assert drawn[0.0, 3.0].get_linestyle() == drawn[1.0, 2.0].get_linestyle() == "None"
     assert [drawn[x].get_color() for x in ((0.0, 3.0), (1.0, 2.0))] == [INK, GREY]
-    assert [to_rgba(each.get_color()[0])[:3] for each in axes.collections] == [to_rgba(ink)[:3] for ink in (INK, GREY)]
+    assert [to_rgba(each.get_color()[0])[:3] for each in bars] == [to_rgba(ink)[:3] for ink in (INK, GREY)]
     assert [text.get_text() for text in axes.get_xticklabels()] == list(chart.names)
     assert list(drawn[0.0, 1.0].get_ydata()) == [0.0, 0.0]  # across the whole chart
 

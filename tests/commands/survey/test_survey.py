@@ -124,7 +124,9 @@ def test_large_numbers_of_extreme_texts_are_written_out(tmp_path: Path) -> None:
         for block in survey_report(replace(found, summary=summary), 1).blocks
         if isinstance(block, Table)
     }
-    assert [str(cell).split()[1] for cell in tables["extremes-distance"].rows[0][2:]] == ["(100,"] * 2
+    rows = tables["extremes-distance"].rows
+    assert [row[2] for row in rows[:2]] == ["largest", "smallest"]
+    assert {row[4] for row in rows} == {"100"}
 
 
 def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) -> None:
@@ -243,8 +245,8 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
         assert [line.name for line in chart.lines] == [f"head {head}" for head in highest]
     said = [note.text for note in report(untrained).notes]
     assert "Lines are of the 12 heads of a layer with the highest peaks; --json has all 16." in said
-    assert "Extreme texts are listed for some heads with names; --json has those of all." in said
-    assert [table.name for table in report(untrained).tables] == ["patterns", "heads", "words"]
+    assert "Extreme texts are listed for some heads; --json has those of all." in said
+    assert [table.name for table in report(untrained).tables] == ["patterns", "heads", "words", "extremes-entropy"]
 
 
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
@@ -264,8 +266,9 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     tables = {table.name: table for table in whole.tables}
     heads = tables["heads"]
     assert [heads.rows[place][:2] for place in heads.first] == [(0, 3), (3, 4), (4, 2), (5, 5)]
-    named = {row[0]: row[1] for row in tables["patterns"].rows if row[1]}
-    assert named == {"previous token": 2, "2 after": 1, "induction on repeated tokens": 1}
+    named = {row[0]: row[1] for row in tables["patterns"].rows if row[1] != "-"}
+    assert named == {"previous token": "3.4, 0.3", "2 after": "5.5", "induction on repeated tokens": "4.2"}
+    assert {row[0]: row[2] for row in tables["patterns"].rows}["previous token"] == "3.4"
     shown = render(whole, "heads", Screen(80))
     assert shown.count("\n") <= 45, shown
     assert "All 72 heads: --table full" in shown
@@ -276,6 +279,31 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
         (("induction on repeated tokens", "0.80"),),
         (("2 after", "0.70"),),
     ]
+
+
+def test_of_many_heads_without_names_those_are_listed_that_do_most_of_something(tmp_path: Path) -> None:
+    run(tmp_path, model="random:12", d_model=24, layers=6, split="train[:2]")
+    found = load_survey(tmp_path / NAME)
+    distances = found.distances.copy()
+    for place, share in ((40, 0.9), (65, 0.8)):
+        distances[place, found.info.reach - 1 - place // 60] = round(share * found.n_queries * 2**MASS_BITS)
+    whole = survey_report(replace(found, distances=distances), 3)
+    tables = {table.name: table for table in whole.tables}
+    assert {40, 65} < set(tables["heads"].first)
+    assert len(tables["heads"].first) == 5
+    assert "words" not in tables  # of two texts no word comes often enough
+    (scatter,) = (picture for picture in whole.pictures if isinstance(picture, Scatters))
+    assert {"3.4", "5.5"} < {point.label for point in scatter.charts[0].points if point.leads}
+
+
+def test_extreme_texts_are_labelled_where_a_screen_is_narrow(tmp_path: Path) -> None:
+    run(tmp_path)
+    whole = survey_report(load_survey(tmp_path / NAME), 1)
+    table = next(table for table in whole.tables if table.name == "extremes-entropy")
+    assert [column.header for column in table.columns[:4]] == ["layer", "head", "extreme", "--index"]
+    narrow = render(replace(whole, blocks=(table,)), "heads", Screen(40)).splitlines()
+    first = next(place for place, line in enumerate(narrow) if line.startswith("layer 0, head"))
+    assert "extreme largest" in " ".join(narrow[first : first + 3])
 
 
 def patterns(*names: str) -> tuple[SurveyMeasure, ...]:
@@ -443,7 +471,7 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
     costs = [float(str(row[2]).split(" ± ")[0]) for row in tables["ablations"].rows]
     assert costs == sorted(costs, reverse=True)
     assert sorted(row[:2] for row in tables["ablations"].rows) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    (drawn,) = (picture for picture in report(found).pictures if picture.name == "ablations")
+    drawn: Any = next(picture for picture in report(found).pictures if picture.name == "ablations")
     assert [chart.title for chart in drawn.charts] == [f"replaced by {kind}" for kind in ("zero", "mean", "queries")]
     assert drawn.charts[0].names == tuple(f"{row[0]}.{row[1]}" for row in tables["ablations"].rows)
     assert any(
@@ -500,8 +528,9 @@ def test_of_ten_texts_nine_have_queries_of_another_too_few_to_be_tested(tmp_path
 
 def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tmp_path: Path) -> None:
     found = report(run(tmp_path / "out", split="train[:2]", max_tokens=20))
-    (heads,) = (table for table in found.tables if table.name == "heads")
-    assert {row[2] for row in heads.rows} == {"-"}
+    heads, patterns = ({table.name: table for table in found.tables}[name] for name in ("heads", "patterns"))
+    assert [column.header for column in heads.columns[:3]] == ["layer", "head", "entropy (nats)"]
+    assert [column.header for column in patterns.columns[:2]] == ["pattern", "most of it in"]
     assert any("--index N --max-tokens 20 --keep head-tail," in note.text for note in found.notes)
     twice = build(DiffSpec, before=str(tmp_path / "out"), after=str(tmp_path / "out"))
     compared = report(result(diff(twice)))
