@@ -143,6 +143,8 @@ def _parse_spans(written: str, available: Sequence[int], what: str, mean: bool) 
         match = _ITEM.fullmatch(item)
         if match is None:
             hint = f"{GRAMMAR} {MEAN} is the mean over all." if mean else GRAMMAR
+            if mean and all(map(_PAIR.fullmatch, written.split(","))):
+                hint = f"Did you mean --pick {written.strip()}? {PAIR_GRAMMAR}"
             raise InvalidSelection(f"{written!r} does not say which {what}", hint=hint)
         first, last = match.group(1), match.group(2)
         start = _parse_number(first, available, what, between=last is not None)

@@ -311,10 +311,11 @@ class FigureOptions:
     sort: Annotated[
         str | None,
         Option(
-            "List heads by this measure, the largest first; -MEASURE: the smallest.",
+            "Heads by this measure, largest first; -MEASURE: smallest.",
             OUTPUT,
             "MEASURE",
             table="attnviz.measures:MEASURES",
+            is_common=True,
         ),
     ] = None
     measure: Measure = ()  # names; empty: the headline

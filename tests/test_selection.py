@@ -49,6 +49,18 @@ def test_a_mean_is_the_place_behind_the_last() -> None:
             select_numbers(["mean"], 8, what)
 
 
+def test_a_head_of_one_layer_is_led_to_the_option_that_takes_it() -> None:
+    for written in ("0.4", "0.4,1.mean", " 1.mean"):
+        with pytest.raises(
+            InvalidSelection, match=rf"does not say which head\. Did you mean --pick {written.strip()}\?"
+        ):
+            select_numbers([written], 8, "head", mean=True)
+    for written, mean in (("0.4", False), ("0.4,1", True)):  # where there is no --pick, and where it would not do
+        with pytest.raises(InvalidSelection) as refused:
+            select_numbers([written], 8, "head", mean=mean)
+        assert "--pick" not in str(refused.value.hint)
+
+
 NO_NUMBERS = ("", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", "٣", "9" * 5000)
 
 

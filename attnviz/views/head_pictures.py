@@ -22,11 +22,12 @@ from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
+from attnviz.views.patterns import can_look_at
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
 MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
-NAMED = "in grey: what a head looks at over many texts"
+NAMED = "in grey: what a head looks at over many texts, by the model's card"
 MAX_LIFT = 16.0  # equal shares: larger cells have the same colour
 MAX_SHARED_KEYS = 64  # with more keys most weights are below 0.016
 
@@ -189,13 +190,13 @@ def arrange_overview(
         title, names = f"layer.head: {title}".rstrip(": "), [name_head(maps, place) for place in places]
     elif len(layers) == 1 and not spec.pick:
         names = [_name_within_layer(maps, place) for place in places]
-    known = _name_known(maps, places)
+    known, not_here = _name_known(maps, places)
     notes = (known.get(place, ("", "")) for place in places)
     pictures = tuple(
         replace(picture, title=name, note=note, strength=strength)
         for picture, name, (note, strength) in zip(pictures, names, notes, strict=True)
     )
-    footnote = NAMED if known else ""
+    footnote = (NAMED if known else "") + (f" ({', '.join(not_here)}: not in this text)" if known and not_here else "")
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, edges=edges, footnote=footnote),)
 
 
@@ -208,12 +209,17 @@ def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | Non
     return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
 
 
-def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> dict[Place, tuple[str, str]]:
-    """Return what the model's card says that heads look at, by their places: "next token", and how strongly, "0.60"."""
+def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> tuple[dict[Place, tuple[str, str]], list[str]]:
+    """Return what the model's card says that heads look at, by their places: "next token", and how strongly, "0.60".
+
+    Also return which of these names are left out, because this text has nothing of the kind.
+    """
     heads = maps.heads_alone
     every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
     found = {place: re.fullmatch(r"(.+?)(?: ([01]\.[0-9]{2}|[0-9.]+ ×))?", every.get(place, "")) for place in places}
-    return {place: (label[1], label[2] or "") for place, label in found.items() if label}
+    named = {place: (label[1], label[2] or "") for place, label in found.items() if label}
+    here = {name: can_look_at(heads, name) for name, _ in named.values()}
+    return {place: label for place, label in named.items() if here[label[0]]}, [name for name in here if not here[name]]
 
 
 def choose_columns(n_heads: int) -> int:

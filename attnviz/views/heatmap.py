@@ -31,7 +31,7 @@ from attnviz.views.head_pictures import (
     rollout_title,
 )
 from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, draws_each, find_notable, has_many
-from attnviz.views.tables import heads_table, layers_table, top_table
+from attnviz.views.tables import describe_order, heads_table, layers_table, parse_sort, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
 
 MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
@@ -59,7 +59,8 @@ def heatmap_report(
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
     pooled = needs_pooling(maps, places, part)
     pictures = _draw_heads(maps, places, part, pooled=pooled)
-    notable = find_notable(maps, places) if has_many(maps, places, spec) else ()
+    order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
+    notable = find_notable(maps, order, spec.sort is not None) if has_many(maps, places, spec) else ()
     drawn = _order_pictures(maps, pictures, places, part, (spec, notable))
     patches = () if maps.grid is None else _draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
@@ -72,7 +73,7 @@ def heatmap_report(
     notes = _collect_notes(maps, part, share_hidden, spec, places)
     several = f"{len(pictures)} {_name_several(maps, places)}"
     if notable:
-        notes.append(describe_notable(maps, places, notable))
+        notes.append(describe_notable(maps, places, notable, spec.sort))
     elif not listed:
         notes.append(captions.describe_unlisted(several, *numbers.rows[0][:2]))
     hides = _describe_mean_hides(maps, places, measurements)
@@ -95,14 +96,12 @@ def heatmap_report(
             **distances,
         },
         focus=(
-            drawn[0]
+            (_draw_notable_strip(maps, part, places, spec, notable) if notable else drawn[0])
             if isinstance(drawn[0], Heatmap)
-            else _show_first(pictures[places.index(notable[0].place)], f"the first of {len(notable)} worth a look")
-            if notable
-            else _find_sharpest(maps, measurements, places, pictures),
+            else _choose_focus(maps, measurements, dict(zip(places, pictures, strict=True)), order, spec.sort, notable),
             *others,
         ),
-        panels=pictures if notable else (),
+        panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
 
 
@@ -121,6 +120,42 @@ def _collect_notes(
             captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))
         )
     return notes
+
+
+def _choose_focus(
+    maps: AttentionMaps,
+    measurements: Sequence[Measurement],
+    pictures: Mapping[Place, Heatmap],
+    order: Sequence[Place],
+    sort: str | None,
+    notable: Sequence[NotableHead],
+) -> Heatmap:
+    """Return the map to look at first, and say why: by the sort asked for, else as worth a look, or the sharpest."""
+    if sort is not None and len(pictures) > 1:
+        name = parse_sort(sort)[0].name
+        value = next(float(m.values[order[0]]) for m in measurements if m.name == name)
+        several = f"{len(pictures)} {_name_several(maps, order)}"
+        why = f"the first of {several} sorted by {name.replace('_', ' ')}, {value:.2f}"
+        return _show_first(pictures[order[0]], why)
+    if notable:
+        return _show_first(pictures[notable[0].place], f"the first of {len(notable)} worth a look")
+    return _find_sharpest(maps, measurements, tuple(pictures), tuple(pictures.values()))
+
+
+def _draw_notable_strip(
+    maps: AttentionMaps,
+    part: TokenSelection,
+    places: Sequence[Place],
+    spec: FigureOptions,
+    notable: Sequence[NotableHead],
+) -> Heatmap:
+    """Draw what one query attends to in the notable heads alone: of very many rows none is found."""
+    assert spec.query is not None
+    named = [head.place for head in notable]
+    rows = named if spec.sort is not None else [place for place in places if place in named]
+    strip = draw_strip(maps, rows, part, find_token(spec.query, maps.queries.pieces))
+    why = "worth a look" if spec.sort is None else f"by {describe_order(spec.sort)}"
+    return replace(strip, title=f"{strip.title}: {len(rows)} of {len(places)} heads, {why}")
 
 
 def _find_sharpest(
@@ -204,7 +239,7 @@ def _order_pictures(
         return together
     if not has_many(maps, places, spec):
         return [*together, *pictures]
-    together = draw_many(maps, together[0], places, part, notable)
+    together = draw_many(maps, together[0], places, part, notable, spec.sort)
     return [*together, *(pictures if draws_each(spec) else ())]
 
 

@@ -15,12 +15,14 @@ from attnviz.report import Fold, Heatmap, HeatmapGrid, Note
 from attnviz.shapes import PerRow
 from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import Place, choose_columns, is_mean, name_head
+from attnviz.views.tables import describe_order
 from attnviz.views.tokens import TokenSelection, quote_token
 
 MAX_FILES = 24  # heads up to which each has a file of its own
 N_NOTABLE = 12
 RULE = "they attend to more than the first token, far from equally, each unlike the others"
 RULE_OF_TWO_TEXTS = "they attend far from equally, each unlike the others"
+NAMED = "named: where half or more goes, in this text, of what goes to other keys than the first"
 
 
 class NotableHead(NamedTuple):
@@ -40,12 +42,12 @@ def draws_each(spec: FigureOptions) -> bool:
     return spec.all_heads or bool(spec.layer or spec.head)
 
 
-def find_notable(maps: AttentionMaps, places: Sequence[Place]) -> tuple[NotableHead, ...]:
-    """Find the heads that are worth a look, the first first."""
+def find_notable(maps: AttentionMaps, places: Sequence[Place], are_sorted: bool = False) -> tuple[NotableHead, ...]:
+    """Find the heads that are worth a look, the first first: where they are sorted, the first of them."""
     heads = [place for place in places if not is_mean(maps, place)]
     rows = read_moved_rows(maps.heads_alone, heads)
     names = name_moved(maps.heads_alone, rows)
-    chosen = choose_notable(rows, N_NOTABLE)
+    chosen = range(len(heads))[:N_NOTABLE] if are_sorted else choose_notable(rows, N_NOTABLE)
     return tuple(NotableHead(heads[n], f"{name_head(maps, heads[n])} {names[n]}".rstrip()) for n in chosen)
 
 
@@ -55,27 +57,41 @@ def draw_many(
     places: Sequence[Place],
     part: TokenSelection,
     notable: Sequence[NotableHead],
+    sort: str | None = None,
 ) -> tuple[HeatmapGrid, ...]:
     """Draw all heads small, layer by layer, and the notable ones larger; the first token folded away in both.
 
-    The overview has maps of the usual size where it is not a row per layer.
+    The overview has maps of the usual size where it is not a row per layer. The notable ones stand in the same order,
+    or as they are sorted.
     """
     shares = _find_first_shares(maps, overview.maps, places, part)
     grids = [replace(overview, small=overview.edges is not None, fold=shares)]
     if notable:
         named = {head.place: head.name for head in notable}
-        which = [n for n, place in enumerate(places) if place in named]
-        title = f"{len(which)} heads worth a look: {RULE if maps.self_attention else RULE_OF_TWO_TEXTS}"
-        panels = tuple(replace(overview.maps[n], title=named[places[n]], note="") for n in which)
-        fold = None if shares is None else replace(shares, shares=tuple(shares.shares[n] for n in which))
-        grids.append(HeatmapGrid("worth-a-look", title, panels, choose_columns(len(which)), reflows=True, fold=fold))
+        order = [n for n, place in enumerate(places) if place in named]
+        title = f"{len(order)} heads worth a look: {RULE if maps.self_attention else RULE_OF_TWO_TEXTS}"
+        if sort is not None:
+            order = [places.index(place) for place in named]
+            title = f"{len(order)} heads by {describe_order(sort)}"
+        panels = tuple(replace(overview.maps[n], title=named[places[n]], note="") for n in order)
+        fold = _find_first_shares(maps, overview.maps, places, part, order)
+        footnote = NAMED if any(" " in name for name in named.values()) else ""
+        n_columns = choose_columns(len(order))
+        grids.append(HeatmapGrid("worth-a-look", title, panels, n_columns, reflows=True, fold=fold, footnote=footnote))
     return tuple(grids)
 
 
 def _find_first_shares(
-    maps: AttentionMaps, pictures: Sequence[Heatmap], places: Sequence[Place], part: TokenSelection
+    maps: AttentionMaps,
+    pictures: Sequence[Heatmap],
+    places: Sequence[Place],
+    part: TokenSelection,
+    drawn: Sequence[int] | None = None,
 ) -> Fold | None:
-    """Find what each row of each map gives to the first token; None where that is not drawn, or nothing else is."""
+    """Find what each row of each map gives to the first token; None where that is not drawn, or nothing else is.
+
+    `drawn` are the maps that are, by their numbers; None: all.
+    """
     first = int(maps.real_queries.argmax())
     if not maps.self_attention or first not in part.keys or len(part.keys) < 2:
         return None
@@ -84,10 +100,14 @@ def _find_first_shares(
         picture.values[:, column] if column is not None else _average_rows(maps, place, first, picture.block)
         for picture, place in zip(pictures, places, strict=True)
     ]
-    heads = [place for place in places if not is_mean(maps, place)]
-    received = np.mean([layer_received(maps, layer)[head, first] for layer, head in heads])
+    received = {place: layer_received(maps, place[0])[place[1], first] for place in places if not is_mean(maps, place)}
     label = f"grey, beside each map and row by row: the share that goes to {quote_token(maps.keys, first)}, on average"
-    return Fold(tuple(shares), f"{label} {received:.1%}", column)
+    of_all = np.mean([*received.values()])
+    if drawn is None:
+        return Fold(tuple(shares), f"{label} {of_all:.1%} in these {len(received)} heads", column)
+    of_drawn = np.mean([received[places[n]] for n in drawn])
+    said = f"{of_drawn:.1%} in these {len(drawn)} heads and {of_all:.1%} in all {len(received)}"
+    return Fold(tuple(shares[n] for n in drawn), f"{label} {said}", column)
 
 
 def _average_rows(maps: AttentionMaps, place: Place, key: int, block: int) -> PerRow:
@@ -99,12 +119,15 @@ def _average_rows(maps: AttentionMaps, place: Place, key: int, block: int) -> Pe
     return means
 
 
-def describe_notable(maps: AttentionMaps, places: Sequence[Place], notable: Sequence[NotableHead]) -> Note:
+def describe_notable(
+    maps: AttentionMaps, places: Sequence[Place], notable: Sequence[NotableHead], sort: str | None = None
+) -> Note:
     """Say by which rule heads are listed, what is known of them, and how to have the others."""
     n_heads = sum(not is_mean(maps, place) for place in places)
     beside = "the share that moves beside the first token, " if maps.self_attention else ""
-    rule = f"{beside}how far that is from an equal share, and from the nearest head chosen before"
-    listed = f"Of {n_heads} heads {len(notable)} are picked out, by the largest product of {rule}"
+    rule = f"{beside}how far that is from an equal share, and from the nearest head chosen before (Jensen-Shannon)"
+    by = f"by the largest product of {rule}" if sort is None else f"the first by {describe_order(sort)}"
+    listed = f"Of {n_heads} heads {len(notable)} are picked out, {by}."
     named = [head.name for head in sorted(notable) if " " in head.name]
-    known = f" Half or more of what moves goes there: {', '.join(named)}." if named else ""
-    return Note(f"{listed} (Jensen-Shannon).{known} In a terminal --table full lists all; --all-heads draws each.")
+    known = f" Of what moves beside the first token half or more goes there: {', '.join(named)}." if named else ""
+    return Note(f"{listed}{known} In a terminal --table full lists all; --all-heads draws each.")

@@ -7,8 +7,17 @@ import numpy as np
 from attnviz.measures import MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.concentration import make_uniform, query_information
 from attnviz.measures.rows import MAX_OFFSET, real_queries, sum_by_distance
+from attnviz.measures.shares import is_punctuation
+from attnviz.measures.to_partner import find_partner_pairs
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import LARGE_MULTIPLE, LARGE_SHARE, MIN_MULTIPLE, MIN_SHARE, name_offset
+from attnviz.records.training_metrics import (
+    LARGE_MULTIPLE,
+    LARGE_SHARE,
+    MIN_MULTIPLE,
+    MIN_SHARE,
+    PLACE,
+    name_offset,
+)
 from attnviz.registry import load
 
 LABELS = {measure.name: measure.label for measure in MEASURES if measure.label}
@@ -19,6 +28,24 @@ FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name h
 MOST = 0.5  # of all attention
 ALIKE = 0.01  # nats of `query_information`, below which rows are the same to the eye
 NO_PATTERN, NOT_NAMED = "no single pattern", "-"
+
+
+def can_look_at(maps: AttentionMaps, pattern: str) -> bool:
+    """Return whether a text has what a pattern is about: brackets, signs, a word twice, a token so far away.
+
+    True of a pattern that only training measures, such as "sentence start".
+    """
+    tokens, n = maps.keys, len(maps.keys)
+    if PLACE.fullmatch(pattern):
+        return pattern in map(name_offset, range(1 - n, 1 if maps.provenance.facts.causal else n))
+    if pattern == LABELS["to_partner"]:
+        return len(find_partner_pairs(maps)[0]) > 0
+    if pattern == LABELS["to_punctuation"]:
+        return any(map(is_punctuation, tokens.distinct_pieces))
+    if pattern == LABELS["to_same_word"]:
+        words = np.array(tokens.words)[tokens.places][~tokens.markers]
+        return len(np.unique(words)) < len(words)
+    return True
 
 
 def name_patterns(maps: AttentionMaps) -> list[list[str]]:

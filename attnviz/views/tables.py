@@ -39,6 +39,21 @@ def parse_sort(sort: str) -> tuple[Measure, bool]:
     return measure, ascending
 
 
+def sort_places(
+    measurements: Sequence[Measurement], places: Iterable[tuple[int, int]], sort: str
+) -> list[tuple[int, int]]:
+    """Sort heads by one of the measurements (see `parse_sort`), equal ones in the order given."""
+    measure, ascending = parse_sort(sort)
+    values = next(m.values for m in measurements if m.name == measure.name)
+    return sorted(places, key=lambda place: float(values[place]), reverse=not ascending)
+
+
+def describe_order(sort: str) -> str:
+    """Say by what heads are sorted: "to previous, the largest first"."""
+    measure, ascending = parse_sort(sort)
+    return f"{measure.name.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
+
+
 def heads_table(
     maps: AttentionMaps,
     measurements: Sequence[Measurement],
@@ -51,13 +66,13 @@ def heads_table(
 
     `places` are those of layers and heads in the record. In this order, or by the measurement that `spec.sort` names
     (see `parse_sort`), equal ones in this order. Nothing but the order is worked out before it is read. Where there is
-    no room for all, those of `first` are listed, or of sorted ones as many. Measurements per layer are left out (see
-    `layers_table`).
+    no room for all, those of `first` are listed. Measurements per layer are left out (see `layers_table`).
     """
     measurements = [m for m in measurements if m.level == "head"]
-    order, title = list(places), "heads"
-    measure, ascending = parse_sort(spec.sort) if spec.sort is not None else (None, False)
-    sorted_by = measure.name if measure else ""
+    order, title, sorted_by = list(places), "heads", ""
+    if spec.sort is not None:
+        order, title = sort_places(measurements, order, spec.sort), f"heads by {describe_order(spec.sort)}"
+        sorted_by = parse_sort(spec.sort)[0].name
     columns = (
         Column("layer"),
         Column("head"),
@@ -65,14 +80,10 @@ def heads_table(
             _create_column(m, minor=not spec.measure and m.name in MINOR_COLUMNS and m.name != sorted_by)
             for m in measurements
         ),
-        Column("looks at"),
-        Column("strongest pair"),
+        Column("looks at", "in this text"),
+        Column("strongest pair", "without sinks"),
         Column("weight"),
     )
-    if measure:
-        values = next(m.values for m in measurements if m.name == sorted_by)
-        order.sort(key=lambda place: float(values[place]), reverse=not ascending)
-        title = f"heads by {sorted_by.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
 
     def rows() -> Iterator[Row]:
         from attnviz.views.patterns import name_patterns  # rows are often never read
@@ -83,8 +94,8 @@ def heads_table(
             pair = _find_strongest_pair(maps, layer, head, part)
             yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at[layer][head], *pair)
 
-    listed = [n for n, place in enumerate(order) if place in first] if measure is None else range(len(first))
-    return Table("heads", title, "heads", columns, LazyRows(rows), first=tuple(listed))
+    listed = tuple(n for n, place in enumerate(order) if place in first)
+    return Table("heads", title, "heads", columns, LazyRows(rows), first=listed)
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:

@@ -46,7 +46,7 @@ def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
 @given(width=st.integers(1, 200), n=st.integers(1, 30), colour=st.booleans())
 def test_no_line_is_wider_than_the_screen_unless_one_item_is(width: int, n: int, colour: bool) -> None:
     text = SGR.sub("", render(report(random_maps(FILM[:n] * (n // 14 + 1))), "heatmap", Screen(width, colour)))
-    longest_item = len("strongest pair 10 minute → 10 minute")
+    longest_item = len("strongest pair 10 minute → 10 minute without sinks")
     assert all(cell_len(line) <= max(width, longest_item + 2) for line in text.splitlines())
 
 

@@ -183,6 +183,11 @@ def test_an_excerpt_says_what_it_leaves_out() -> None:
         left_out = 1 - np.sort(weights)[-n_keys:].sum() / weights.sum()
         said = f"Not shown: the other {56 - n_keys} of 56 keys, with {left_out:.2f} of the attention of these queries."
         assert (said in words("\n".join(lines))) == (n_keys < 56)
+    every = ",".join(f"{layer}.{head}" for layer in range(5) for head in range(5))
+    one_query = report(random_maps(FILM * 4, n_layers=5, n_heads=5), FigureOptions(query="0", pick=(every,)))
+    text = words(shown("heads", 80, one_query))
+    assert "Not shown: the other 1 of 25 heads." in text
+    assert "of the attention of these heads." in text
     few = shown("heads", 80, report(random_maps(FILM, n_heads=1)))
     assert "queries." not in few
     narrow = shown("heads", 14, of)

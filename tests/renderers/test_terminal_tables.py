@@ -55,15 +55,15 @@ def test_top_by_eye() -> None:
         "1 b    2 猫   0.800  0 a    0.100\n"
         "2 猫   0 a    0.400  2 猫   0.400\n"
         "\n"
-        "             entropy  effective  distance     peak\n"
-        "layer  head   (nats)       keys  (tokens)  (share)  looks at\n"
+        "             entropy  effective  distance     peak  looks at\n"
+        "layer  head   (nats)       keys  (tokens)  (share)  (in this text)\n"
         "─────  ────  ───────  ─────────  ────────  ───────  ─────────────────\n"
         "    0     0    0.908       2.52      1.00    0.567  no single pattern\n"
         "\n"
-        "             strongest\n"
-        "layer  head  pair        weight\n"
-        "─────  ────  ──────────  ──────\n"
-        "    0     0  1 b → 2 猫   0.800\n"
+        "             strongest pair\n"
+        "layer  head  (without sinks)  weight\n"
+        "─────  ────  ───────────────  ──────\n"
+        "    0     0  1 b → 2 猫        0.800\n"
     )
 
 

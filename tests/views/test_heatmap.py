@@ -209,6 +209,23 @@ def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str)
     assert not any("Known heads" in note.text for note in report(maps).notes)
 
 
+def test_names_of_the_card_stand_where_the_text_can_show_them() -> None:
+    known = Facts(known_heads=("own bracket 0.60", "punctuation 0.50", "next token 0.90", ""))
+
+    def drawn(*pieces: str, causal: bool = False) -> tuple[list[str], str]:
+        maps = random_maps(pieces, n_layers=2, n_heads=2, causal=causal)
+        facts = replace(known, causal=causal)
+        shown = overview(report(replace(maps, provenance=replace(maps.provenance, facts=facts))))
+        return [each.note for each in shown.maps], shown.footnote
+
+    said = "in grey: what a head looks at over many texts, by the model's card"
+    assert drawn("(", "a", ")") == (["own bracket", "punctuation", "next token", ""], said)
+    assert drawn("a", ",", "b") == (["", "punctuation", "next token", ""], f"{said} (own bracket: not in this text)")
+    left_out = "own bracket, next token: not in this text"
+    assert drawn("a", ",", causal=True) == (["", "punctuation", "", ""], f"{said} ({left_out})")
+    assert drawn("a") == ([""] * 4, "")
+
+
 def test_of_the_heads_that_the_card_knows_those_that_are_drawn_are_said() -> None:
     maps = random_maps("abc", n_layers=2, n_heads=2)
     known = replace(maps.provenance, facts=Facts(known_heads=("a 0.60", "b 0.50", "c 0.90", "d 0.40")))

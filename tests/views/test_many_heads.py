@@ -30,6 +30,11 @@ def grids(of: Report) -> list[HeatmapGrid]:
     return [picture for picture in of.pictures if isinstance(picture, HeatmapGrid)]
 
 
+def report_of_previous(maps: AttentionMaps, **options: str | None) -> Report:
+    found = measure_maps(maps, ("to_previous",))
+    return heatmap_report(maps, found, FigureOptions(**options), range(maps.n_layers), range(maps.n_heads))  # type: ignore[arg-type]
+
+
 def test_up_to_24_heads_each_has_a_picture() -> None:
     shown = report(many(4, 6))
     assert len(names(shown)) == 25
@@ -72,12 +77,18 @@ def test_picked_heads_and_one_query_are_as_they_were() -> None:
 
 def test_the_first_token_is_folded_into_a_column_that_says_its_share() -> None:
     maps = many(causal=True)
-    for grid in grids(report(maps)):
+    shown = grids(report(maps))
+    for grid in shown:
         assert grid.fold is not None
         assert grid.fold.column == 0
         for panel, shares in zip(grid.maps, grid.fold.shares, strict=True):
             assert np.array_equal(shares, panel.values[:, 0])
-        assert grid.fold.label.endswith(f"the share that goes to 0 “the”, on average {maps.weights[..., 0].mean():.1%}")
+        assert "the share that goes to 0 “the”, on average " in grid.fold.label
+    all_heads = f"{maps.weights[..., 0].mean():.1%}"
+    twelve = f"{np.mean([panel.values[:, 0].mean() for panel in shown[1].maps]):.1%}"
+    said = [grid.fold.label.partition("on average ")[2] for grid in shown if grid.fold]
+    assert twelve != all_heads
+    assert said == [f"{all_heads} in these 30 heads", f"{twelve} in these 12 heads and {all_heads} in all 30"]
 
 
 @pytest.mark.parametrize("options", [FigureOptions(drop_first=True), FigureOptions(key="1:5")])
@@ -93,8 +104,40 @@ def test_the_table_has_every_head_and_says_which_come_first() -> None:
     assert [f"{heads.rows[n][0]}.{heads.rows[n][1]}" for n in heads.first] == [each.title for each in twelve.maps]
     assert sum(each.role == "top" for each in shown.tables) == 12
     assert sum(each.role == "top" for each in report(many(), FigureOptions(table="full")).tables) == 30
-    assert table(report(many(), FigureOptions(sort="peak")), "heads").first == tuple(range(12))
     assert "Of 30 heads 12 are picked out, by the largest product of the share that moves beside" in notes(shown)
+
+
+def test_sorted_heads_are_the_first_by_the_measure_asked_for() -> None:
+    maps = many()
+    values = maps.weights[..., np.arange(1, 6), np.arange(5)].sum(axis=-1) / 6  # of to_previous
+    twelve = [f"{n // 6}.{n % 6}" for n in np.argsort(-values, axis=None, kind="stable")[:12]]
+    shown = report_of_previous(maps, sort="to_previous")
+    heads = table(shown, "heads")
+    assert heads.first == tuple(range(12))
+    assert [f"{row[0]}.{row[1]}" for row in heads.rows[:12]] == twelve
+    assert [panel.title for panel in grids(shown)[1].maps] == twelve
+    assert grids(shown)[1].title == "12 heads by to previous, the largest first"
+    assert "Of 30 heads 12 are picked out, the first by to previous, the largest first." in notes(shown)
+    layer, head = twelve[0].split(".")
+    why = f"the first of 30 heads sorted by to previous, {values.max():.2f}"
+    assert shown.focus[0].title == f"layer {layer}, head {head}: {why}"
+    few = report_of_previous(many(2, 3), sort="-to_previous")
+    assert "the first of 6 heads sorted by to previous" in few.focus[0].title
+    assert few.focus[0].title.startswith("layer {}, head {}:".format(*table(few, "heads").rows[0][:2]))
+
+
+@pytest.mark.parametrize("sort", [None, "to_previous"])
+def test_of_one_query_the_rows_shown_first_are_of_the_twelve(sort: str | None) -> None:
+    shown = report_of_previous(many(), query="mat", sort=sort)
+    heads = table(shown, "heads")
+    (strip,) = shown.focus
+    assert list(strip.rows) == [f"{heads.rows[n][0]}.{heads.rows[n][1]}" for n in heads.first]
+    why = "worth a look" if sort is None else "by to previous, the largest first"
+    assert strip.title == f"what 5 “mat” attends to: 12 of 30 heads, {why}"
+    (whole,) = (picture for picture in shown.pictures if isinstance(picture, Heatmap))
+    assert len(whole.rows) == 30
+    for name, values in zip(strip.rows, strip.values, strict=True):
+        assert np.array_equal(values, whole.values[whole.rows.index(name)])
 
 
 def test_what_is_known_of_a_head_stands_over_its_map() -> None:
@@ -107,7 +150,8 @@ def test_what_is_known_of_a_head_stands_over_its_map() -> None:
     assert [panel.title for panel in grids(report(maps))[1].maps] == ["3.4"]
     shown = report(learned)
     assert [panel.title for panel in grids(shown)[1].maps] == ["3.4 previous token"]
-    assert "goes there: 3.4 previous token." in notes(shown)
+    assert "Of what moves beside the first token half or more goes there: 3.4 previous token." in notes(shown)
+    assert [grids(each)[1].footnote.partition(":")[0] for each in (shown, report(maps))] == ["named", ""]
     assert shown.focus[0].title == "layer 3, head 4: the first of 1 worth a look"
 
 

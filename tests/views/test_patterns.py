@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.views.patterns import name_patterns
-from tests.made import cross_maps, record, tokens, uniform_maps
+from attnviz.views.patterns import can_look_at, name_patterns
+from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
 N = 40
 PIECES = tuple(f"t{n}" for n in range(N))
@@ -50,6 +50,16 @@ def test_queries_that_attend_alike_are_said_to_where_no_key_has_most() -> None:
     alike = np.zeros((N, N))
     alike[:, 0] = 0.38
     assert looks_at(alike, 0.3 * np.eye(N)) == ["all queries alike", "itself 0.32"]
+
+
+def test_what_a_text_can_show() -> None:
+    def shows(*pieces: str) -> list[str]:
+        names = ("same word", "punctuation", "own bracket", "2 after", "sentence start")
+        return [name for name in names if can_look_at(random_maps(pieces), name)]
+
+    assert shows("a", "b") == ["sentence start"]
+    assert shows("A", "a", "b") == ["same word", "2 after", "sentence start"]
+    assert shows("(", ")") == ["punctuation", "own bracket", "sentence start"]
 
 
 def test_from_one_text_to_another_positions_mean_nothing() -> None:

@@ -46,8 +46,8 @@ def test_heads_by_hand() -> None:
         ("effective keys", "keys"),
         ("distance", "tokens"),
         ("peak", "share"),
-        ("looks at", ""),
-        ("strongest pair", ""),
+        ("looks at", "in this text"),
+        ("strongest pair", "without sinks"),
         ("weight", ""),
     ]
     ((layer, head, entropy, _, distance, peak, looks_at, pair, weight),) = table.rows

@@ -67,11 +67,12 @@ def excerpt(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text
     yield from _axes(page, picture, "" if picture.allowed[:n_rows, columns].all() else page.forbidden)
     yield from matrix(page, replace(picture, scale=None), "heatmap", width, scale, (range(n_rows), columns))
     if n_rows < len(picture.rows):
-        yield from page.prose(f"Not shown: the other {len(picture.rows) - n_rows} of {len(picture.rows)} queries.", DIM)
+        more = f"the other {len(picture.rows) - n_rows} of {len(picture.rows)} {_name_rows(picture)}"
+        yield from page.prose(f"Not shown: {more}.", DIM)
     if n_fitting < n_columns:
         share = 1 - received[columns].sum() / received.sum()
         left_out = f"the other {n_columns - n_fitting} of {n_columns} keys, with {share:.2f} of the attention of these"
-        yield from page.prose(f"Not shown: {left_out} queries.", DIM)
+        yield from page.prose(f"Not shown: {left_out} {_name_rows(picture)}.", DIM)
 
 
 def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
@@ -155,6 +156,7 @@ def _part(picture: Heatmap, rows: Sequence[int], columns: Sequence[int]) -> Heat
         allowed=picture.allowed[np.ix_(rows, columns)],
         rows=tuple(picture.rows[place] for place in rows),
         columns=tuple(picture.columns[place] for place in columns),
+        equal=None if picture.equal is None else picture.equal[list(rows)],
         row_positions=tuple(picture.row_positions[place] for place in rows),
         column_positions=tuple(picture.column_positions[place] for place in columns),
     )
@@ -225,6 +227,11 @@ def _level(level: int, true_colour: bool, kind: str) -> Style:
 def _is_strip(picture: Heatmap) -> bool:
     """Whether rows are heads over tokens, and so have no position."""
     return picture.row_axis not in (Heatmap.row_axis, picture.column_axis)
+
+
+def _name_rows(picture: Heatmap) -> str:
+    """What rows are, in the plural: queries of a head, or heads over one query."""
+    return "heads" if picture.row_axis.endswith("head") else "rows" if _is_strip(picture) else "queries"
 
 
 def _row_labels(page: ScreenLayout, picture: Heatmap) -> list[str]:
