@@ -154,7 +154,7 @@ def _draw_notable_strip(
     named = [head.place for head in notable]
     rows = named if spec.sort is not None else [place for place in places if place in named]
     strip = draw_strip(maps, rows, part, find_token(spec.query, maps.queries.pieces))
-    why = "worth a look" if spec.sort is None else f"by {describe_order(spec.sort)}"
+    why = "worth a look" if spec.sort is None else f"sorted by {describe_order(spec.sort)}"
     return replace(strip, title=f"{strip.title}: {len(rows)} of {len(places)} heads, {why}")
 
 

@@ -72,7 +72,7 @@ def draw_many(
         title = f"{len(order)} heads worth a look: {RULE if maps.self_attention else RULE_OF_TWO_TEXTS}"
         if sort is not None:
             order = [places.index(place) for place in named]
-            title = f"{len(order)} heads by {describe_order(sort)}"
+            title = f"{len(order)} heads, the first when sorted by {describe_order(sort)}"
         panels = tuple(replace(overview.maps[n], title=named[places[n]], note="") for n in order)
         fold = _find_first_shares(maps, overview.maps, places, part, order)
         footnote = NAMED if any(" " in name for name in named.values()) else ""
@@ -126,7 +126,7 @@ def describe_notable(
     n_heads = sum(not is_mean(maps, place) for place in places)
     beside = "the share that moves beside the first token, " if maps.self_attention else ""
     rule = f"{beside}how far that is from an equal share, and from the nearest head chosen before (Jensen-Shannon)"
-    by = f"by the largest product of {rule}" if sort is None else f"the first by {describe_order(sort)}"
+    by = f"by the largest product of {rule}" if sort is None else f"the first when sorted by {describe_order(sort)}"
     listed = f"Of {n_heads} heads {len(notable)} are picked out, {by}."
     named = [head.name for head in sorted(notable) if " " in head.name]
     known = f" Of what moves beside the first token half or more goes there: {', '.join(named)}." if named else ""

@@ -116,8 +116,8 @@ def test_sorted_heads_are_the_first_by_the_measure_asked_for() -> None:
     assert heads.first == tuple(range(12))
     assert [f"{row[0]}.{row[1]}" for row in heads.rows[:12]] == twelve
     assert [panel.title for panel in grids(shown)[1].maps] == twelve
-    assert grids(shown)[1].title == "12 heads by to previous, the largest first"
-    assert "Of 30 heads 12 are picked out, the first by to previous, the largest first." in notes(shown)
+    assert grids(shown)[1].title == "12 heads, the first when sorted by to previous, the largest first"
+    assert "Of 30 heads 12 are picked out, the first when sorted by to previous, the largest first." in notes(shown)
     layer, head = twelve[0].split(".")
     why = f"the first of 30 heads sorted by to previous, {values.max():.2f}"
     assert shown.focus[0].title == f"layer {layer}, head {head}: {why}"
@@ -132,7 +132,7 @@ def test_of_one_query_the_rows_shown_first_are_of_the_twelve(sort: str | None) -
     heads = table(shown, "heads")
     (strip,) = shown.focus
     assert list(strip.rows) == [f"{heads.rows[n][0]}.{heads.rows[n][1]}" for n in heads.first]
-    why = "worth a look" if sort is None else "by to previous, the largest first"
+    why = "worth a look" if sort is None else "sorted by to previous, the largest first"
     assert strip.title == f"what 5 “mat” attends to: 12 of 30 heads, {why}"
     (whole,) = (picture for picture in shown.pictures if isinstance(picture, Heatmap))
     assert len(whole.rows) == 30
