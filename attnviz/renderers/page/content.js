@@ -10,17 +10,23 @@ export const maps = content.maps.map((own) => {
   return { ...map, allRows: map.rows, allColumns: map.columns };
 });
 
-const ownPositions = (labels) => ({ labels, positions: labels.map((_, place) => String(place)), writing: null });
 const firstOfTokens = content.axes?.length; // a page of charts has none
-content.axes?.push(...(content.factored?.tokens ?? []).map(ownPositions));
+content.axes?.push(...(content.factored?.tokens ?? []).map(axisOfTokens));
+
+// All tokens of a long text, and which of them are markers.
+function axisOfTokens({ labels, markers }) {
+  const special = labels.map(() => false);
+  for (const place of markers) special[place] = true;
+  const positions = labels.map((_, place) => String(place));
+  return { labels, positions, writing: { spaced: labels.map((_, place) => place > 0), special, is_whole: true } };
+}
 
 // Of a map whose cells stand for many weights each, the map of these; else it itself.
 export const wholeMaps = maps.map((map, number) => {
   const factors = content.factored?.maps[number];
   if (!factors) return map;
   const [rows, columns] = [firstOfTokens + factors.rows, firstOfTokens + factors.columns];
-  const pooledColumns = content.axes[map.columns].positions.map((position) => Number.parseInt(position, 10));
-  return { ...map, rows, columns, factors, pooledColumns };
+  return { ...map, rows, columns, allRows: rows, allColumns: columns, factors, pooled: map };
 });
 
 const [promised, unpacked, promisedWhole, unpackedWhole] = [new Map(), new Map(), new Map(), new Map()];
@@ -58,9 +64,13 @@ export function cellsOf(number) {
   return promised.get(number);
 }
 
-async function takePart(number, of) {
+export function wholeCellsOf(number) {
   if (!promisedWhole.has(number)) promisedWhole.set(number, unpack(number));
-  const part = of(number, await promisedWhole.get(number));
+  return promisedWhole.get(number);
+}
+
+async function takePart(number, of) {
+  const part = await of(number, await wholeCellsOf(number));
   if (of === shownOf) unpacked.set(number, part);
   return part;
 }

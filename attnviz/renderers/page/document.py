@@ -97,7 +97,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
     ranged = [cells.fits_ranges(each.values) for each in maps]
     precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
     chosen = [precision if fits else cells.EXACT for fits in ranged]
-    closer, blocks, exactness = describe_factors(originals, block)
+    closer, blocks, exactness = describe_factors(report, originals, block)
     document = {
         "precision": None if precision is None else asdict(precision),
         **describe_maps(report, originals, maps, block),

@@ -18,9 +18,9 @@ from jaxtyping import Float32, Int, Shaped
 
 from attnviz.distinct_rows import find_distinct_rows
 from attnviz.renderers.page.captions import exactness_of_factors
-from attnviz.renderers.page.map_parts import Shared
+from attnviz.renderers.page.map_parts import Shared, read_tokens
 from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
-from attnviz.report import Heatmap, WeightFactors
+from attnviz.report import Heatmap, Report, WeightFactors
 
 ROOM = 10_000_000  # bytes of base64: with maps and labels, a page of 65,536 tokens and 8 heads stays below 12 MB
 ROUNDED_BITS = 16
@@ -79,7 +79,7 @@ class PackedHead:
 
 
 def describe_factors(
-    maps: Sequence[Heatmap], block: int
+    report: Report, maps: Sequence[Heatmap], block: int
 ) -> tuple[Mapping[str, object] | None, tuple[bytes, ...], tuple[str, ...]]:
     """A part of the page's document, a block for each map, and how exact the page says they are.
 
@@ -95,8 +95,18 @@ def describe_factors(
     if not kept:
         return None, (b"",) * len(maps), ()
     tokens, arrays = Shared(), Shared()
+    sides = {side: _find_markers(read_tokens(report, of)) for side, of in (("rows", "queries"), ("columns", "keys"))}
+
+    def axis(labels: tuple[str, ...], side: str) -> int:
+        return tokens.number((labels, sides[side]), lambda: {"labels": labels, "markers": sides[side]})
+
     described = [
-        {"size": each.block * block, **_describe_head(kept[place], tokens, arrays, rounded=rounded)}
+        {
+            "size": each.block * block,
+            "rows": axis(kept[place].of.rows, "rows"),
+            "columns": axis(kept[place].of.columns, "columns"),
+            **_describe_head(kept[place], arrays, rounded=rounded),
+        }
         if place in kept
         else None
         for place, each in enumerate(maps)
@@ -128,8 +138,14 @@ def _side(numbers: Float32[np.ndarray, "token d_head"]) -> PackedSide:
     )
 
 
-def _describe_head(head: PackedHead, tokens: Shared, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:
-    """All but the numbers of the block; `arrays` by number, or None."""
+def _find_markers(tokens: object) -> tuple[int, ...]:
+    """Return the positions of a text's markers; none where nothing says which tokens are."""
+    special = tokens["special"] if isinstance(tokens, Mapping) else ()
+    return tuple(position for position, is_marker in enumerate(special) if is_marker)
+
+
+def _describe_head(head: PackedHead, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:
+    """All but the numbers of the block and the tokens; `arrays` by number, or None."""
     of = head.of
 
     def array(numbers: Shaped[np.ndarray, " _n"] | None, dtype: str) -> int | None:
@@ -137,9 +153,6 @@ def _describe_head(head: PackedHead, tokens: Shared, arrays: Shared, *, rounded:
             return None
         data = numbers.astype(dtype).tobytes()
         return arrays.number((dtype, data), lambda: b64encode(data).decode("ascii"))
-
-    def axis(labels: tuple[str, ...]) -> int:
-        return tokens.number(labels, lambda: labels)
 
     def side(of_side: PackedSide) -> Mapping[str, object]:
         return {
@@ -149,8 +162,6 @@ def _describe_head(head: PackedHead, tokens: Shared, arrays: Shared, *, rounded:
         }
 
     return {
-        "rows": axis(of.rows),
-        "columns": axis(of.columns),
         "width": of.query.shape[1],
         "scale": of.scale,
         "window": of.window,

@@ -20,6 +20,7 @@ export class Factors {
     this.query = side(query, width, nRows, Float64Array.from(numbers.subarray(0, split)));
     this.key = side(key, width, nColumns, Float64Array.from(numbers.subarray(split)));
     this.shares = shares.map((share) => share || 1); // of padding there is none
+    this.lead = 0; // tokens by which the first block is shorter than others
     [this.back, this.forward] = window.map((reach) => reach ?? nRows + nColumns);
     this.allowed = attendable !== null || this.back < nRows || this.forward < nColumns ? true : null;
   }
@@ -104,9 +105,9 @@ export class Factors {
   // The pair with the largest weight between some rows and columns: of very many, in the cell that has it.
   strongestWithin(top, bottom, left, right) {
     if ((bottom - top) * (right - left) * this.width > MOST_PRODUCTS) {
-      const { size } = this;
-      const [row, column] = this.largestCell(top / size, bottom / size, left / size, right / size);
-      return this.strongestIn(row * size, column * size, size);
+      const { size, lead } = this;
+      const [row, column] = this.largestCell(...[top, bottom, left, right].map((at) => (at + lead) / size));
+      return this.strongestIn(row * size - lead, column * size - lead, size);
     }
     let [most, best] = [LN_NONE, null];
     for (let row = top; row < bottom; row++) {
@@ -117,7 +118,8 @@ export class Factors {
   }
 
   strongestIn(row, column, size) {
-    return this.strongestWithin(row, Math.min(row + size, this.nRows), column, Math.min(column + size, this.nColumns));
+    const [bottom, right] = [Math.min(row + size, this.nRows), Math.min(column + size, this.nColumns)];
+    return this.strongestWithin(Math.max(0, row), bottom, Math.max(0, column), right);
   }
 
   largestCell(top, bottom, left, right) {
@@ -149,9 +151,9 @@ export class Factors {
 
   // The largest weights of the cells that have the largest.
   best(number) {
-    const { size } = this;
+    const { size, lead } = this;
     return this.pooled.best(number).map(([row, column]) => {
-      const { query, key } = this.strongestIn(row * size, column * size, size);
+      const { query, key } = this.strongestIn(row * size - lead, column * size - lead, size);
       return [query, key];
     });
   }

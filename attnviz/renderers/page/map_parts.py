@@ -160,14 +160,14 @@ def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping
     return {
         side: axes.number(
             (labels, positions, "queries" if alike else tokens),
-            partial(_axis, labels, positions, block, _tokens(report, tokens) if of_text else None),
+            partial(_axis, labels, positions, block, read_tokens(report, tokens) if of_text else None),
         )
         for side, tokens, labels, positions, of_text in sides
     }
 
 
-def _tokens(report: Report, side: str) -> object:
-    """Of queries or keys, or where a text has one number per token those of it."""
+def read_tokens(report: Report, side: str) -> object:
+    """Return what the report says of queries or keys, or where a text has one number per token of those."""
     return report.data.get(side, report.data.get("tokens"))
 
 

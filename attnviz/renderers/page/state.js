@@ -65,12 +65,15 @@ export function keep(changes) {
   writing = setTimeout(remember, PAUSE);
 }
 
+// Of the window the first and the last positions, both of which are other than places where tokens are left out.
+export const positionsOfWindow = () => state.window.map((at) => at + Number(rowsOf(mapOf()).positions[0]));
+
 // The same state with these tokens left out: a token that is chosen has another place then.
 export function leaveOutTokens(names) {
   const parts = new URLSearchParams(link());
   parts.set("without", names);
-  const { query, key } = read(parts.toString());
-  change({ query, key }, true);
+  const { query, key, window } = read(parts.toString());
+  change({ query, key, window }, true);
 }
 
 // In a notebook's frame (about:srcdoc) there is no address to write a state into.
@@ -95,7 +98,7 @@ function link() {
   if (state.query !== null) parts.set("query", firstOf(rowsOf(map), state.query));
   if (state.key !== null) parts.set("key", firstOf(columnsOf(map), state.key));
   if (state.window && map.factors) {
-    const [top, bottom, left, right] = state.window;
+    const [top, bottom, left, right] = positionsOfWindow();
     parts.set("window", `${top}:${bottom},${left}:${right}`);
   }
   if (state.view === "lines") {
@@ -133,7 +136,7 @@ export function read(hash) {
   return {
     ...found,
     view,
-    window: windowIn(parts.get("window"), rows.labels.length, columns.labels.length),
+    window: windowIn(parts.get("window"), wholeMaps[found.map]),
     query: positionIn(rows, parts.get("query")),
     key: positionIn(columns, parts.get("key")),
     heads: heads.length ? heads : [found.map],
@@ -147,9 +150,14 @@ export function read(hash) {
   };
 }
 
-function windowIn(said, nRows, nColumns) {
+// As much of it as is shown.
+function windowIn(said, map) {
   const [top, bottom, left, right] = (/^(\d+):(\d+),(\d+):(\d+)$/.exec(said ?? "") ?? []).slice(1).map(Number);
-  return top < bottom && bottom <= nRows && left < right && right <= nColumns ? [top, bottom, left, right] : null;
+  const [nRows, nColumns] = [map.allRows, map.allColumns].map((axis) => content.axes[axis].labels.length);
+  if (!(top < bottom && bottom <= nRows && left < right && right <= nColumns)) return null;
+  const shown = (at, { positions }) => Math.min(positions.length, Math.max(0, at - Number.parseInt(positions[0], 10)));
+  const [rows, columns] = [rowsOf(map), columnsOf(map)];
+  return [shown(top, rows), shown(bottom, rows), shown(left, columns), shown(right, columns)];
 }
 
 // Of lines: from where on they are drawn unasked, and the highest. Of few keys none can have many equal shares.

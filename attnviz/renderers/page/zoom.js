@@ -1,5 +1,6 @@
 // A map of very many tokens: all of it as cells of many weights each, then, nearer, down to single weights.
 import { groundOf, imageOf } from "./colour.js";
+import { columnsOf } from "./content.js";
 import { element } from "./dom.js";
 import { cellAt } from "./painting.js";
 import { NEAREST, Plot, READABLE } from "./plot.js";
@@ -20,7 +21,10 @@ export class ZoomPlot extends Plot {
     this.faster = 2; // how much a key or a button zooms: there is far to go
     this.caption = element("p", { class: "hint", id: "window" });
     this.scales = [scaleOf(), this.scale]; // of single weights, and of the largest of many
-    this.first = this.cells.pooled.columnsThatGet(2).map((column) => this.map.pooledColumns[column]);
+    this.begin = Number(columnsOf(this.map).positions[0]);
+    const { positions } = columnsOf(this.map.pooled);
+    const placeOfBlock = (column) => Number.parseInt(positions[column], 10) - this.begin;
+    this.first = this.cells.pooled.columnsThatGet(2).map(placeOfBlock);
   }
 
   // The window that a link names, else all of it.
@@ -78,7 +82,8 @@ export class ZoomPlot extends Plot {
     this.say(block);
     if (block >= cells.size) {
       const image = this.kept(groundOf(), block, () => imageOf(cells.pooled, scale, block / cells.size));
-      return { image, left: -this.left, top: -this.top, side: side * block };
+      const lead = cells.lead * side;
+      return { image, left: -this.left - lead, top: -this.top - lead, side: side * block };
     }
     const window = this.around(block);
     const [row, , column] = window;
@@ -96,7 +101,7 @@ export class ZoomPlot extends Plot {
 
   say(block) {
     const [top, bottom, left, right] = this.window.map(Math.round);
-    const stretch = (from, to) => `${count(from)} to ${count(to - 1)}`;
+    const stretch = (from, to) => `${count(this.begin + from)} to ${count(this.begin + to - 1)}`;
     const what =
       block === 1
         ? "each cell is a single weight"
@@ -114,7 +119,8 @@ export class ZoomPlot extends Plot {
   strongest({ query, key }) {
     const { block } = this;
     if (block === 1) return { query, key };
-    const [row, column] = [query, key].map((at) => Math.floor(at / block) * block);
+    const lead = block < this.cells.size ? 0 : this.cells.lead;
+    const [row, column] = [query, key].map((at) => Math.floor((at + lead) / block) * block - lead);
     return this.cells.strongestIn(row, column, block);
   }
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attnviz.renderers.page.bundle import IMPORT
 from attnviz.renderers.page.packing import EXACT, LADDER, Precision, pack
 from tests.renderers.page.test_cells import intervals
 
@@ -29,6 +30,8 @@ console.log(JSON.stringify({
   at: places.map((place) => cells.at(...place)),
   said: places.map((place) => cells.said(...place)),
   known: given.precision && [...stored].map((code) => intervalOf(code, given.precision)),
+  stored: [...stored],
+  coded: given.precision && given.weights.map((weight) => codeOf(weight, given.precision)),
   best: cells.best(4),
   above: cells.above(0.1),
   strongest: cells.strongestOf(1, null, 2),
@@ -41,14 +44,16 @@ def read(cells: np.ndarray, precision: Precision | None) -> dict[str, Any]:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node")
-    module = files("attnviz.renderers.page").joinpath("cells.js").read_text(encoding="utf-8")
+    names = ("cells.js", "part.js")
+    module = "".join(files("attnviz.renderers.page").joinpath(name).read_text(encoding="utf-8") for name in names)
     kept = None if precision is None else {"floor": precision.floor, "fine": precision.fine}
     given = {
         **{name: b64encode(part).decode("ascii") for name, part in pack(cells, precision)._asdict().items()},
         "shape": cells.shape,
         "precision": kept,
+        "weights": cells.ravel().tolist(),
     }
-    script = [node, "--input-type=module", "--eval", module + DRIVER, json.dumps(given)]
+    script = [node, "--input-type=module", "--eval", IMPORT.sub("", module) + DRIVER, json.dumps(given)]
     done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -78,9 +83,11 @@ def test_differences_keep_their_sign() -> None:
 def test_ranges_are_read_as_they_were_written(precision: Precision) -> None:
     weights = some_weights()
     low, high = intervals(pack(weights, precision), SHAPE, precision)
-    known = np.array(read(weights, precision)["known"])
+    found = read(weights, precision)
+    known = np.array(found["known"])
     assert (known[:, 0] == low.ravel()).all()
     assert (known[:, 1] == np.minimum(high, 1).ravel()).all()
+    assert found["coded"] == found["stored"]
 
 
 def test_strongest_first_and_of_equal_ones_the_earlier() -> None:

@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -18,7 +20,7 @@ from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 from attnviz.renderers.page import factor_parts as factors
 from attnviz.renderers.page.bundle import IMPORT
 from attnviz.renderers.page.document import content
-from attnviz.report import FigureStyle, Heatmap, Report
+from attnviz.report import FigureStyle, Heatmap, RenderedFrom, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
@@ -56,12 +58,13 @@ def factored(
     far: int = 0,
     window: tuple[int | None, int | None] = EVERYWHERE,
     n_padding: int = 0,
+    markers: Sequence[int] = (),
 ) -> tuple[FactoredMaps, np.ndarray]:
     """A made-up record of one layer whose tokens are hostile, and its weights in float64 [head, query, key]."""
     random = np.random.default_rng(0)
-    words = np.arange(n) if not n_words else random.integers(n_words, size=n)
+    alike = np.arange(n) if not n_words else random.integers(n_words, size=n)
     query, key = (
-        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32)[:, words]
+        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32)[:, alike]
         for heads in (n_heads, min(n_groups, n_heads))
     )
     of_bias = random.normal(size=(bias, 2 * far + 1)).astype(np.float32) if bias else None
@@ -76,7 +79,8 @@ def factored(
     scores[:, ~allowed] = -np.inf
     sums = np.log(np.exp(scores).sum(axis=-1)).astype(np.float32)
     of = Factors(query, key, sums, 0.5, of_bias, window, attendable if n_padding else None)
-    pieces = tokens(*(HOSTILE[place % len(HOSTILE)] or "-" for place in range(n)))
+    words = ("[SEP]" if place in markers else HOSTILE[place % len(HOSTILE)] or "-" for place in range(n))
+    pieces = tokens(*words, special=("[SEP]",))
     maps = FactoredMaps(pieces, pieces, provenance(), None, (0,), factors=(of,))
     return maps, np.exp(scores - sums.astype(np.float64)[:, :, None])
 
@@ -217,6 +221,85 @@ def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None, widt
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
         if view == "matrix":
             assert page.page.locator(".strip").bounding_box()["width"] > 150
+
+
+ENDS = (0, N - 1)  # where markers are
+LEFT_OUT = [
+    ("bias of each head", "markers"),
+    ("one bias, causal", "first"),
+    ("window", "markers,first"),
+    ("padding", "first"),
+    ("words that come again", "markers"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("pooled")
+@pytest.mark.parametrize(("kind", "without"), LEFT_OUT)
+def test_tokens_at_the_ends_can_be_left_out(shown: Open, kind: str, without: str) -> None:
+    """Weights stay what they are, blocks are the largest of what is left, and the share of the others is said."""
+    maps, weights = factored(**KINDS[kind], markers=ENDS)
+    kept = slice(1, None if without == "first" else -1)
+    left = weights[:, kept, kept]
+    state = f"without={without}&digits=all"
+    page = shown(report(maps), f"layer=0&head=1&query=1&key=1&{state}")
+    said = page.page.evaluate(WALK, left.shape[1])
+    np.testing.assert_allclose(np.reshape([*map(weight_in, said)], left.shape[1:]), left[1], rtol=5e-6)
+    assert re.findall(r"(?:query|key) (\d+)", said[0]) == ["1", "1"]
+    equal = left[1].sum(axis=-1, keepdims=True) / (left[1] > 0).sum(axis=-1, keepdims=True)
+    times = np.array([float(each.split()[-5]) if each.endswith("share") else 0.0 for each in said])
+    n = (N - KINDS[kind].get("n_padding", 0)) * left.shape[2] - left.shape[2]  # of padding there is no equal share
+    np.testing.assert_allclose(times[:n], (left[1] / equal).ravel()[:n], rtol=0.051)
+    hidden = f"{100 * (1 - left.sum(axis=-1)[1]).mean():.1f}% is hidden"
+    assert hidden in page.page.inner_text("#left-out")
+    page.go(f"view=overview&{state}")
+    assert f"{100 * (1 - left.sum(axis=-1)).mean():.1f}% is hidden" in page.page.inner_text("#left-out")
+    page.go(f"layer=0&head=1&{state}")
+    box = page.page.locator(".strip .map canvas").nth(0).bounding_box()
+    for row, column in ((0, 0), (0, 8), (8, 0), (4, 4), (8, 8)):
+        across, down = (column + 0.5) / 9, (row + 0.5) / 9
+        page.page.mouse.move(box["x"] + box["width"] * across, box["y"] + box["height"] * down)
+        block = weights[0][kept, kept][*(slice(max(0, 3 * at - 1), 3 * at + 2) for at in (row, column))]
+        assert weight_in(page.readout) == pytest.approx(block.max(), rel=5e-6), (row, column)
+        assert ("1–2" in page.readout) == (0 in (row, column))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("pooled")
+def test_what_cannot_be_left_out_of_a_long_text_is_not_offered(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def offered(markers: Sequence[int]) -> list[str]:
+        page = shown(report(factored(markers=markers)[0]), "view=matrix&without=markers,first")
+        found: list[str] = page.page.get_by_role("combobox", name="Tokens").locator("option").all_inner_texts()
+        return found
+
+    assert offered(ENDS) == ["all", "without markers", "without the first", "without both"]
+    assert offered((0, 9, N - 1)) == ["all", "without the first"]  # blocks behind it would all be others
+    monkeypatch.setattr(factors, "ROOM", 1_000)
+    assert offered(ENDS) == []  # of the second head there is no single weight
+
+
+@pytest.mark.slow
+def test_a_window_names_positions_whatever_is_left_out(shown: Open) -> None:
+    maps, weights = factored(MANY, markers=(0, MANY - 1))
+    of = replace(report(maps), render=RenderedFrom("a.safetensors", "", ""))
+    state = "view=matrix&layer=0&head=1&window=700:720,300:320&query=703&key=304&digits=all"
+    page = shown(of, state)
+    seen = window_of(page), page.readout.partition(", ")[0], page.page.inner_text("#command")
+    page.page.get_by_role("combobox", name="Tokens").select_option("without both")
+    page.ready()
+    assert (window_of(page), page.readout.partition(", ")[0]) == seen[:2]
+    command = seen[2].replace(" --pick", " --hide-special --drop-first --pick")
+    assert page.page.inner_text("#command") == command != seen[2]
+    assert "window=700:720,300:320" in page.page.evaluate("location.hash")
+    page.go("view=matrix&layer=0&head=1&without=markers&window=0:30,0:30&digits=all")
+    assert window_of(page).startswith("Queries 1 to 29, keys 1 to 29")
+    page.page.get_by_role("button", name="show the whole map").click()
+    for place in range(100, 1400, 200):  # blocks begin where they did
+        page.hover(place, 1450 - place, MANY, MANY)
+        assert ", the largest of 4 × 4 weights: query" in page.readout
+        query, key = (int(each) // 4 * 4 for each in re.findall(r"(?:query|key) (\d+)", page.readout))
+        largest = weights[1, query : query + 4, key : key + 4].max()
+        assert weight_in(page.readout) == pytest.approx(largest, rel=5e-6)
 
 
 @pytest.fixture
