@@ -6,6 +6,7 @@ import { state } from "./state.js";
 const [GUTTER, FOOT, EDGE] = [60, 40, 12]; // pixels beside and below the points, and around them
 const [LARGEST_SIDE, SMALLEST_SIDE] = [34, 15]; // pixels of a cell of the grid
 const [LETTERED, PLAIN, REACH] = [8.5, 4.5, 22]; // pixels: of points, and how far from one a finger may be
+const [DIGIT, TALL] = [3.1, 5]; // half of how wide a digit of a number is, and how high
 const N_COLOURS = 6;
 
 export const isGrid = () => state.atlas.draw === "grid";
@@ -55,6 +56,7 @@ export class HeadPlot {
     const focused = this.svg.contains(document.activeElement) ? document.activeElement.id : null;
     this.svg.replaceChildren();
     this.places = new Map();
+    this.nClose = 0;
     if (isGrid()) this.drawGrid(width);
     else this.drawPoints(width);
     const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
@@ -77,11 +79,13 @@ export class HeadPlot {
     const up = axisOf(y.values, height - FOOT, EDGE);
     for (const value of across.ticks) {
       const at = across.place(value);
-      this.svg.append(ruleOf(at, EDGE, at, height - FOOT, ruleAt(value, across)), textOf(at, height - FOOT + 15, short(value), "middle"));
+      const rule = ruleOf(at, EDGE, at, height - FOOT, ruleAt(value, across));
+      this.svg.append(rule, textOf(at, height - FOOT + 15, short(value), "middle"));
     }
     for (const value of up.ticks) {
       const at = up.place(value);
-      this.svg.append(ruleOf(GUTTER, at, width - EDGE, at, ruleAt(value, up)), textOf(GUTTER - 6, at + 4, short(value), "end"));
+      const rule = ruleOf(GUTTER, at, width - EDGE, at, ruleAt(value, up));
+      this.svg.append(rule, textOf(GUTTER - 6, at + 4, short(value), "end"));
     }
     this.svg.append(textOf(width - EDGE, height - 6, `${x.title} (${x.unit}) →`, "end", "title"));
     const title = textOf(0, 0, `${y.title} (${y.unit}) →`, "end", "title");
@@ -98,10 +102,11 @@ export class HeadPlot {
     const patterns = Object.keys(atlas.letters);
     const rarity = (place) => patterns.indexOf(patternOf(atlas.heads[place]));
     const order = [...atlas.heads.keys()].sort((a, b) => rarity(a) - rarity(b) || a - b);
+    const radiusOf = (place) => (patternOf(atlas.heads[place]) ? LETTERED : PLAIN);
     const drawn = new Map(order.map((place) => [place, whereOf(place)]).filter(([, where]) => where));
     for (const [place, [left, top]] of drawn) {
       const pattern = patternOf(atlas.heads[place]);
-      const circle = drawing("circle", { cx: left, cy: top, r: pattern ? LETTERED : PLAIN });
+      const circle = drawing("circle", { cx: left, cy: top, r: radiusOf(place) });
       const point = this.button(place, circle);
       if (pattern) {
         circle.style.fill = colourOfPattern(pattern);
@@ -110,6 +115,35 @@ export class HeadPlot {
       this.places.set(place, [left, top]);
       this.svg.append(point);
     }
+    this.numberHeads(radiusOf);
+  }
+
+  // The numbers of heads that have room, those of the points farthest from the middle of all first.
+  numberHeads(radiusOf) {
+    const points = [...this.places];
+    const [width, height] = ["width", "height"].map((name) => Number(this.svg.getAttribute(name)));
+    const [x, y] = [0, 1].map((axis) => points.map(([, at]) => at[axis]).sort((a, b) => a - b)[points.length >> 1]);
+    const far = ([, [left, top]]) => Math.hypot((left - x) / width, (top - y) / height);
+    const taken = points.map(([place, [left, top]]) => boxAround(left, top, radiusOf(place), radiusOf(place)));
+    for (const [place, [left, top]] of points.sort((a, b) => far(b) - far(a))) {
+      const { name } = atlas.heads[place];
+      const [half, apart] = [DIGIT * name.length, radiusOf(place) + 2];
+      const sides = [
+        [apart + half, 0],
+        [-apart - half, 0],
+        [0, -apart - TALL],
+        [0, apart + TALL],
+      ].map(([across, up]) => [left + across, top + up]);
+      const inside = ([at, up]) => at - half > GUTTER && at + half < width && up > TALL && up < height - FOOT - TALL;
+      const isFree = (side) => !taken.some((box) => overlap(box, boxAround(...side, half, TALL)));
+      const free = sides.find((side) => inside(side) && isFree(side));
+      if (!free) continue;
+      taken.push(boxAround(...free, half, TALL));
+      const number = textOf(free[0], free[1] + 4, name, "middle", "called");
+      number.dataset.of = place;
+      this.svg.append(number);
+    }
+    this.nClose = 2 * points.length - taken.length; // heads without a number
   }
 
   drawGrid(width) {
@@ -163,6 +197,9 @@ export class HeadPlot {
       point.setAttribute("aria-pressed", chosen.has(atlas.heads[place].name));
       point.classList.toggle("pale", found !== null && !found.has(place));
     }
+    for (const number of this.svg.querySelectorAll(".called")) {
+      number.classList.toggle("pale", found !== null && !found.has(Number(number.dataset.of)));
+    }
   }
 }
 
@@ -182,6 +219,8 @@ export function axisOf(values, from, to) {
 
 // Numbers that go either way are held against 0.
 const ruleAt = (value, { isSigned }) => (isSigned && value === 0 ? "rule zero" : "rule");
+const boxAround = (x, y, half, tall) => [x - half, y - tall, x + half, y + tall];
+const overlap = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
 export const ruleOf = (x1, y1, x2, y2, name = "rule") => drawing("line", { class: name, x1, y1, x2, y2 });
 export const textOf = (x, y, text, anchor, name = "tick") =>
   drawing("text", { class: name, x, y, "text-anchor": anchor }, String(text));

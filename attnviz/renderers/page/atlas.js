@@ -115,9 +115,10 @@ class AtlasPage {
     this.key.replaceChildren(...(isGrid() ? [colours()] : []), shades);
     this.drawn = this.wanted();
     this.width = null;
-    this.said.textContent = [HINT, ...this.axes().map(sayMeasure)].join(" ");
     this.showCards();
     this.showPlot();
+    const close = this.plot.nClose ? [`${this.plot.nClose} without a number are too close to others.`] : [];
+    this.said.textContent = [HINT, ...close, ...this.axes().map(sayMeasure)].join(" ");
     this.markFound();
   }
 

@@ -136,3 +136,28 @@ def test_no_screen_is_too_narrow(shown: Open, draw: str, width: int) -> None:
     state = f"view=atlas&heads=0.1,1.1&find={PREVIOUS}&draw={draw}"
     page = shown(atlas_report(), state, viewport={"width": width, "height": 844})
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> None:
+    """Of a crowd in one place a few have it, and how many have not is said."""
+    page = shown(atlas_report())
+    assert sorted(page.page.locator(".called").all_text_contents()) == ["0.0", "0.1", "1.0", "1.1", "1.2"]
+    report = atlas_report()
+    assert report.atlas is not None
+    crowd = replace(report.atlas, heads=tuple(replace(report.atlas.heads[0], head=head) for head in range(9)))
+    of_crowd = tuple(replace(each, values=(0.5,) * 8 + (1.0,), halves=()) for each in report.atlas.measures)
+    page = shown(replace(report, atlas=replace(crowd, measures=of_crowd, words=())))
+    numbers = page.page.locator(".called").all_text_contents()
+    assert "0.8" in numbers
+    assert len(numbers) < 9
+    assert f"{9 - len(numbers)} without a number are too close to others." in page.page.inner_text("#view")
+
+
+def test_numbers_of_either_sign_are_held_against_a_line_at_0(shown: Open) -> None:
+    report = atlas_report()
+    assert report.atlas is not None
+    assert shown(report).page.locator(".rule.zero").count() == 0
+    costs = replace(report.atlas.measures[2], title="what it costs", values=(0.013, -0.02, 0.001, 0.0, 0.1, -0.004))
+    page = shown(replace(report, atlas=replace(report.atlas, measures=(*report.atlas.measures[:2], costs))))
+    assert page.page.locator(".rule.zero").count() == 1
+    assert "0" in page.page.locator(".heads .tick").all_text_contents()
