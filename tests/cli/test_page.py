@@ -69,6 +69,8 @@ def test_open_writes_the_page_beside_the_pictures_and_shows_it(
         ("compare", "single", "multi", "--text", TEXT, "--no-time"),
         ("predict", "--text", TEXT, "--heatmap"),
         ("attribute", "--text", TEXT),
+        ("explain", "--text", TEXT),
+        ("explain", "--text", TEXT, "--by-hand"),
     ],
     ids=lambda command: command[0],
 )

@@ -7,7 +7,7 @@ from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
 from attnviz.specs import Against, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
 
 LabelKind = Literal["en", "zh"]
-LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
+LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 
 
 @dataclass(frozen=True, kw_only=True)
