@@ -109,6 +109,9 @@ class Heatmap:
     asked: int | None = None  # the column of the token that all rows are of, if it is among the columns
     note: str = ""  # what the head is known for, such as "next token": below its title where several stand together
     strength: str = ""  # and how strongly, over many texts: "0.60", or "3.4 ×" an equal share
+    not_allowed: str = ""  # what a cell is that is not allowed; "": one that may not be attended to
+    annotated: bool = False  # numbers are written into its cells where they fit, whatever `FigureStyle.annotate` says
+    footnote: str = ""
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
@@ -22,6 +23,16 @@ from attnviz.measures.rows import (
 from attnviz.records import AttentionMaps, Measurement
 
 Divergences = Float64[np.ndarray, "head head"]
+N_PAIRS = 3  # of the heads that are most alike
+
+
+class Likeness(NamedTuple):
+    """Which of several heads attend alike, by their places, with the similarity of each pair (see `to_similarity`)."""
+
+    pairs: tuple[tuple[int, int, float], ...]  # the most alike first, of equal ones the earliest
+    n_pairs: int  # of how many
+    median: float  # of them all
+    farthest: tuple[int, float]  # the head whose nearest other is the least like it, and how alike these are
 
 
 def jsd(
@@ -184,6 +195,24 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
         singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # the rest is rounding, may be negative
         found += float(np.exp(compute_entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
     return found / int(real_queries(maps).sum())
+
+
+def to_similarity(divergences: Divergences) -> Divergences:
+    """Return 1 - JSD in bits of divergences in nats: 1 for copies, 0 where no two heads attend to a common key."""
+    return np.asarray(np.clip(1 - divergences / log(2), 0.0, 1.0))
+
+
+def find_alike(divergences: Divergences) -> Likeness:
+    """Find the most alike of two heads or more, and the one that is the least like any other."""
+    similar = to_similarity(divergences)
+    one, other = np.triu_indices(len(similar), 1)
+    of_pairs = similar[one, other]
+    best = np.argsort(-of_pairs, kind="stable")[:N_PAIRS]
+    pairs = tuple((int(one[place]), int(other[place]), float(of_pairs[place])) for place in best)
+    np.fill_diagonal(similar, -1.0)
+    nearest = similar.max(axis=1)
+    farthest = int(nearest.argmin())
+    return Likeness(pairs, len(of_pairs), float(np.median(of_pairs)), (farthest, float(nearest[farthest])))
 
 
 def order_by_likeness(distances: Float[np.ndarray, "head head"]) -> tuple[int, ...]:

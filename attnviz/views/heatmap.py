@@ -30,6 +30,7 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
+from attnviz.views.likeness import describe_alike_heads
 from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, draws_each, find_notable, has_many
 from attnviz.views.tables import describe_order, heads_table, layers_table, parse_sort, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
@@ -115,6 +116,7 @@ def _collect_notes(
     """Collect what is known of the text and the heads, and what is left out."""
     heads = maps.heads_alone
     notes = [*captions.collect_notes(heads), *captions.describe_known_heads(heads, places)]
+    notes += describe_alike_heads(heads, [place for place in places if not is_mean(maps, place)])
     if share_hidden is not None:
         notes.append(
             captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))

@@ -45,9 +45,14 @@ def with_facts(n: int = 3, **facts: Any) -> Report:
     return report(random_maps(FILM[:n], made_by=provenance(facts=Facts(**facts))))
 
 
+def remarks(of: Report) -> list[str]:
+    """The notes but for the one that every report of several heads has: how alike these are."""
+    return [note.text for note in of.notes if "alike" not in note.text]
+
+
 def test_blocks_come_in_order() -> None:
     names = [type(block) for block in report(random_maps(padding=1)).blocks]
-    assert names == [HeatmapGrid, Heatmap, Heatmap, Table, Table, Table, Note]
+    assert names == [HeatmapGrid, Heatmap, Heatmap, Table, Table, Table, Note, Note]
 
 
 def test_each_map_is_its_heads_weights() -> None:
@@ -188,7 +193,7 @@ def test_notes_tell_what_would_mislead() -> None:
         "1 of 3 tokens is not in the vocabulary (read as [UNK]): 1 zyx.",
         "1 of 4 tokens is padding: nothing attends to padding, and no number counts it.",
     ]
-    assert not list(report().notes)
+    assert not remarks(report())
     note, _ = report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))).notes
     assert note.text == "1 of 1 token is not in the vocabulary (read as [UNK]): 0 zyx."
 
@@ -204,7 +209,7 @@ def test_notes_tell_what_would_mislead() -> None:
 def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str) -> None:
     maps = random_maps("abc", n_layers=2, n_heads=2)
     facts = Facts(known_heads=known)
-    notes = [note.text for note in report(replace(maps, provenance=replace(maps.provenance, facts=facts))).notes]
+    notes = remarks(report(replace(maps, provenance=replace(maps.provenance, facts=facts))))
     assert notes[-1] == f"Known heads: {said} (over many texts, by the model's card)."
     assert not any("Known heads" in note.text for note in report(maps).notes)
 
@@ -273,7 +278,7 @@ def test_data_hold_texts_and_numbers_as_they_are() -> None:
 def test_a_model_used_for_what_it_was_not_made_for_is_said_to_be() -> None:
     def said(trained: bool = True, **facts: Any) -> list[str]:
         made_by = provenance(trained=trained, revision="5e" * 32, facts=Facts(**facts))
-        return [note.text for note in report(random_maps(FILM, made_by=made_by)).notes]
+        return remarks(report(random_maps(FILM, made_by=made_by)))
 
     assert said(causal=True) == [
         "The model was trained to look both ways; forced to look back only, it does what it never learned."
@@ -320,7 +325,7 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     (place,) = (n for n, column in enumerate(heads.columns) if column.header == "hidden")
     assert heads.columns[place].unit == "share"
     assert [row[place] for row in heads.rows] == pytest.approx(by_hand)
-    assert [note.text for note in shown.notes] == [
+    assert remarks(shown) == [
         f"Not drawn: 2 of 6 tokens (0 [CLS], 5 [SEP]). Of what the queries drawn attend to, {by_hand.mean():.1%} is "
         "hidden with that. Colours show the share among the keys that are drawn, times their number; weights stay "
         "what they are, and all measures count every token."
@@ -433,7 +438,7 @@ def test_joined_words_are_said_to_be_joined() -> None:
     maps = merge_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts)))
     shown = report(maps)
     assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens and 2 markers")
-    assert [note.text for note in shown.notes] == [
+    assert remarks(shown) == [
         "The model was made for texts of at most 4 tokens and has 5 here.",
         "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
         "5 tokens became 4.",
@@ -441,8 +446,8 @@ def test_joined_words_are_said_to_be_joined() -> None:
     assert alone(shown)[0].rows == ("[CLS]", "playing", "!", "[SEP]")
     assert shown.data["settings"]["merge"] == "words"  # type: ignore[index]
     assert ("merge", "words") in shown.facts
-    (note,) = report(merge_words(random_maps())).notes
-    assert note.text == "No word is cut into pieces here: there was nothing to join."
+    (note,) = remarks(report(merge_words(random_maps())))
+    assert note == "No word is cut into pieces here: there was nothing to join."
 
 
 def test_joined_words_of_two_texts() -> None:
@@ -495,7 +500,7 @@ def test_of_many_heads_only_the_numbers_are_listed() -> None:
     shown = report(more, FigureOptions(table="top"))
     assert tops(shown) == 0
     assert [len(table.rows) for table in shown.tables] == [18]
-    assert [note.text for note in shown.notes] == [
+    assert remarks(shown) == [
         "Of 18 heads only these numbers are listed; --layer 0 --head 0 lists what each query of one attends to."
     ]
     assert tops(report(more, FigureOptions(rollout=True, table="top"))) == 1
@@ -515,7 +520,7 @@ def test_heads_that_were_chosen_and_maps_that_are_shaded_keep_their_lists(change
     spec = FigureOptions(**{"table": "top", **change})  # type: ignore[arg-type]
     shown = report(random_maps("ab", n_layers=3, n_heads=6), spec)
     assert tops(shown) == 18
-    assert not list(shown.notes)
+    assert not remarks(shown)
 
 
 def test_over_many_narrow_panels_stand_numbers() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.commands.compare.comparison import MeasureInfo
+from attnviz.commands.compare.comparison import MAX_HEADS, MeasureInfo
 from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
 from attnviz.errors import InvalidOption
 from attnviz.measures import Measure, choose_measures, measure_maps
@@ -17,8 +17,6 @@ from attnviz.measures.divergence import measure_divergences_across
 from attnviz.measures.merging import find_common_units, merge_tokens
 from attnviz.records import AttentionMaps
 from attnviz.views.captions import describe_status
-
-MAX_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
 
 
 @dataclass(eq=False)

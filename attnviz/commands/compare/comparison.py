@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnviz.display import escape_for_display
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
 
+MAX_NAME_LENGTH = 24
+MAX_HEADS = 288  # of all models, to be compared pair by pair: the time goes with the square
 PerText = Float[np.ndarray, " text"]
 
 
@@ -115,7 +118,7 @@ class MeasureInfo:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two or more models on the same texts. What is compared with what is always: each with the first."""
+    """Models on the same texts. What is compared with what is always: each with the first; of one model its heads."""
 
     models: tuple[ModelComparison, ...]
     texts: str  # what they are called: "sample train[0]", "imdb test[:500]"
@@ -134,6 +137,18 @@ class Comparison:
     def n_texts(self) -> int:
         """How many texts were compared."""
         return len(self.n_tokens)
+
+    @property
+    def head_names(self) -> tuple[str, ...]:
+        """The heads of all models in order: "multi:8 · 0.1"; the layer, or model, is left out where there is one."""
+        layered = any(max(model.layer_numbers, default=0) for model in self.models)
+        return tuple(
+            f"{escape_for_display(model.name, MAX_NAME_LENGTH)} · " * (len(self.models) > 1)
+            + f"{model.layer_numbers[layer]}." * layered
+            + str(head)
+            for model in self.models
+            for layer, head in model.heads
+        )
 
     @property
     def slugs(self) -> tuple[str, ...]:

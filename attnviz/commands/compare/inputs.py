@@ -15,13 +15,13 @@ MAX_MODELS = 8
 
 
 def compare_inputs(spec: CompareSpec) -> Inputs:
-    """Two or more models and the texts; without a choice the first of the sample.
+    """The models and the texts; without a choice the first of the sample.
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
     """
-    if not 2 <= len(spec.models) <= MAX_MODELS:
+    if not 1 <= len(spec.models) <= MAX_MODELS:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
-        raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
+        raise InvalidOption(found, hint=f"Name 1 to {MAX_MODELS}, such as: attnviz compare single multi.")
     references = [find_model(replace(spec.model, model=name)).answering(Classifies) for name in spec.models]
     if not 2 <= spec.kernel <= 1000:
         raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil, floor
 
 import numpy as np
 
+from attnviz.commands.compare.comparison import MAX_NAME_LENGTH
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
+from attnviz.measures.divergence import Divergences, order_by_likeness, to_similarity
 from attnviz.measures.rollout import find_reachable, rollout  # models of one layer have none
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
 from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
+from attnviz.views.likeness import SIMILARITY
 from attnviz.views.tokens import label_tokens, quote_token
 
-MAX_NAME_LENGTH = 24
 HEAD_AXIS = "head"
+STEPS = 20  # of 1, at which scales of similarity begin and end
+FROM_0 = 0.5  # of heads that are less alike, the scale begins at 0
 
 
 def map_pictures(
@@ -60,27 +65,29 @@ def map_pictures(
     return tuple(pictures)
 
 
-def similarity_picture(divergences: np.ndarray, heads: Sequence[tuple[str, int, int]], order: Sequence[int]) -> Heatmap:
-    """How alike heads are, like ones side by side. `heads` are model, layer and head; one layer is not named."""
-    layered = any(layer for _, layer, _ in heads)
-    labels = [
-        _head(escape_for_display(name, MAX_NAME_LENGTH), layer if layered else None, head)
-        for name, layer, head in heads
-    ]
-    chosen = list(order)
-    similar = 1 - divergences[np.ix_(chosen, chosen)] / np.log(2)
-    low = np.floor(20 * min(float(similar.min()), 0.95)) / 20
-    ordered = tuple(labels[i] for i in chosen)
+def similarity_picture(divergences: Divergences, names: Sequence[str]) -> Heatmap:
+    """Draw how alike each two of several heads are, like ones side by side, none with itself."""
+    order = list(order_by_likeness(divergences))
+    others = ~np.eye(len(order), dtype=bool)
+    similar = np.where(others, to_similarity(divergences[np.ix_(order, order)]), 0.0)
+    least = float(similar[others].min())
+    low = 0.0 if least < FROM_0 else floor(round(STEPS * min(least, 1 - 1 / STEPS), 6)) / STEPS
+    high = max(ceil(round(STEPS * float(similar.max()), 6)) / STEPS, low + 1 / STEPS)
+    begins = f" (scale from {low:.2f}, not from 0)" if low else ""
+    ordered = tuple(names[place] for place in order)
     return Heatmap(
         name="similarity",
-        title="which heads are alike (clustered)",
+        title="which heads are alike",
         values=similar.astype(np.float32),
-        allowed=np.ones(similar.shape, dtype=bool),
+        allowed=others,
         rows=ordered,
         columns=ordered,
         row_axis=HEAD_AXIS,
         column_axis=HEAD_AXIS,
-        scale=Scale("shared", low, 1.0, f"similarity: 1 - mean JSD in bits (scale from {low:.2f}, not from 0)"),
+        scale=Scale("shared", low, high, f"similarity: {SIMILARITY}{begins}"),
+        not_allowed="a head with itself",
+        annotated=True,
+        footnote="heads in an order in which like ones stand together (average linkage)",
     )
 
 
@@ -162,7 +169,7 @@ def _query_rows(
         if maps.n_heads > 1:
             yield f"{name} · mean", weights.mean(axis=0)
         for head, number in enumerate(maps.head_numbers):
-            yield _head(name, None, number), weights[head]
+            yield f"{name} · {number}", weights[head]
 
 
 def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:
@@ -181,10 +188,6 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: Scal
 def _at(maps: AttentionMaps, layer: int) -> int:
     """The place of a layer in a record."""
     return maps.layer_numbers.index(layer)
-
-
-def _head(name: str, layer: int | None, head: int) -> str:
-    return f"{name} · {head}" if layer is None else f"{name} · {layer}.{head}"
 
 
 def _columns(n_maps: int) -> int:

@@ -19,7 +19,7 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.spread import distributions_picture
 from attnviz.commands.compare.theory import theory_blocks
 from attnviz.errors import InvalidSelection
-from attnviz.measures.divergence import jsd, order_by_likeness
+from attnviz.measures.divergence import jsd
 from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel, Classifies
@@ -107,11 +107,8 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
         drawn += map_pictures(last, names, whole.slugs, layers, choose_query(spec, last, layers[-1]), spec.figure.scale)
     else:
         drawn += _spread(whole)
-    if whole.divergences is not None:
-        heads = [
-            (model.name, model.layer_numbers[layer], head) for model in whole.models for layer, head in model.heads
-        ]
-        drawn.append(similarity_picture(whole.divergences, heads, order_by_likeness(whole.divergences)))
+    if whole.divergences is not None and len(whole.divergences) > 1:
+        drawn.append(similarity_picture(whole.divergences, whole.head_names))
     return tuple(_in_columns(each, spec.figure.columns) for each in drawn)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from attnviz.commands.compare.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
+from attnviz.commands.compare.comparison import MAX_HEADS, Comparison, MeanDifference, MeasureInfo, ModelComparison
 from attnviz.commands.compare.costs import costs_table
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import verdict
@@ -38,7 +38,7 @@ def compare_report(
     names = [escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models]
     texts = escape_for_display(comparison.texts, MAX_NAME_LENGTH * 2)
     return Report(
-        title=choose_title(title, f"{', '.join(names[:-1])} and {names[-1]} on {texts}"),
+        title=choose_title(title, f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} on {texts}"),
         subtitle=_subtitle(comparison, "" if title is None else texts),
         blocks=tuple(blocks),
         scale=scales[0],
@@ -100,7 +100,7 @@ def _choose_shown(comparison: Comparison, named: Sequence[str]) -> list[MeasureI
 
 
 def _measures(comparison: Comparison, shown: Sequence[MeasureInfo], named: Sequence[str]) -> Iterator[Table]:
-    """One table for two models; for more, the differences have one of their own."""
+    """One table for one model or two; for more, the differences have one of their own."""
     name, *others = (escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models)
     two = len(others) == 1
     interval = " (95 % interval)" if _have_intervals(comparison) else ""
@@ -122,7 +122,7 @@ def _measures(comparison: Comparison, shown: Sequence[MeasureInfo], named: Seque
     first = tuple(n for n, measure in enumerate(shown) if not named and measure.name in HEADLINE)
     more = f"{len(shown) - len(first)} more: --measure all."
     yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=first, more=more)
-    if not two:
+    if len(others) > 1:
         heading = (Column("mean per head"), *map(Column, others))
         title = f"Difference from {name}{interval}"
         yield Table("differences", title, "compared", heading, tuple(changes), first=first, more=more)
@@ -136,10 +136,14 @@ def _remarks(comparison: Comparison, shown: Sequence[MeasureInfo]) -> Iterator[s
             f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "
             "say what other texts of this kind would give, not what models trained from other seeds would."
         )
+    elif len(comparison.models) == 1:
+        yield "One model: its heads are compared with one another."
     elif comparison.n_texts > 1:
         yield f"{comparison.n_texts} texts are too few for intervals: differences are of these texts only."
     else:
         yield "One text: the differences are of this text, and have no interval."
+    if (n_heads := len(comparison.head_names)) > MAX_HEADS:
+        yield f"Which of {n_heads:,} heads are alike is not measured: that is done for {MAX_HEADS} at most."
     if comparison.merged:
         yield (
             "The models cut texts differently: tokens are joined until all models have the same (keys summed, queries "

@@ -23,7 +23,7 @@ Theory = Annotated[bool, Option("Also compare with recurrent and convolutional l
 
 @dataclass(frozen=True, kw_only=True)
 class CompareSpec:
-    """Measure and draw what models attend to in the same texts: single against multi head, or any others.
+    """Measure and draw what models attend to in the same texts, or how alike the heads of one are.
 
     Example: attnviz compare single multi --text "not a good film, but the acting saves it"
     """
@@ -36,7 +36,7 @@ class CompareSpec:
     models: Annotated[
         tuple[str, ...],
         Option(
-            "Two or more of: {names}, multi:N, random:N, folders, names on the hub.",
+            "One or more of: {names}, multi:N, random:N, folders, names on the hub.",
             ARGUMENT,
             "MODELS",
             table=MODELS,

@@ -13,19 +13,21 @@ from attnviz.measures.divergence import max_divergence_from_mean
 from attnviz.measures.intervals import compute_seed_interval
 from attnviz.records.training_metrics import TestMetrics
 from attnviz.views.answers import describe_answer, describe_given_labels
+from attnviz.views.likeness import describe_likeness
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"
 
 
 def verdict(comparison: Comparison) -> tuple[str, ...]:
-    """Sentences: how wide the heads look, how much they differ, and whether it matters to the task."""
+    """Sentences: how wide the heads look, how much they differ, which are alike, and whether it matters to the task."""
     first, *others = comparison.models
     sentences: list[str] = []
     for place, other in enumerate(others):
         sentences += _width(comparison, first, other, place)
     for model in comparison.models:
         sentences += _kinds(comparison, model)
+    sentences += _alike(comparison)
     for place, other in enumerate(others):
         sentences += _task(comparison, first, other, place)
     sentences += _explain_labels(comparison.models)
@@ -85,6 +87,14 @@ def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
             f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({share:.0%} of the most that "
             f"{model.n_heads} heads can have): so much a single map of means does not show."
         )
+
+
+def _alike(comparison: Comparison) -> Iterator[str]:
+    """Say which heads of all models are most alike."""
+    n_texts, heads = comparison.n_texts, comparison.head_names
+    if comparison.divergences is not None and len(heads) > 1:
+        where = "on this text" if n_texts == 1 else f"on these {n_texts:,} texts"
+        yield describe_likeness(comparison.divergences, heads, where)
 
 
 def _explain_labels(models: Sequence[ModelComparison]) -> Iterator[str]:

@@ -98,12 +98,14 @@ def _distance(survey: Survey) -> Curves:
     """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
     info = survey.info
     shares = survey.distances.reshape(-1, info.n_heads, 2 * info.reach + 1) / 2**MASS_BITS / max(1, survey.n_queries)
-    at = tuple(map(float, range(-info.reach, info.reach + 1)))
+    at, highest = tuple(map(float, range(-info.reach, info.reach + 1))), float(shares.max())
     curves = []
     for number, of_layer in zip(info.layer_numbers, shares, strict=True):
         drawn = np.sort(np.argsort(-of_layer.max(axis=1), kind="stable")[:MAX_LINES])
         lines = tuple(Line(f"head {head}", at, tuple(of_layer[head].tolist())) for head in drawn)
-        curves.append(Curve(f"layer {number}", "key minus query (tokens)", "share of attention", lines))
+        curves.append(
+            Curve(f"layer {number}", "key minus query (tokens)", "share of attention", lines, y_range=(0.0, highest))
+        )
     return Curves("distance", "attention by distance", tuple(curves))
 
 

@@ -231,7 +231,8 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
     """The names in lines, in how many columns they stand, and inches that they take; `room` is points."""
     wrapped = [wrap(name, size, room - HANDLE * size) for name in names]
     longest = max((extent(line, size).width for lines in wrapped for line in lines), default=0.0)
-    n_columns = max(1, int(room / (longest + (HANDLE + BETWEEN + 1) * size)))
+    n_columns = max(1, min(len(names), int(room / (longest + (HANDLE + BETWEEN + 1) * size))))
+    n_columns = ceil(len(names) / ceil(len(names) / n_columns)) if names else 1  # rows of one length
     highest = max((height_of(lines, size) + PAD for lines in wrapped), default=0.0)
     return wrapped, n_columns, highest * ceil(len(names) / n_columns)
 
@@ -269,8 +270,11 @@ def draw_charts(plan: ChartsPlan) -> Figure:
     for place, panel in enumerate(plan.panels):
         _draw_panel(figure.add_subplot(grid[divmod(place, plan.n_columns)]), panel, plan)
     if plan.legend:
+        by_column = [
+            each for column in range(plan.legend_columns) for each in plan.legend[column :: plan.legend_columns]
+        ]
         figure.legend(
-            [handle for _, handle in plan.legend],
+            [handle for _, handle in by_column],
             [""] * len(plan.legend),
             loc="upper left",
             bbox_to_anchor=(MARGIN / width, 1 - plan.legend_top / height),
@@ -283,7 +287,7 @@ def draw_charts(plan: ChartsPlan) -> Figure:
             labelspacing=0.3,
             fontsize=plan.sizes.axis,
         )
-        for text, (name, _) in zip(figure.legends[0].get_texts(), plan.legend, strict=True):
+        for text, (name, _) in zip(figure.legends[0].get_texts(), by_column, strict=True):
             text.set_text(name)  # only now: matplotlib leaves out names that begin with _
     for line in plan.lines:
         write(figure, line)

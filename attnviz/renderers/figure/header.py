@@ -150,12 +150,19 @@ def place_bar(
     return box, label, below(label, under)
 
 
+def describe_hatched(heatmap: Heatmap) -> str:
+    """Say what cells are that are not allowed."""
+    return f"hatched: {heatmap.not_allowed or 'not attendable'}"
+
+
 def footer_of(
-    texts: Sequence[str], hatched: bool, top: float, width: float, size: float
+    texts: Sequence[str], hatched: str, top: float, width: float, size: float
 ) -> tuple[Box | None, list[TextLine], float]:
-    """Small print under everything, with a key to forbidden cells where there are any; and where it ends."""
-    texts = ["hatched: not attendable"] * hatched + [*texts]
-    left = MARGIN + (SWATCH_WIDTH + PAD) * hatched
+    """Small print under everything, with a key to forbidden cells where there are any, which `hatched` says; and where
+    it ends.
+    """
+    texts = [*filter(None, [hatched]), *texts]
+    left = MARGIN + (SWATCH_WIDTH + PAD) * bool(hatched)
     lines = paragraph(wrap(" · ".join(texts), size, (width - left - MARGIN) / POINT), size, GREY, left, top)
     if not lines:
         return None, [], top - GAP

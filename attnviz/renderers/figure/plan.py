@@ -27,6 +27,7 @@ from attnviz.renderers.figure.header import (
     below,
     ceil_to_pixel,
     check_size,
+    describe_hatched,
     footer_of,
     header_of,
     headless_notes,
@@ -161,7 +162,8 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     small_print = [*_small_print(grid, cells, (row_labels, column_labels), scale)]
     if not look.header:
         small_print[:0] = headless_notes(picture, report)
-    hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
+    is_hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
+    hatched = describe_hatched(grid.maps[0]) * is_hatched
     swatch, footer, bottom = footer_of(small_print, hatched, lowest + GAP, across.width, sizes.small)
     tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []
     names = name_edges(grid, edges, across.maps - row_labels.room, places) if edges else []
@@ -215,7 +217,7 @@ def _grid(
         lines=lines,
         beyond=labels[1].room if lines else 0.0,
         fold=picture.fold if isinstance(picture, HeatmapGrid) else None,
-        footnote=picture.footnote if isinstance(picture, HeatmapGrid) else "",
+        footnote=picture.footnote,
         slim=plan_slim(picture, width, dpi),
     )
 

@@ -85,7 +85,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
     of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
     small_print = ([] if look.header else headless_notes(picture, report)) + [MEAN] * of_maps
-    swatch, footer, bottom = footer_of(small_print, False, lowest + GAP, width, sizes.small)
+    swatch, footer, bottom = footer_of(small_print, "", lowest + GAP, width, sizes.small)
     plan = FigurePlan(
         name=picture.name,
         title=title_of(picture, report),

@@ -94,6 +94,7 @@ async function unpack(number) {
     : unpackedRanges(...parts, nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
+  cells.notAllowed = map.not_allowed;
   cells.isPooled = content.axes[map.allRows].positions[0].includes("–"); // each is the largest of a block
   unpackedWhole.set(number, cells);
   return cells;

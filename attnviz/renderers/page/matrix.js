@@ -1,5 +1,5 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
-import { legend, paintOf } from "./colour.js";
+import { legend, paintOf, sayNotAllowed } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { scaleOfSmall } from "./overview.js";
@@ -58,7 +58,7 @@ export async function matrix(panel) {
   plot.open();
   others?.draw();
   function shownLegend() {
-    return legend(plot.scale, [paintOf(plot.scale)], plot.scale.label, cells.allowed !== null);
+    return legend(plot.scale, [paintOf(plot.scale)], plot.scale.label, cells.allowed && sayNotAllowed(map));
   }
   return {
     legend: shownLegend,

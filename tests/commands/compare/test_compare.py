@@ -202,6 +202,19 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
         assert file.read_bytes() == (again / "out" / file.name).read_bytes(), file.name
 
 
+@pytest.mark.parametrize("texts", [{"text": (TEXT,)}, {"dataset": "sample", "index": ("0-2",)}])
+def test_of_one_model_the_heads_are_compared_with_one_another(texts: dict[str, Any], tmp_path: Path) -> None:
+    found = outcome(tmp_path, "multi", **texts)
+    assert "similarity.png" in {file.name for file in found.files}
+    assert report(found).title.startswith("multi:8 on ")
+    assert data(found)["divergences"].shape == (16, 16)
+    said = notes(report(found))
+    assert "Heads most alike on th" in said
+    assert "One model: its heads are compared with one another." in said
+    assert [len(table.columns) for table in report(found).tables] == [3, 2]
+    assert not any(word in said for word in ("difference", "against", "interval"))
+
+
 def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
     found = outcome(tmp_path, text=(TEXT,), time=True)
     assert all(each["seconds"] > 0 for each in data(found)["models"])
@@ -210,7 +223,6 @@ def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "settings", "error", "words"),
     [
-        (("single",), {}, InvalidOption, "1 model to compare"),
         (("single",) * 9, {}, InvalidOption, "9 models to compare"),
         (("single", "mutli"), {}, InvalidModel, "Did you mean 'multi'"),
         (("single", "multi:7"), {}, InvalidOption, "not divisible by 7"),

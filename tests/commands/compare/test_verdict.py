@@ -70,6 +70,22 @@ def test_near_copies_are_counted_within_a_model_only() -> None:
     assert "3 of 8 are nearly copies (of another in their layer: JSD under 5% of ln 2)" in words(whole)
 
 
+def test_the_pairs_most_alike_are_named_beside_the_median_pair() -> None:
+    """Also across models; of one model, heads go without its name."""
+    similar = np.array([[1, 0.9, 0.2, 0.3], [0.9, 1, 0.4, 0.1], [0.2, 0.4, 1, 0.7], [0.3, 0.1, 0.7, 1]])
+    said = words(comparison(model(), model("multi:3", 3), divergences=log(2) * (1 - similar)))
+    assert (
+        "Heads most alike on this text: single · 0 and multi:3 · 0 (0.900), multi:3 · 1 and multi:3 · 2 (0.700),"
+        in said
+    )
+    assert "the median of 6 pairs: 0.350; least like any other: multi:3 · 1 (at most 0.700)." in said
+    said = words(comparison(model("multi:4", 4, keys=[6.0] * 3), divergences=log(2) * (1 - similar)))
+    assert "Heads most alike on these 3 texts: 0 and 1 (0.900), 2 and 3 (0.700), 1 and 2 (0.400);" in said
+    said = words(comparison(model("multi:2", 2), divergences=log(2) * (1 - similar[:2, :2])))
+    assert "How alike heads are on this text: 0 and 1 (0.900). Similarity is 1 - mean JSD in bits:" in said
+    assert "alike" not in words(comparison(model(), divergences=np.zeros((1, 1))))
+
+
 def test_copies_that_were_not_measured_are_not_mentioned() -> None:
     said = words(comparison(model(), model("multi:8", 8, distinct=[3.4])))
     assert "The 8 heads of multi:8 are as different as 3.4 heads that share nothing." in said

@@ -240,6 +240,7 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     assert {point.group for point in scatter.charts[0].points} == {""}
     assert isinstance(curves, Curves)
     peaks = np.array(data(untrained)["by_distance"]).max(axis=1).reshape(3, 16)
+    assert [chart.y_range for chart in curves.charts] == [(0.0, float(peaks.max()))] * 3
     for chart, of_layer in zip(curves.charts, peaks, strict=True):
         highest = sorted(np.argsort(-of_layer)[:12])
         assert [line.name for line in chart.lines] == [f"head {head}" for head in highest]
@@ -250,7 +251,7 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
 
 
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
-    """Of 72 made-up heads three have a name: they are listed first, the others counted, in 45 lines."""
+    """Of 72 made-up heads three have a name: they are listed first, the others counted, in 46 lines."""
     run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",), split=None)
     found = load_survey(tmp_path / NAME)
     reach, n = found.info.reach, found.n_queries * 2**MASS_BITS
@@ -532,6 +533,8 @@ def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tm
     assert [column.header for column in heads.columns[:3]] == ["layer", "head", "entropy (nats)"]
     assert [column.header for column in patterns.columns[:2]] == ["pattern", "most of it in"]
     assert any("--index N --max-tokens 20 --keep head-tail," in note.text for note in found.notes)
+    alike = "Which heads are alike, pair by pair: attnviz compare multi:2 --dataset sample --split 'train[:2]'."
+    assert alike in [note.text for note in found.notes]
     twice = build(DiffSpec, before=str(tmp_path / "out"), after=str(tmp_path / "out"))
     compared = report(result(diff(twice)))
     assert {row[5] for row in next(compared.tables).rows} == {"-"}  # of so few texts there is no interval

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
@@ -158,6 +159,18 @@ def test_one_name_has_one_look_in_all_charts_and_in_the_legend() -> None:
         assert wanted == list(COLOURS[:2])
         for axes in made.figure.axes:
             assert [each.get_color() for each in lines_on(axes)] == wanted
+
+
+def test_names_of_several_rows_are_read_from_left_to_right() -> None:
+    """matplotlib fills columns: 8 names on 7 of them would be 0, 2, 3, 4, 5, 6, 7 and below 0 alone 1."""
+    lines = tuple(Line(f"head of a layer {number}", (0.0, 1.0), (0.0, float(number))) for number in range(8))
+    with drawn_charts(report(curves(replace(LOSS, lines=lines, at=None)))) as made:
+        boxes = {text.get_text(): text.get_window_extent() for text in made.figure.legends[0].get_texts()}
+        read = sorted(boxes, key=lambda name: (-round(boxes[name].y0), boxes[name].x0))
+        per_row = Counter(round(box.y0) for box in boxes.values()).values()
+    assert read == [line.name for line in lines]
+    assert len(per_row) > 1
+    assert max(per_row) - min(per_row) <= 1
 
 
 @pytest.mark.parametrize("at", [None, NAN, INF, 9.0])

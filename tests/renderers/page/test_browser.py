@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnviz.commands.compare.maps import similarity_picture
 from attnviz.renderers.page import downsample
 from attnviz.renderers.page import packing as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
@@ -129,6 +130,17 @@ def test_what_is_not_allowed_is_said_and_hatched(shown: Open) -> None:
     page = shown(report(random_maps(causal=True)), "view=matrix&layer=0&head=0&query=2&key=9")
     assert number_in(page.readout) == "not allowed"
     assert "attention not allowed" in page.page.inner_text("#legend")
+
+
+def test_a_head_is_not_among_those_that_are_like_it(shown: Open) -> None:
+    names = ("0.0", "0.1", "0.2")
+    similar = similarity_picture(np.log(2) * (1 - np.eye(3)) / 2, names)
+    page = shown(Report("", "", (similar,), Scale("fixed", 0.0, 1.0, "")), "view=matrix&query=1&key=1")
+    assert "a head with itself" in page.readout
+    assert "a head with itself" in page.page.inner_text("#legend")
+    strongest = page.page.locator("details button.plain").all_text_contents()
+    pairs = {tuple(re.findall(r"0\.[012]\b", each)[:2]) for each in strongest}
+    assert pairs == {(one, other) for one in names for other in names if one != other}
 
 
 def test_the_keyboard_reaches_every_view(shown: Open) -> None:

@@ -1,0 +1,37 @@
+"""Which heads are alike, in words. Knows records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnviz.measures.divergence import Divergences, find_alike, measure_divergences_across
+from attnviz.records import AttentionMaps
+from attnviz.report import Note
+from attnviz.views.head_pictures import Place
+
+SIMILARITY = "1 - mean JSD in bits"
+MAX_WORK = 2**27  # weights mixed for all pairs of heads, about 0.15 s: 270 heads of 60 tokens, 72 of 229
+
+
+def describe_likeness(divergences: Divergences, names: Sequence[str], where: str) -> str:
+    """Say which of two heads or more are most alike, beside the median pair, and which is the least like any other."""
+    found = find_alike(divergences)
+    pairs = ", ".join(f"{names[one]} and {names[other]} ({similar:.3f})" for one, other, similar in found.pairs)
+    if found.n_pairs > 1:
+        head, nearest = found.farthest
+        pairs += f"; the median of {found.n_pairs:,} pairs: {found.median:.3f}"
+        pairs += f"; least like any other: {names[head]} (at most {nearest:.3f})"
+    heads = "Heads most alike" if found.n_pairs > 1 else "How alike heads are"
+    return f"{heads} {where}: {pairs}. Similarity is {SIMILARITY}: 1 for the same map, 0 for no common key."
+
+
+def describe_alike_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
+    """Say it of the heads that are drawn, where the pairs of all heads of the record are soon compared."""
+    drawn = [layer * maps.n_heads + head for layer, head in places]
+    n_heads = maps.n_layers * maps.n_heads
+    if len(drawn) < 2 or n_heads * (n_heads - 1) // 2 * len(maps.queries) * len(maps.keys) > MAX_WORK:
+        return
+    names = [f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}" for layer, head in places]
+    yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names, "on this text"))
