@@ -265,6 +265,8 @@ class ArcDiagram:
     tokens: tuple[str, ...]
     arcs: tuple[Arc, ...]
     n_layers: int
+    top: str = ""  # what reads above the last layer, such as "answer"
+    footnote: str = ""
 
 
 class EdgeStrip(NamedTuple):

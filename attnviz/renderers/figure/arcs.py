@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from attnviz.renderers.figure.draw import label_at
 from attnviz.renderers.figure.layout import POINT, Labels, fit_labels
-from attnviz.renderers.figure.style import COLOURS, GREY, PAPER, Theme
+from attnviz.renderers.figure.style import COLOURS, GREY, HAIRLINE, PAPER, Theme
 from attnviz.report import Arc, ArcDiagram, Arcs
 
 SLOT, EDGE = 0.42, 0.6  # inches from token to token; slots from either end of the axis to the nearest token
@@ -51,7 +51,8 @@ def caveats(picture: Arcs) -> list[str]:
     """What has to be said with the arcs."""
     arcs = [arc for chart in picture.charts for arc in chart.arcs]
     said = ["thickness: weight"] if arcs else []
-    return said + ["a dot alone: looks at its own token"] * any(arc.query == arc.key for arc in arcs)
+    said += ["a dot alone: looks at its own token"] * any(arc.query == arc.key for arc in arcs)
+    return [*said, *dict.fromkeys(chart.footnote for chart in picture.charts if chart.footnote and chart.arcs)]
 
 
 def draw_arcs(
@@ -71,6 +72,14 @@ def draw_arcs(
         axes.add_patch(PathPatch(Path(ends, [Path.MOVETO, Path.CURVE3, Path.CURVE3]), fill=False, zorder=3, **line))
         axes.plot([arc.query], [arc.height], "o", color=looks[arc.group], markersize=DOT, zorder=4)
         axes.plot([arc.query] * 2, [arc.height, arc.read_at], color=theme.find_ink(GREY), zorder=2, **STREAM)
+    if chart.top:
+        axes.axhline(chart.n_layers, color=theme.grid, linewidth=HAIRLINE, zorder=1)
+        at_axis: dict[str, Any] = {
+            "xycoords": axes.get_yaxis_transform(),
+            "textcoords": "offset points",
+            "size": labels.size,
+        }
+        axes.annotate(chart.top, (0, chart.n_layers), (-DOT, 0), ha="right", va="center", **at_axis)
     apart = 1.15 * labels.size * POINT / height * (high - low)
     for arc, at in _spread_labels(chart.arcs, apart):
         looks_ahead = arc.key > arc.query

@@ -141,8 +141,8 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
     picture = draw_answer(tokens, found, "‘x’", 6)
     arcs = picture.charts[0].arcs
     assert [(arc.label, arc.group, arc.query, arc.key) for arc in arcs] == [
-        ("4.3", "writes for ‘x’", 3, 1),
-        ("4.1", "writes against ‘x’", 3, 3),
+        ("4.3 +1.00", "writes for ‘x’", 3, 1),
+        ("4.1 -1.00", "writes against ‘x’", 3, 3),
         ("1.2", WROTE, 1, 0),
     ]
     assert arcs[2].read_at == arcs[0].height  # what was written stays until its reader's layer
@@ -155,8 +155,11 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
     assert ends == [[arc.key, arc.height, arc.query, arc.height] for arc in arcs]
     assert curves[2].get_linewidth() > curves[0].get_linewidth()  # by weight
     assert [text.get_text() for text in axes.get_xticklabels()] == ["$a$", "b", "[/]", "d"]
-    assert [text.get_text() for text in axes.texts] == ["1.2", "4.1", "4.3"]
-    assert {text.get_horizontalalignment() for text in axes.texts} == {"left"}
+    top, *labels = axes.texts
+    assert (top.get_text(), top.xy) == ("answer", (0, 6))  # type: ignore[attr-defined]  # where dotted lines end
+    assert [text.get_text() for text in labels] == ["1.2", "4.1 -1.00", "4.3 +1.00"]
+    assert {text.get_horizontalalignment() for text in labels} == {"left"}
+    assert "what a head writes for the answer" in " ".join(text.get_text() for text in figure.texts)
     ahead = draw_cell(tokens, (replace(first, query=0, key=2),), 6)
     with drawing():
         (label,) = draw_plan(plan_picture(ahead, report, look), look).axes[0].texts

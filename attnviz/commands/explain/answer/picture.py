@@ -11,6 +11,7 @@ from attnviz.views.tokens import label_token, name_token
 
 MAX_TOKENS = 32  # of longer texts, only those that take part and their neighbours
 WROTE = "had written what those look for"
+BY_NUMBER = "heads of a layer stand one above the other, by their numbers"
 APART, MAX_APART = 0.08, 0.8  # layers, from a head to the next of its layer
 
 
@@ -19,9 +20,11 @@ def draw_answer(tokens: Tokens, found: Sequence[Contribution], answer: str, n_la
     arcs: dict[tuple[object, ...], Arc] = {}
     for each in found:
         side = f"writes for {answer}" if each.written > 0 else f"writes against {answer}"
-        for arc in _list_arcs(each.looks, side, n_layers):
+        own, *others = _list_arcs(each.looks, side, n_layers)
+        for arc in (own._replace(label=f"{own.label} {each.written:+.2f}"), *others):
             arcs.setdefault((arc.label, arc.query, arc.key, arc.read_at), arc)
-    return _draw(tokens, sorted(arcs.values(), key=lambda arc: arc.group == WROTE), n_layers)
+    drawn = sorted(arcs.values(), key=lambda arc: arc.group == WROTE)
+    return _draw(tokens, drawn, n_layers, "answer", f"{BY_NUMBER} · +, -: what a head writes for the answer")
 
 
 def draw_cell(tokens: Tokens, looks: Sequence[Look], n_layers: int) -> Arcs:
@@ -37,7 +40,7 @@ def _list_arcs(looks: Sequence[Look], group: str, n_layers: int) -> Iterator[Arc
         group, read_at = WROTE, height
 
 
-def _draw(tokens: Tokens, arcs: Sequence[Arc], n_layers: int) -> Arcs:
+def _draw(tokens: Tokens, arcs: Sequence[Arc], n_layers: int, top: str = "", footnote: str = BY_NUMBER) -> Arcs:
     shown, label = list(range(len(tokens))), label_token
     if len(tokens) > MAX_TOKENS:
         ends = {end for arc in arcs for end in (arc.query, arc.key)}
@@ -46,5 +49,5 @@ def _draw(tokens: Tokens, arcs: Sequence[Arc], n_layers: int) -> Arcs:
     places: Mapping[int, int] = {token: place for place, token in enumerate(shown)}
     moved = tuple(arc._replace(query=places[arc.query], key=places[arc.key]) for arc in arcs)
     names = tuple(label(tokens, token) for token in shown)
-    diagram = ArcDiagram("", "token", "layer", names, moved, n_layers)
+    diagram = ArcDiagram("", "token", "layer", names, moved, n_layers, top, footnote)
     return Arcs("explanation", "heads over the sentence", (diagram,))
