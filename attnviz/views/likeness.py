@@ -15,16 +15,20 @@ SIMILARITY = "1 - mean JSD in bits"
 MAX_WORK = 2**27  # weights mixed for all pairs of heads, about 0.15 s: 270 heads of 60 tokens, 72 of 229
 
 
-def describe_likeness(divergences: Divergences, names: Sequence[str], where: str) -> str:
+def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
     """Say which of two heads or more are most alike, beside the median pair, and which is the least like any other."""
     found = find_alike(divergences)
-    pairs = ", ".join(f"{names[one]} and {names[other]} ({similar:.3f})" for one, other, similar in found.pairs)
-    if found.n_pairs > 1:
-        head, nearest = found.farthest
-        pairs += f"; the median of {found.n_pairs:,} pairs: {found.median:.3f}"
-        pairs += f"; least like any other: {names[head]} (at most {nearest:.3f})"
-    heads = "Heads most alike" if found.n_pairs > 1 else "How alike heads are"
-    return f"{heads} {where}: {pairs}. Similarity is {SIMILARITY}: 1 for the same map, 0 for no common key."
+    pairs = ", ".join(f"{names[one]} and {names[other]} ({_write(similar)})" for one, other, similar in found.pairs)
+    if found.n_pairs == 1:
+        return f"How alike heads are here ({SIMILARITY}): {pairs}."
+    head, nearest = found.farthest
+    least = f"least like any other {names[head]} ({_write(nearest)})"
+    return f"Heads most alike here ({SIMILARITY}): {pairs}; median pair {_write(found.median)}; {least}."
+
+
+def _write(similarity: float) -> str:
+    """ ".787"."""
+    return f"{similarity:.3f}".removeprefix("0")
 
 
 def describe_alike_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
@@ -34,4 +38,4 @@ def describe_alike_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterat
     if len(drawn) < 2 or n_heads * (n_heads - 1) // 2 * len(maps.queries) * len(maps.keys) > MAX_WORK:
         return
     names = [f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}" for layer, head in places]
-    yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names, "on this text"))
+    yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names))

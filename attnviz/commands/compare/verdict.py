@@ -91,10 +91,9 @@ def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
 
 def _alike(comparison: Comparison) -> Iterator[str]:
     """Say which heads of all models are most alike."""
-    n_texts, heads = comparison.n_texts, comparison.head_names
+    heads = comparison.head_names
     if comparison.divergences is not None and len(heads) > 1:
-        where = "on this text" if n_texts == 1 else f"on these {n_texts:,} texts"
-        yield describe_likeness(comparison.divergences, heads, where)
+        yield describe_likeness(comparison.divergences, heads)
 
 
 def _explain_labels(models: Sequence[ModelComparison]) -> Iterator[str]:

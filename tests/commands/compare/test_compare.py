@@ -209,7 +209,7 @@ def test_of_one_model_the_heads_are_compared_with_one_another(texts: dict[str, A
     assert report(found).title.startswith("multi:8 on ")
     assert data(found)["divergences"].shape == (16, 16)
     said = notes(report(found))
-    assert "Heads most alike on th" in said
+    assert "Heads most alike here" in said
     assert "One model: its heads are compared with one another." in said
     assert [len(table.columns) for table in report(found).tables] == [3, 2]
     assert not any(word in said for word in ("difference", "against", "interval"))

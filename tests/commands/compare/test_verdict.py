@@ -75,14 +75,14 @@ def test_the_pairs_most_alike_are_named_beside_the_median_pair() -> None:
     similar = np.array([[1, 0.9, 0.2, 0.3], [0.9, 1, 0.4, 0.1], [0.2, 0.4, 1, 0.7], [0.3, 0.1, 0.7, 1]])
     said = words(comparison(model(), model("multi:3", 3), divergences=log(2) * (1 - similar)))
     assert (
-        "Heads most alike on this text: single · 0 and multi:3 · 0 (0.900), multi:3 · 1 and multi:3 · 2 (0.700),"
+        "alike here (1 - mean JSD in bits): single · 0 and multi:3 · 0 (.900), multi:3 · 1 and multi:3 · 2 (.700), "
         in said
     )
-    assert "the median of 6 pairs: 0.350; least like any other: multi:3 · 1 (at most 0.700)." in said
+    assert "; median pair .350; least like any other multi:3 · 1 (.700)." in said
     said = words(comparison(model("multi:4", 4, keys=[6.0] * 3), divergences=log(2) * (1 - similar)))
-    assert "Heads most alike on these 3 texts: 0 and 1 (0.900), 2 and 3 (0.700), 1 and 2 (0.400);" in said
+    assert "Heads most alike here (1 - mean JSD in bits): 0 and 1 (.900), 2 and 3 (.700), 1 and 2 (.400);" in said
     said = words(comparison(model("multi:2", 2), divergences=log(2) * (1 - similar[:2, :2])))
-    assert "How alike heads are on this text: 0 and 1 (0.900). Similarity is 1 - mean JSD in bits:" in said
+    assert "How alike heads are here (1 - mean JSD in bits): 0 and 1 (.900)." in said
     assert "alike" not in words(comparison(model(), divergences=np.zeros((1, 1))))
 
 
