@@ -93,10 +93,7 @@ async function showFound(asked, heads, box) {
     isChosen: state.view !== "overview" && head.number === state.map,
     choose: () => goToHead(head, asked),
   });
-  const shown = [
-    ...chips("in this text, by share", inText),
-    ...chips("by the model's card, over many texts", byCard),
-  ];
+  const shown = [...chips("in this text, by share", inText), ...chips("by the model's card, over many texts", byCard)];
   const wanted = [heads.length && "a head as 0.3, what heads look at", "a word"].filter(Boolean).join(", or ");
   byId("found").replaceChildren(...(shown.length ? shown : [nothingFound(asked, wanted)]));
 }
