@@ -155,6 +155,18 @@ def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
     return TrainedReference(spec, extras, f"recall:{written}", n_layers=1, n_heads=int(written), folder=folder)
 
 
+def multi_zh(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
+    """Trained on Chinese reviews, character by character."""
+    if ":" in spec.model:
+        return None
+    if spec.heads not in (None, DEFAULT_HEADS):
+        raise InvalidOption(f"--heads {spec.heads} with --model multi-zh", hint=f"It has {DEFAULT_HEADS} heads.")
+    refuse_sizes("multi-zh", replace(spec, heads=None))
+    return TrainedReference(
+        spec, extras, "multi-zh", n_layers=LAYERS, n_heads=DEFAULT_HEADS, folder=SHIPPED / "multi-zh"
+    )
+
+
 def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:
     """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
     folder = SHIPPED / name.replace(":", "-")

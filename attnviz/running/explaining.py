@@ -14,7 +14,7 @@ from attnviz.records import Tokens
 from attnviz.records.attribution import Attribution, Question
 from attnviz.report import LazyRows
 from attnviz.running import Progress, Result
-from attnviz.specs import FigureOptions
+from attnviz.specs import OTHER_LANGUAGES, FigureOptions
 from attnviz.text import Document
 from attnviz.views.attribution import attribution_report, attribution_rows
 
@@ -62,5 +62,5 @@ def check_known(tokens: Tokens, name: str) -> None:
         found = f"{sum(tokens.unknown)} of {len(tokens) - sum(tokens.special)} tokens of {name}"
         raise InvalidText(
             f"{found} are not in the model's vocabulary, so its answer says little of the text",
-            hint="Use a model of its language; attnviz train makes one.",
+            hint=OTHER_LANGUAGES,
         )

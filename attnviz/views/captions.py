@@ -9,6 +9,7 @@ from itertools import product
 from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
+from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, name_token
 
 MAX_NAME_LENGTH = 80
@@ -19,7 +20,7 @@ MAX_KNOWN = 6  # heads in a line; the model's card has all
 WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
 SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 # Behind what a vocabulary does not hold, where that is half of a text.
-ANOTHER = "So heads get no names, and an answer says little. Use a model of this language; attnviz train makes one."
+ANOTHER = f"So heads get no names, and an answer says little. {OTHER_LANGUAGES}"
 
 
 def describe_status(provenance: Provenance) -> str:

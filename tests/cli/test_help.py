@@ -164,7 +164,7 @@ def test_imports_would_be_noticed(tmp_path: Path) -> None:
 
 
 def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:
-    models = {"single", "multi", "random", "dot", "recall", "minilm", "smollm2"}
+    models = {"single", "multi", "multi-zh", "random", "dot", "recall", "minilm", "smollm2"}
     models |= {"multi:2", "multi:4", "multi:8", "recall:1", "recall:2", "recall:4", "recall:8"}
     data_sets, scales = {"sample", "imdb"}, {"lift", "fixed", "shared", "log", "auto"}
     given = ("--model", models), ("--dataset", data_sets), ("--scale", scales), ("--cmap", {*COLOUR_MAPS})

@@ -22,8 +22,8 @@ from tests.starting import heatmap
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if not folder.name.startswith("recall"))
 
 
-def test_four_models_ship() -> None:
-    assert MODELS == ["multi-2", "multi-4", "multi-8", "single"]
+def test_five_models_ship() -> None:
+    assert MODELS == ["multi-2", "multi-4", "multi-8", "multi-zh", "single"]
 
 
 @pytest.mark.parametrize("model", MODELS)

