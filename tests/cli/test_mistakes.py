@@ -17,7 +17,6 @@ MISTAKES = (
     ("heatmap 'a b' --modle multi", "--model"),
     ("heatmap the cat sat", 'Such as: attnviz heatmap "the cat sat on the mat"'),
     ("compare", "Missing argument MODELS. Such as: attnviz compare single multi"),
-    ("compare single", "attnviz compare single multi"),
     ("render", "Missing argument FILE. Such as: attnviz render weights.npy"),
     ("batch", "attnviz batch figures.yaml"),
     ("diff before after", "cannot read before: No such file or directory. Name a file or a folder."),

@@ -114,7 +114,7 @@ def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere,
 def test_a_comparison_without_maps_is_a_page_of_its_tables(attnviz: RunHere, tmp_path: Path) -> None:
     """So many heads that they are neither compared pair by pair nor drawn."""
     texts = ("--text", TEXT, "--text", "the film was good")
-    models = ("random:32", "random:32", "random:32")
+    models = ("random:64",) * 5
     options = ("--d-model", "64", "--format", "html", "--no-time", "--measure", "entropy", "--out", "a")
     worked(attnviz("compare", *models, *texts, *options))
     page = (tmp_path / "a" / "attention.html").read_bytes()

@@ -32,4 +32,4 @@ def test_a_mean_is_chosen_and_linked_to_as_a_head_is(shown: Open) -> None:
     assert page.page.locator(".chip").all_inner_texts() == ["head 0", "mean"]
     page.go("view=overview&sort=2")
     names = page.page.locator(".map").all_inner_texts()
-    assert sorted(name.partition(" · ")[0] for name in names) == ["0.0", "0.mean", "1.0", "1.mean"]
+    assert sorted(name.partition(":")[0] for name in names) == ["0.0", "0.mean", "1.0", "1.mean"]
