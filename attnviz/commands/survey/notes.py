@@ -40,8 +40,9 @@ def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str
     if info.dataset:
         read = f"--max-tokens {info.max_tokens} --keep {info.keep}"
         yield f"A text by its number: attnviz heatmap {info.dataset} --index N {read}, with the same --model."
-        alike = f"attnviz compare {shlex.quote(info.option)} {info.dataset}"
-        yield f"Which heads are alike, pair by pair: {alike}."
+        if info.trained is not False:  # heads that have learned nothing are alike by chance
+            alike = f"attnviz compare {shlex.quote(info.option)} {info.dataset}"
+            yield f"Which heads are alike, pair by pair: {alike}."
     if survey.skipped:
         n_skipped = len(survey.skipped)
         verb = "is" if n_skipped == 1 else "are"

@@ -271,7 +271,7 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     assert named == {"previous token": "3.4, 0.3", "2 after": "5.5", "induction on repeated tokens": "4.2"}
     assert {row[0]: row[2] for row in tables["patterns"].rows}["previous token"] == "3.4"
     shown = render(whole, "heads", Screen(80))
-    assert shown.count("\n") <= 46, shown  # one of them says where heads are compared with one another
+    assert shown.count("\n") <= 45, shown
     assert "All 72 heads: --table full" in shown
     assert render(whole, "full", Screen(80)).count("\n") > 150
     assert [head.names for head in whole.atlas.heads if head.names] == [  # type: ignore[union-attr]
