@@ -34,7 +34,7 @@ RULES = {
         ["print(1)", "train(print)", "f(sys.stdout)", "from sys import stderr", "raise SystemExit(2)", "sys.exit(1)"],
     ),
     "files": (
-        "store/|temporary",
+        "store/",
         r"\bos\.(replace|rename|renames|remove|unlink|rmdir|removedirs|mkdir|makedirs|link|symlink|truncate)\b"
         r"|from (os|shutil) import|\bshutil\.(?!get_terminal_size)|\bsave_file\b"
         r"|\.(write_text|write_bytes|touch|mkdir|rmdir|unlink|symlink_to|hardlink_to|tofile)\("

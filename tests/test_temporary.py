@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.temporary import PREFIX, make_temporary_folder, temporary_folder
+from attnviz.store.temporary import PREFIX, make_temporary_folder, temporary_folder
 
 HOLD = """
 import sys, time
-from attnviz.temporary import make_temporary_folder
+from attnviz.store.temporary import make_temporary_folder
 print(make_temporary_folder()[0], flush=True)
 time.sleep(600)
 """

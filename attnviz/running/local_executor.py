@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from attnviz.errors import OutputError
 from attnviz.store.cache import caching
-from attnviz.temporary import make_temporary_folder
+from attnviz.store.temporary import make_temporary_folder
 
 ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
 TIMEOUT = 5.0  # seconds for a process to end by itself
