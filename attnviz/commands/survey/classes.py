@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from attnviz.commands.survey.exact import UNIT
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
+from attnviz.measures.summaries import UNIT
 
 MAX_CLASSES = 20
 Bounds = Float64[np.ndarray, "2 column"]

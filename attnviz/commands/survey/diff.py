@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,9 +104,4 @@ def _changes(before: Survey, after: Survey, measures: list[SurveyMeasure]) -> It
 
 def _columns(info: SurveyInfo, measure: SurveyMeasure) -> dict[tuple[int | None, int | None], int]:
     """Which column is of which layer and head."""
-    places: dict[str, list[tuple[int | None, int | None]]] = {
-        "head": [*info.heads],
-        "layer": [(layer, None) for layer in info.layer_numbers],
-        "text": [(None, None)],
-    }
-    return {place: info.columns[measure.name].start + number for number, place in enumerate(places[measure.level])}
+    return dict(zip(info.list_places(measure.level), count(info.columns[measure.name].start)))

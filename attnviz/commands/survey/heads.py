@@ -10,11 +10,11 @@ from math import nan, sqrt
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.commands.survey.exact import N_EXTREMES
 from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, SurveyMeasure, TextExcerpt
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.display import escape_for_spreadsheet
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
+from attnviz.measures.summaries import N_EXTREMES
 from attnviz.records import is_mostly_unknown, training_metrics
 from attnviz.records.training_metrics import LARGE_SHARE, HeadMetrics, HeadScore, name_offset
 from attnviz.report import Row
@@ -164,16 +164,12 @@ def survey_rows(survey: Survey) -> Iterator[Row]:
     """For a spreadsheet: a row per head or layer and measure."""
     shares = [f"quantile {share:g}" for share in QUANTILES]
     yield ("layer", "head", "measure", "unit", "mean", "low", "high", "smallest", *shares, "largest", "label")
-    info = survey.info
-    places: dict[str, list[tuple[str | int, str | int, str]]] = {
-        "head": [(*of, label) for of, label in zip(info.heads, label_survey_heads(survey), strict=True)],
-        "layer": [(layer, "", "") for layer in info.layer_numbers],
-        "text": [("", "", "")],
-    }
+    places = {level: survey.info.list_places(level) for level in ("head", "layer", "text")}
+    labels = [escape_for_spreadsheet(label) for label in label_survey_heads(survey)]
     for measure, numbers, place, _ in _numbers(survey):
-        layer, head, label = places[measure.level][place]
+        of = ("" if number is None else number for number in places[measure.level][place])
         written = ("" if value is None else repr(value) for value in numbers.values())
-        yield (layer, head, measure.name, measure.unit, *written, escape_for_spreadsheet(label))
+        yield (*of, measure.name, measure.unit, *written, labels[place] if measure.level == "head" else "")
 
 
 def survey_data(survey: Survey) -> Mapping[str, object]:

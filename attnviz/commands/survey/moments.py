@@ -15,9 +15,9 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt64
 
-from attnviz.commands.survey.exact import NO_TEXT, keep_largest
 from attnviz.measures.excerpts import N_SHOWN, AttentionRow, find_strongest, read_row
 from attnviz.measures.rows import real_queries
+from attnviz.measures.summaries import NO_TEXT, keep_largest
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.views.tokens import read_piece
 

@@ -12,7 +12,6 @@ from itertools import count, islice
 
 import numpy as np
 
-from attnviz.commands.survey.exact import N_SAMPLED
 from attnviz.commands.survey.facts import N_TEXTS, check_facts
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
 from attnviz.commands.survey.survey import ABLATION, EQUAL, TOKENS, SurveyInfo, SurveyMeasure
@@ -21,6 +20,7 @@ from attnviz.errors import InputError, InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import MEASURES, choose_measures
 from attnviz.measures.rows import MAX_OFFSET
+from attnviz.measures.summaries import N_SAMPLED
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable

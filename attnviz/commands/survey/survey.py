@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attnviz.commands.survey.classes import ClassSums, merge_classes
-from attnviz.commands.survey.exact import Summary, merge_summaries
 from attnviz.commands.survey.moments import N_MOMENTS, Moments, merge_moments
 from attnviz.commands.survey.words import WordTable, merge_words
 from attnviz.errors import InvalidOption
+from attnviz.measures.summaries import Summary, merge_summaries
 from attnviz.records import Setting
 
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
@@ -75,6 +75,12 @@ class SurveyInfo:
     def heads(self) -> list[tuple[int, int]]:
         """Of each place the layer's own number and the head's."""
         return list(product(self.layer_numbers, range(self.n_heads)))
+
+    def list_places(self, level: str) -> list[tuple[int | None, int | None]]:
+        """Return of each number of a measure of that level which layer and head it is of."""
+        if level == "head":
+            return [*self.heads]
+        return [(layer, None) for layer in (self.layer_numbers if level == "layer" else (None,))]
 
     @cached_property
     def columns(self) -> dict[str, slice]:

@@ -9,7 +9,6 @@ from contextlib import suppress
 import numpy as np
 
 from attnviz.commands.survey.classes import sum_classes, widen_bounds
-from attnviz.commands.survey.exact import Summary
 from attnviz.commands.survey.moments import MomentCollector
 from attnviz.commands.survey.survey import (
     ABLATION,
@@ -26,6 +25,7 @@ from attnviz.measures import MEASURES, measure_possible
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.measures.rows import count_attendable, sum_by_distance
+from attnviz.measures.summaries import Summary
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.text import Document

@@ -16,7 +16,6 @@ from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey import texts as survey_texts
-from attnviz.commands.survey.exact import UNIT
 from attnviz.commands.survey.file import NAME, PARTIAL, load_survey, survey_bytes
 from attnviz.commands.survey.heads import label_survey_heads, top_words
 from attnviz.commands.survey.report import survey_report
@@ -26,6 +25,7 @@ from attnviz.commands.survey.texts import survey_block
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
+from attnviz.measures.summaries import UNIT
 from attnviz.measures.to_partner import find_partner_pairs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention

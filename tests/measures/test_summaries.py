@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attnviz.commands.survey.exact import (
+from attnviz.errors import TooLarge
+from attnviz.measures.summaries import (
     MAX_TEXTS,
     N_BINS,
     N_EXTREMES,
@@ -21,7 +22,6 @@ from attnviz.commands.survey.exact import (
     Summary,
     merge_summaries,
 )
-from attnviz.errors import TooLarge
 
 BOUNDS = np.array([[0.0, -1.0, 1.0], [1.0, 1.0, 512.0]])
 # .75 stands for a text without a number

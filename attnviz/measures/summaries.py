@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped, UInt64
@@ -57,7 +57,7 @@ class Summary:
         texts: Int64[np.ndarray, " text"],
         hashes: UInt64[np.ndarray, " text"],
         ranks: Values | None = None,
-    ) -> Self:
+    ) -> Summary:
         """Summarise some texts, or none. A column's numbers lie within its bounds, but for rounding.
 
         `ranks` are what texts are extreme by, their numbers unless given. Raises TooLarge for more than MAX_TEXTS.
@@ -181,8 +181,8 @@ def _largest(
 def keep_largest(
     ranks: Float64[np.ndarray, "side item column"],
     numbers: Sequence[Int64[np.ndarray, "side item column"]],
-    others: Sequence[Shaped[np.ndarray, "side item column *more"]],
-    fills: Sequence[float],
+    others: Sequence[Shaped[np.ndarray, "side item column ..."]],
+    fills: Sequence[int | float],
     n: int,
 ) -> list[Any]:
     """Return the `n` largest ranks of each column, of equal ones those of the smallest numbers; and what they are of.
