@@ -40,8 +40,8 @@ class Mean(NamedTuple):
 
     @property
     def is_above_zero(self) -> bool:
-        """Return whether the interval lies above 0; without spread it is a point."""
-        return self.value > 0 if np.isnan(self.low) else self.low > 0
+        """Return whether the interval lies above 0; equal numbers have none, and show nothing of other texts."""
+        return self.low > 0
 
     def __str__(self) -> str:
         half = "" if np.isnan(self.low) else f" ±{(self.high - self.low) / 2:.3f}".replace("±0.", "±.")

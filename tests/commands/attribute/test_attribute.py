@@ -162,7 +162,8 @@ def verdict(*found: MethodTest) -> str:
 def test_a_verdict_is_of_paired_differences_and_goes_no_further() -> None:
     """Overlap of intervals says nothing of numbers of the same texts: every text has more, and intervals overlap."""
     chance = method("random", 0.1, 20)
-    apart = verdict(chance, method("relevance", 0.6, 20), shifted(chance, "attention", 0.01))
+    varied = np.tile([0.9, 1.1], 10)
+    apart = verdict(chance, method("relevance", 0.6, 20), shifted(chance, "attention", 0.01 * varied))
     assert "by: relevance +0.500" in apart
     assert "attention +0.010" in apart
     assert "Paired, relevance is ahead of attention by 0.490" in apart
@@ -180,6 +181,12 @@ def test_a_verdict_is_of_paired_differences_and_goes_no_further() -> None:
 def shifted(of: MethodTest, name: str, by: float | np.ndarray) -> MethodTest:
     """The same on every text, and more by so much."""
     return replace(of, method=name, comprehensiveness=of.comprehensiveness + by)
+
+
+def test_copies_of_one_text_show_nothing_of_others() -> None:
+    found = verdict(method("random", 0.1, 20, spread=0.0), method("relevance", 0.6, 20, spread=0.0))
+    assert "at random (paired difference): relevance 0.500" in found
+    assert "More than by chance" not in found
 
 
 def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance() -> None:
