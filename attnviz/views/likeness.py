@@ -22,6 +22,8 @@ def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
     if found.n_pairs == 1:
         return f"How alike heads are here ({SIMILARITY}): {pairs}."
     head, nearest = found.farthest
+    if _write(found.pairs[0][2]) == _write(found.median) == _write(nearest):
+        return f"No two heads are more alike than the others here ({SIMILARITY}): {_write(nearest)}."
     least = f"least like any other {names[head]} ({_write(nearest)})"
     return f"Heads most alike here ({SIMILARITY}): {pairs}; median pair {_write(found.median)}; {least}."
 

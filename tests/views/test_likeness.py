@@ -31,6 +31,11 @@ def test_pairs_of_all_layers_by_the_names_of_their_heads() -> None:
     assert found.endswith("; median pair .689; least like any other 0.5 (.689).")
 
 
+def test_of_one_token_no_pair_is_said_to_be_more_alike_than_others() -> None:
+    (found,) = said(record(np.ones((2, 2, 1, 1))), (0, 1), (0, 1))
+    assert found == "No two heads are more alike than the others here (1 - mean JSD in bits): 1.000."
+
+
 def test_heads_that_are_drawn_and_no_mean() -> None:
     maps = random_maps(n_layers=2, n_heads=4)
     (found,) = said(maps, (0, 1), (0, 1, 2, 3), pick=("0.1", "1.2"))
