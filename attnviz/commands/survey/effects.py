@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.commands.survey.classes import ClassDifference, compare_classes, widen_bounds
+from attnviz.commands.survey.classes import MAX_CLASSES, ClassDifference, compare_classes, widen_bounds
 from attnviz.commands.survey.heads import ablation_tests, mean_intervals
 from attnviz.commands.survey.survey import ABLATION, Survey
 from attnviz.measures.intervals import MIN_TEXTS
@@ -80,10 +80,11 @@ def draw_ablations(survey: Survey) -> Iterator[Curves]:
 def _draw_costs(survey: Survey, costs: AblationCosts) -> Curve:
     heads = survey.info.heads
     places = [place for place in costs.choose(N_COSTS) if costs.counts[place]]
-    lines, has_intervals = [], bool(np.isfinite(costs.halves[places]).all())
+    lines, has_intervals = [], bool(np.isfinite(costs.halves[places]).any())
     for name, is_beyond in ((BEYOND, True), (WITHIN, False)):
         own = [place for place in places if costs.is_beyond_chance(place) == is_beyond]
-        bounds = tuple((costs.means[n] - costs.halves[n], costs.means[n] + costs.halves[n]) for n in own)
+        halves = np.nan_to_num(costs.halves)  # no bar of equal numbers
+        bounds = tuple((costs.means[n] - halves[n], costs.means[n] + halves[n]) for n in own)
         lines.append(
             Line(
                 name,
@@ -181,11 +182,14 @@ def describe_column(survey: Survey, column: int) -> tuple[int, int, str]:
 
 def show_classes(survey: Survey) -> Iterator[Table | Note]:
     """Yield which heads do something else in texts of one class than in the others, where that is no chance."""
-    found = find_differences(survey)
+    found, sizes = find_differences(survey), survey.classes.sizes
+    n_matched, n = survey.classes.n_matched, sum(sizes.values())
     if not found:
+        if 2 <= len(sizes) <= MAX_CLASSES and min(sizes.values()) >= MIN_TEXTS and n_matched < n:
+            others = f"{n_matched:,} of {n:,} texts have one of another class of about their length"
+            yield Note(f"Classes are not compared: {others}.")
         return
-    is_pair = len(survey.classes.labels) == 2
-    named = "the others" if not is_pair else f"class {survey.classes.labels[0]}"
+    named = "the others" if len(sizes) > 2 else f"class {min(sizes)}"
     rows: list[Row] = []
     for each in found:
         if each.p_value < ALPHA:
@@ -196,18 +200,22 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     columns = tuple(map(Column, ("layer", "head", "measure", "class", f"more than {named}", "p (Holm)")))
     more = f"All {len(rows)} of them: --table full." if len(rows) > N_LISTED else ""
     first = tuple(range(min(len(rows), N_LISTED))) if more else ()
-    title = "What differs between classes, over texts of one length"
+    title = "What differs between classes, over texts of about one length"
     yield Table("classes", title, "facts", columns, tuple(rows), first=first, more=more)
-    sizes = ", ".join(f"{label}: {n:,}" for label, n in zip(survey.classes.labels, survey.classes.sizes, strict=True))
+    of = ", ".join(f"{label}: {size:,}" for label, size in sizes.items())
+    over = (
+        f", over the {n_matched:,} texts that have one of another class of about their length," if n_matched < n else ""
+    )
     said = f"{len(rows):,} are" if len(rows) > 1 else "1 is" if rows else "none is"
-    yield Note(f"Of {len(found):,} differences between classes ({sizes}), {said} beyond chance (Holm).")
+    yield Note(f"Of {len(found):,} differences between classes ({of}){over or ','} {said} beyond chance (Holm).")
 
 
 def list_differences(survey: Survey) -> dict[str, object]:
     """Return how many differences were tested, and those that are shown to be there, for machines."""
     found, names = find_differences(survey), ("layer", "head", "measure")
     return {
-        "labels": dict(zip(map(str, survey.classes.labels), survey.classes.sizes, strict=True)),
+        "labels": {str(label): size for label, size in survey.classes.sizes.items()},
+        "matched": survey.classes.n_matched,
         "tested": len(found),
         "differences": [
             {

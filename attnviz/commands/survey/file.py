@@ -26,9 +26,10 @@ from attnviz.running.metrics import decode_json
 from attnviz.views.patterns import LABELS
 
 NAME, PARTIAL = "survey.safetensors", "survey.partial.safetensors"  # a finished one, and one that goes on
-SCHEMA = 3
+SCHEMA = 4
 MAX_BYTES = 2**32
 DATASET_OPTION = re.compile("--(dataset|split|text-column)")
+Pairs = tuple[tuple[int, ...], ...]
 MOMENT = "moment_"  # what names of arrays of moments begin with
 # Of a summary.
 ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "extreme_values", "hashes", "sampled_texts", "sample")
@@ -48,7 +49,7 @@ def survey_bytes(survey: Survey) -> bytes:
         "excerpts": [asdict(excerpt) for excerpt in survey.excerpts.values()],
         "skipped": list(survey.skipped.items()),
         "words": survey.words.words,
-        "classes": survey.classes.labels,
+        "classes": survey.classes.groups,
         "facts": None if survey.facts is None else asdict(survey.facts),
     }
     return store.encode_arrays(arrays, meta)
@@ -74,9 +75,7 @@ def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
     count = decode_json(dict[str, int], {"n_measured": meta["n_measured"], "n_queries": meta["n_queries"]}, "counts")
     return Survey(
         info=decode_json(SurveyInfo, meta["info"], "info"),
-        blocks=tuple(
-            (start, stop) for start, stop in decode_json(tuple[tuple[int, ...], ...], meta["blocks"], "blocks")
-        ),
+        blocks=tuple((start, stop) for start, stop in decode_json(Pairs, meta["blocks"], "blocks")),
         summary=Summary(count["n_measured"], **{name: arrays[name] for name in ARRAYS}),
         slopes=arrays["slopes"],
         moments=Moments(**{each.name: arrays[f"{MOMENT}{each.name}"] for each in fields(Moments)}),
@@ -88,7 +87,9 @@ def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
             decode_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["equal"], arrays["mass"]
         ),
         classes=ClassSums(
-            decode_json(tuple[int, ...], meta["classes"], "classes"), arrays["class_counts"], arrays["class_sums"]
+            tuple((label, stratum) for label, stratum in decode_json(Pairs, meta["classes"], "classes")),
+            arrays["class_counts"],
+            arrays["class_sums"],
         ),
         skipped=_names(meta["skipped"]),
         n_texts=decode_json(int | None, meta["n_texts"], "n_texts"),
@@ -136,9 +137,9 @@ def _check(survey: Survey) -> None:
     shapes["distances"] = (info.n_places, 2 * info.reach + 1), np.int64
     shapes["support"] = (len(words.words),), np.int64
     shapes["mass"] = (len(words.words), info.n_places if words.words else 0), np.int64
-    n_classes = len(survey.classes.labels)
-    shapes["class_counts"] = (n_classes, n_columns if n_classes else 0), np.int64
-    shapes["class_sums"] = (n_classes, 2, n_columns if n_classes else 0), np.int64
+    n_groups = len(survey.classes.groups)
+    shapes["class_counts"] = (n_groups, n_columns if n_groups else 0), np.int64
+    shapes["class_sums"] = (n_groups, 2, n_columns if n_groups else 0), np.int64
     for name, (shape, kind) in shapes.items():
         if found[name].shape != shape or found[name].dtype != kind:
             raise ValueError(f"{name} is of shape {found[name].shape}, expected {shape}")
@@ -194,9 +195,9 @@ def _check_counts(info: SurveyInfo, summary: Summary) -> None:
 
 def _check_classes(classes: ClassSums, summary: Summary) -> None:
     """Raises ValueError where they are not of the survey's texts."""
-    if list(classes.labels) != sorted(set(classes.labels)):
+    if list(classes.groups) != sorted(set(classes.groups)):
         raise ValueError("classes are not in order")
-    if (classes.counts < 0).any() or (classes.labels and (classes.counts.sum(axis=0) > summary.counts).any()):
+    if (classes.counts < 0).any() or (classes.groups and (classes.counts.sum(axis=0) > summary.counts).any()):
         raise ValueError("texts of classes are counted that are not there")
     if not ((classes.sums >= 0) & (classes.sums <= classes.counts[:, None] * UNIT)).all():
         raise ValueError("sums of classes are not of so many numbers from 0 to 1")

@@ -29,12 +29,16 @@ LARGE = 0.5  # of attention: a share that names a head by itself
 
 
 def mean_intervals(survey: Survey) -> tuple[Float64[np.ndarray, " column"], Float64[np.ndarray, " column"]]:
-    """Of each column the mean over texts, and half of its 95 % interval (Student's t): NaN of fewer than 10 texts."""
+    """Of each column the mean over texts, and half of its 95 % interval (Student's t).
+
+    NaN of fewer than 10 texts, and of equal numbers, which tell nothing of their spread (see `compute_intervals`).
+    """
     summary, bounds = survey.summary, survey.info.bounds
     counts = summary.counts
     times = np.full(len(counts), nan)
     for n in np.unique(counts[counts >= MIN_TEXTS]).tolist():
         times[counts == n] = t_quantile(min(n - 1, MAX_DEGREES)) / sqrt(n)
+    times[summary.ranges[0] == summary.ranges[1]] = nan
     return summary.means(bounds), times * summary.deviations(bounds)
 
 

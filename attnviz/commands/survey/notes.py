@@ -35,6 +35,10 @@ def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str
             yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): what other texts of this kind would give."
+    if n_copies := info.settings.get("copies"):
+        verb = "is a copy of another" if n_copies == 1 else "are copies of others"
+        copies = f"{n_copies:,} of {format_count(n, 'texts')} {verb}"
+        yield f"{copies}: tests and intervals take each for a text of its own, and are too sure."
     if n > N_SAMPLED:
         yield "Quantiles of so many texts are within 1/128 of what a measure can be."
     if info.dataset:
@@ -54,15 +58,16 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
     if not facts.chance:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
+        texts = format_count(facts.n_texts, "texts")
         or_less = f"(not of {RARE_PATTERN}) {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one"
         yield (
-            f"A label is a head's strongest pattern: a share of {LARGE:g}, or {or_less}; on {facts.n_texts} texts "
+            f"A label is a head's strongest pattern: a share of {LARGE:g}, or {or_less}; on {texts} "
             f"above all heads of {facts.n_random} untrained models."
         )
         if facts.shuffled:
             yield (
                 "A share that stays where words are shuffled is one of places, not of language: that was measured on "
-                f"the same {facts.n_texts} texts."
+                f"the same {texts}."
             )
 
 

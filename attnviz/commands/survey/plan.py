@@ -75,7 +75,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     """
     reference, stream = inputs.model, inputs.stream
     assert stream is not None
-    n_texts, sha256, sample = _read_texts(stream)
+    n_texts, of_texts, sample = _read_texts(stream)
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
     learns = reference.learns_from_texts and spec.model.vocab is None
@@ -89,7 +89,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, spec.on_few_texts)
-    info, means = _info(spec, stream, sha256, maps, tuple(_list_abilities(reference, model))), None
+    info, means = _info(spec, stream, of_texts, maps, tuple(_list_abilities(reference, model))), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
         means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
@@ -98,19 +98,27 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, spec.on_few_texts, few, slopes, means)
 
 
-def _read_texts(stream: TextStream) -> tuple[int, str, list[Document]]:
-    """Return how many texts there are, the sha256 of them all with their labels, and a random sample of them.
+def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Document]]:
+    """Return how many texts there are, what they are known by, and a random sample of them.
 
-    The sample are the texts of the smallest hashes: the same ones for every shard, and in any order of the texts.
+    That is the sha256 of them all with their labels, and how many are copies of others, if any. The sample are the
+    texts of the smallest hashes, none twice: the same ones for every shard, and in any order of the texts.
     """
     n_texts, digest, sample = 0, hashlib.sha256(), list[tuple[int, int, Document]]()
+    seen = set[int]()
     for document in stream.documents():
         digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
-        heappush(sample, (-text_hash(0, document.text), -n_texts, document))  # numbers differ: no two are compared
+        n_texts += 1
+        if (number := text_hash(0, document.text)) in seen:
+            continue
+        seen.add(number)
+        heappush(sample, (-number, -n_texts, document))  # numbers differ: no two are compared
         if len(sample) > N_SEARCHED:
             heappop(sample)
-        n_texts += 1
-    return n_texts, digest.hexdigest(), [document for *_, document in sorted(sample, reverse=True)]
+    of_texts: dict[str, Setting] = {"texts_sha256": digest.hexdigest()}
+    if n_copies := n_texts - len(seen):
+        of_texts["copies"] = n_copies
+    return n_texts, of_texts, [document for *_, document in sorted(sample, reverse=True)]
 
 
 def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:
@@ -140,13 +148,17 @@ def _list_abilities(reference: ModelReference, model: AttentionModel) -> Iterato
 
 
 def _info(
-    spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps, abilities: tuple[str, ...]
+    spec: SurveySpec,
+    stream: TextStream,
+    of_texts: dict[str, Setting],
+    maps: AttentionMaps,
+    abilities: tuple[str, ...],
 ) -> SurveyInfo:
     provenance, text = maps.provenance, spec.text
     options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
     written = " ".join(f"--{name} {shlex.quote(value)}" for name, value in options.items() if value and not text.inline)
     settings: dict[str, Setting] = {**dict(provenance.settings), "on_few_texts": ",".join(spec.on_few_texts)}
-    settings |= {"seed": spec.model.seed, "texts_sha256": sha256}
+    settings |= {"seed": spec.model.seed, **of_texts}
     settings.pop("tokens_in_text", None)  # of this text alone
     assert spec.model.max_tokens is not None
     return SurveyInfo(

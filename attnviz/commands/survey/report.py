@@ -215,7 +215,8 @@ def _extremes(survey: Survey, top: int, telling: Sequence[int]) -> Iterator[Tabl
                 number = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"  # no 1e+02
                 words = f"“{escape_for_display(text.words, SHOWN)}”"
                 rows.append((*of, side, text.text, number, text.n_tokens, words))
-        title = f"Extreme texts by {measure.title} ({measure.unit}) for their length"
+        title = f"Extreme texts by {measure.title} ({measure.unit})"
+        title += " for their length" if survey.slopes[info.columns[measure.name]].any() else ""
         headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
         columns = (*headers, Column("tokens", minor=True), Column("first words"))
         table = Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))

@@ -65,9 +65,10 @@ def survey_block(
             continue
         n_tokens = int(maps.real_queries.sum())
         following = (*documents[text - first + 1 :], *documents[: text - first])
-        others = ablation_numbers(model, info, document, following, means)
+        others = [other for other in following if other.text != document.text]  # queries of a copy would change nothing
+        lost = ablation_numbers(model, info, document, others, means)
         uniform = make_uniform(maps)
-        rows.append(text_numbers(maps, uniform, info, others))
+        rows.append(text_numbers(maps, uniform, info, lost))
         texts.append(text)
         hashes.append(text_hash(text, document.text))
         labels.append(document.label)
@@ -81,7 +82,8 @@ def survey_block(
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
     logs = np.log(np.array([*lengths.values()], dtype=np.float64))
     adjusted = values - logs[:, None] * slopes
-    classes = sum_classes(adjusted, widen_bounds(info.bounds, slopes, info.max_tokens), labels)
+    bounds = widen_bounds(info.bounds, slopes, info.max_tokens)
+    classes = sum_classes(adjusted, bounds, labels, [*lengths.values()])
     summary = Summary.from_texts(
         values,
         info.bounds,

@@ -221,6 +221,22 @@ def test_texts_are_extreme_for_their_length(tmp_path: Path) -> None:
     assert corpus[rows[0]["index"]].text.startswith(rows[0]["words"].removesuffix("…"))
 
 
+def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None:
+    """And what is measured on a few texts is of texts that differ."""
+    copies = ("a good film", "a bad film") * 6
+    found = run(tmp_path / "two", dataset=None, split=None, text=copies, ablate=("queries",), null=("shuffled",))
+    assert any(note.text.startswith("10 of 12 texts are copies of others") for note in report(found).notes)
+    survey = load_survey(tmp_path / "two" / NAME)
+    assert survey.facts is not None
+    assert survey.facts.n_texts == 2
+    alone = run(tmp_path / "one", dataset=None, split=None, text=("a good film",) * 12, ablate=("queries",))
+    numbers = data(alone)["measures"]["entropy"]["numbers"][0]
+    assert (numbers["low"], numbers["high"]) == (None, None)
+    assert data(alone)["measures"]["without_head_queries"]["n_texts"] == 0
+    titles = [table.title for table in report(alone).tables]
+    assert "Extreme texts by entropy (nats)" in titles
+
+
 def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
     found = run(tmp_path, dataset=None, split=None, text=("one two", " ", "three four five"))
     assert data(found)["texts"]["number"] == 2
