@@ -23,7 +23,11 @@ def drawn(seed: int, *shape: int) -> Tensor:
 
 
 Q, K, V = drawn(1, 5, 8), drawn(2, 5, 8), drawn(3, 5, 8)
-FORMULA = torch.softmax(Q @ K.T / math.sqrt(8), dim=-1)
+FORMULA, MATRIX = torch.softmax(Q @ K.T / math.sqrt(8), dim=-1), drawn(4, 8, 8)
+
+
+def divide_by_sum(weights: Tensor) -> Tensor:
+    return weights / weights.sum(dim=-1, keepdim=True)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,13 @@ FORMULA = torch.softmax(Q @ K.T / math.sqrt(8), dim=-1)
         lambda: torch.einsum("qk,kd->qd", (Q @ K.T / math.sqrt(8)).softmax(1), V),
         lambda: torch.softmax(Q[None] @ K[None].mT / math.sqrt(8), -1) @ V[None],
         lambda: V.T @ torch.softmax(K @ Q.T / math.sqrt(8), dim=0),
+        lambda: torch.mm(torch.softmax(torch.mm(Q, K.t()) / math.sqrt(8), dim=-1), V),
+        lambda: V.T @ torch.softmax(Q @ K.T / math.sqrt(8), dim=1).T,
+        lambda: torch.einsum("...qk,...kd->...qd", (Q @ K.T / math.sqrt(8)).softmax(1), V),
+        lambda: divide_by_sum((Q @ K.T / math.sqrt(8)).exp()) @ V,
+        lambda: torch.log_softmax(Q @ K.T / math.sqrt(8), dim=-1).exp() @ V,
+        lambda: (V[None].mT @ torch.softmax(Q[None] @ K[None].mT / math.sqrt(8), -1).mT).mT,
+        lambda: torch.softmax(((Q @ MATRIX) @ (K @ MATRIX.T.inverse()).T) / math.sqrt(8), dim=-1) @ (V @ MATRIX),
     ],
 )
 def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
@@ -41,8 +52,61 @@ def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
         run()
     (found,) = maps
     assert found.weights.shape == (1, 1, 5, 5)
-    np.testing.assert_allclose(found.weights[0, 0], FORMULA.numpy(), atol=1e-6)
+    np.testing.assert_allclose(found.weights[0, 0], FORMULA.numpy(), atol=1e-5)
     assert found.queries.pieces == found.keys.pieces == tuple("abcde")
+    assert (maps.not_seen, found.provenance.facts.guess) == ("", "")
+
+
+@pytest.mark.parametrize("axes", [(), (None,), (None, None)])
+def test_weights_that_are_masked_after_softmax_and_divided_by_their_sum(axes: tuple[None, ...]) -> None:
+    """As Raschka, Build a Large Language Model (2024), chapter 3, does first; the sum itself was read as attention."""
+    with attnviz.record(tokens=list("abcde")) as maps:
+        weights = torch.softmax(Q[axes] @ K[axes].mT, dim=-1) * torch.ones(5, 5).tril()
+        divide_by_sum(weights) @ V[axes]
+    (found,) = maps
+    np.testing.assert_allclose(found.weights[0, 0], divide_by_sum((Q @ K.T).softmax(-1).tril()).numpy(), atol=1e-6)
+    assert (maps.not_seen, found.attendable.sum()) == ("", 15)
+
+
+def test_weights_that_are_masked_and_no_longer_sum_to_one_are_none_of_ours() -> None:
+    with pytest.raises(InvalidRecord, match="no attention was seen"), attnviz.record():
+        torch.softmax(Q @ K.T, dim=-1) * torch.ones(5, 5).tril() @ V
+
+
+def by_keys_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return value.mT @ (key @ query.mT).softmax(-2)
+
+
+def by_einsum_over_a_middle_axis(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """As Transformer-XL has it (Dai et al. 2019), [query, key, text, head]."""
+    query, key, value = (side.permute(2, 0, 1, 3) for side in (query, key, value))
+    weights = torch.einsum("ibnd,jbnd->ijbn", query, key).softmax(dim=1)
+    return torch.einsum("ijbn,jbnd->ibnd", weights, value)
+
+
+def by_both_transposed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return value.mT @ (query @ key.mT).softmax(-1).transpose(-2, -1)
+
+
+@pytest.mark.parametrize("attend", [by_keys_first, by_einsum_over_a_middle_axis, by_both_transposed])
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_heads_whose_keys_are_on_another_axis(attend: Callable[..., Tensor], n_texts: int) -> None:
+    query, key, value = drawn(11, 3, n_texts, 4, 5, 8)
+    with attnviz.record(tokens=[list("abcde")] * n_texts) as maps:
+        attend(query, key, value)
+    right = (query @ key.mT).softmax(-1).numpy()
+    assert [found.weights.shape for found in maps] == [(1, 4, 5, 5)] * n_texts
+    for found, of_text in zip(maps, right, strict=True):
+        np.testing.assert_allclose(found.weights[0], of_text, atol=1e-6)
+        assert found.provenance.facts.guess == ""
+
+
+def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
+    states = drawn(12, 2, 5, 8)
+    for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):
+        with attnviz.record(tokens=tokens) as maps:
+            (states @ states.mT).softmax(-1) @ states
+        assert [found.weights.shape for found in maps] == shapes
 
 
 class Reader(nn.Module):
@@ -102,7 +166,25 @@ def by_words_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     return weights.t(), (weights.unsqueeze(-1) * states.transpose(0, 1)).sum(0)
 
 
+def by_row_transposed(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.transpose(1, 2).softmax(-1)
+    return weights, (weights.transpose(1, 2) * states).sum(1)
+
+
+def by_exponentials(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = torch.exp(scores.squeeze(-1)) * torch.ones(1, N)
+    weights = weights / (weights.sum(1, keepdim=True) + 1e-10)
+    return weights, (states * weights.unsqueeze(-1)).sum(1)
+
+
+def in_place(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    states *= weights
+    return weights, states.sum(1)
+
+
 WAYS = [by_column, by_row, by_row_of_three, by_sum, by_expanded_sum, by_einsum, by_states_first, by_words_first]
+WAYS += [by_row_transposed, by_exponentials, in_place]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -119,6 +201,46 @@ def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]
         assert found.keys.pieces == tuple(WORDS)
         assert found.queries.pieces == ("⟨query⟩",)
         assert found.provenance.facts.guess == ""
+
+
+@pytest.mark.parametrize("n_texts", [1, 3])
+def test_heads_that_pool_their_own_part_of_the_states(n_texts: int) -> None:
+    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        weights = scores.softmax(1)  # text, word, head
+        return weights, torch.einsum("tnh,tnhd->thd", weights, states.unflatten(-1, (4, 4))).flatten(1)
+
+    model = Reader(pool)
+    model.score = nn.Linear(16, 4)
+    with attnviz.record(tokens=[WORDS] * n_texts) as maps:
+        model.eval()(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
+    assert [found.weights.shape for found in maps] == [(1, 4, 1, N)] * n_texts
+    for found, weights in zip(maps, model.weights.detach(), strict=True):
+        np.testing.assert_allclose(found.weights[0, :, 0], weights.T.numpy(), atol=1e-7)
+
+
+def test_hops_of_a_memory_network_are_all_seen() -> None:
+    """End-to-end memory networks (Sukhbaatar et al. 2015): what is read is a sum of embeddings, which no module reads.
+
+    Only the first hop was seen, as after it a module had read one state.
+    """
+
+    class Memory(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.turn, self.weights = nn.Embedding(40, 16), nn.Linear(16, 16), list[Tensor]()
+
+        def forward(self, story: Tensor, question: Tensor) -> Tensor:
+            state, read = self.embed(question).sum(1), self.embed(story).sum(2)
+            for _ in range(3):
+                self.weights.append((read * state.unsqueeze(1)).sum(2).softmax(-1).detach())
+                state = self.turn(state) + (read * self.weights[-1].unsqueeze(-1)).sum(1)
+            return state
+
+    model = Memory()
+    with attnviz.record(keys=list("abcdef")) as maps, torch.no_grad():
+        model(torch.arange(24).view(1, 6, 4), torch.arange(3)[None])
+    (found,) = maps
+    np.testing.assert_allclose(found.weights[0, 0], torch.cat(model.weights).numpy(), atol=1e-6)
 
 
 def test_hops_are_rows_by_their_names() -> None:
@@ -210,7 +332,21 @@ def test_gates_and_soft_words_are_none_of_ours() -> None:
             words: Tensor = self.choose(states).softmax(-1) @ self.words.weight
             return words
 
-    for model in (Experts(), SoftWords()):
+    class MixedLayers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix, self.layer = nn.Parameter(drawn(8, N)), nn.Linear(16, 16)
+
+        def forward(self, states: Tensor) -> Tensor:
+            return torch.einsum("l,ld->d", self.mix.softmax(0), self.layer(states))
+
+    class ExpertsOfEachToken(Experts):
+        def forward(self, states: Tensor) -> Tensor:
+            gates = self.gate(states[None]).softmax(-1)  # text, token, expert
+            mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in self.experts], 2), (16,))
+            return torch.einsum("tne,tned->tnd", gates, self.experts[0](mixed))
+
+    for model in (Experts(), SoftWords(), MixedLayers(), ExpertsOfEachToken()):
         with pytest.raises(InvalidRecord, match="no attention was seen"), attnviz.record():
             model.eval()(drawn(7, N, 16))
 

@@ -161,6 +161,11 @@ def by_hand(states: Tensor) -> Tensor:
     return (states @ states.mT).softmax(dim=-1) @ states
 
 
+def by_exponentials(states: Tensor) -> Tensor:
+    weights = (states @ states.mT).exp()
+    return (weights / weights.sum(dim=-1, keepdim=True)) @ states
+
+
 def fused(states: Tensor) -> Tensor:
     return SDPA(states, states, states)
 
@@ -185,13 +190,14 @@ def on_meta(states: Tensor) -> Any:
     [
         (torch.vmap(fused), "under torch.vmap"),
         (torch.vmap(by_hand), "under torch.vmap"),
+        (torch.vmap(by_exponentials), "under torch.vmap"),
         (torch.func.grad(lambda states: fused(states).sum()), "under torch.vmap or another transform of torch.func"),
         (lambda states: torch.func.jvp(by_hand, (states,), (states,)), "under torch.vmap or another transform"),
         (traced, "under torch.jit.trace"),
         (exported, "under torch.export"),
         (on_meta, "on the meta device"),
     ],
-    ids=["vmap", "vmap by hand", "grad", "jvp", "trace", "export", "meta"],
+    ids=["vmap", "vmap by hand", "vmap by exponentials", "grad", "jvp", "trace", "export", "meta"],
 )
 def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any], where: str) -> None:
     states = drawn(87, 2, 2, 3, 4)

@@ -18,7 +18,7 @@ from torch.nn import functional
 from attnviz.models.capture.axes import batch_and_heads, split_heads
 from attnviz.models.capture.captured import CapturedAttention, Kernel, find_allowed, refuse_dropout
 from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture.pooled import MULTIPLYING, SUMS, TRANSPOSES, PoolTracker
+from attnviz.models.capture.pooled import EXPONENTIALS, SCALING, SUMS, TRANSPOSES, PoolTracker
 from attnviz.models.capture.softmax import (
     Softmax,
     head_first,
@@ -42,7 +42,7 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
     *SLICES,
 }
 UNCLEAR_AXES = "its heads share their values, and which axis is theirs and which that of the queries cannot be told"
-WATCHED = SOFTMAXES | COPIES | PRODUCTS | TRANSPOSES | MULTIPLYING | SUMS
+WATCHED = SOFTMAXES | COPIES | PRODUCTS | TRANSPOSES | EXPONENTIALS | SCALING | SUMS
 
 
 class TorchCall(NamedTuple):
@@ -58,11 +58,14 @@ class TorchCall(NamedTuple):
 
 
 class SoftmaxTracker:
-    """The softmaxes of one capture that are alive and not multiplied yet."""
+    """The softmaxes of one capture that are alive and not multiplied yet.
 
-    def __init__(self, *, pools: bool = True) -> None:
+    `named`: how many positions the texts have that the caller gave names for.
+    """
+
+    def __init__(self, named: Collection[int] = (), *, pools: bool = True) -> None:
         self._known: ByIdentity[Softmax] = ByIdentity()
-        self._pools, self._follows_pools = PoolTracker(), pools
+        self._pools, self._follows_pools = PoolTracker(named), pools
         self._families = 0
         self.n_softmaxes = 0
         self.unclear: list[str] = []  # where products were whose heads could not be told from their batch
@@ -72,26 +75,36 @@ class SoftmaxTracker:
         self.changed: dict[int, str] = {}  # of families that went through another function: what was in which
 
     def look(
-        self, call: TorchCall, n_positions: Sequence[int], n_read: Collection[int], what: Callable[[], str]
+        self,
+        call: TorchCall,
+        n_positions: Sequence[int],
+        n_read: Collection[int],
+        what: Callable[[], str],
+        is_product: bool = False,
     ) -> tuple[Any, CapturedAttention | None]:
         """The call's own result, and the weights where it multiplies some.
 
         `n_positions`: how many positions, of all rows of a batch, each input of the module has; `n_read`: those of each
-        input of any module at work; `what` names the attention in an error.
+        input of any module at work; `what` names the attention in an error; `is_product`: of the scores of a softmax,
+        whether they are one of states with states.
 
         Raises InvalidRecord where dropout is at work.
         """
         if call.function in SOFTMAXES:
             self.n_softmaxes += 1
-            return self._softmax(call, n_read, what), None
-        if not (self._known or self._pools):
+            return self._softmax(call, n_read, what, is_product), None
+        if not (self._known or self._pools or (self._follows_pools and call.function in EXPONENTIALS)):
             return call.result(), None
         if call.function in COPIES or call.function in TRANSPOSES:
             return self._copy(call), None
-        if call.function in MULTIPLYING:
+        if call.function in SCALING or call.function in EXPONENTIALS:
             result = call.result()
             self.note_use(call.function, call.args, result)
-            self._pools.note_weighted(call.args, result)
+            if call.function in SCALING:
+                self._pools.note_scaled(call.function, call.args, result)
+            elif self._follows_pools:
+                self._families += 1
+                self._pools.note_exponentials(self._families, result, is_product)
             return result, None
         if call.function in SUMS:
             pooled = self._pools.read_sum(call.args, call.kwargs, n_read)
@@ -101,23 +114,33 @@ class SoftmaxTracker:
             pooled = self._pools.read_product(call.function, call.args, n_read)
         if pooled is None:
             return call.result(), None
-        if pooled[1]:
-            refuse_dropout(pooled[1], what())
+        self._end(pooled[1].family)
+        refuse_dropout(pooled[1].dropped, what())
         return call.result(), pooled[0]
 
-    def _softmax(self, call: TorchCall, n_read: Collection[int], what: Callable[[], str]) -> Any:
+    def _softmax(self, call: TorchCall, n_read: Collection[int], what: Callable[[], str], is_product: bool) -> Any:
         scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
         if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
-            result = call.result()
-            if self._follows_pools and isinstance(result, Tensor) and result.numel():
-                self._pools.note_softmax(result, dim)
-            return result
+            return self._note_pool(scores, call.result(), dim, is_product)
         with torch.no_grad(), torch._C.DisableTorchFunction():  # before the softmax, which may overwrite its scores
             passing = find_allowed(scores)
             attendable = None if bool(passing.all()) else passing
         result = call.result()
         self._follow(result, attendable, n_read, what)
+        return self._note_pool(scores, result, dim, is_product)
+
+    def _note_pool(self, scores: object, result: Any, dim: object, is_product: bool) -> Any:
+        """Follow a softmax whose axes its product will tell. Returns the result itself."""
+        if self._follows_pools and isinstance(scores, Tensor) and isinstance(result, Tensor) and result.numel():
+            softmax = self._known.get(result)
+            self._families += softmax is None
+            family = self._families if softmax is None else softmax.family
+            self._pools.note_softmax(family, scores, result, dim, is_product)
         return result
+
+    def knows(self, tensor: object) -> bool:
+        """Return whether a tensor is followed as weights, or as states times weights."""
+        return self._known.get(tensor) is not None or self._pools.knows(tensor)
 
     def expect(self, result: object, what: str) -> None:
         """Remember where a softmax over a product of states with states ran, until values are multiplied with it."""
@@ -134,7 +157,7 @@ class SoftmaxTracker:
     def adopt(self, weights: Tensor, n_read: Collection[int], what: Callable[[], str]) -> None:
         """Follow weights that no softmax of torch's gave, such as exp(scores) over their sum, as if one had."""
         if weights.ndim < 3:
-            self._pools.note_softmax(weights, -1)
+            self._note_pool(weights, weights, -1, True)
             return
         with torch.no_grad(), torch._C.DisableTorchFunction():
             passing = weights > 0
@@ -179,6 +202,14 @@ class SoftmaxTracker:
             self._known[result] = copied
         return result
 
+    def _end(self, family: int) -> None:
+        """Forget a softmax that was multiplied, and its copies."""
+        self.changed.pop(family, None)
+        self._expected.pop(family, None)
+        self._traces.drop(lambda other: other == family)
+        self._known.drop(lambda other: other.family == family)
+        self._pools.drop(family)
+
     def _read_product(
         self, call: TorchCall, n_positions: Sequence[int], what: Callable[[], str]
     ) -> CapturedAttention | None:
@@ -189,11 +220,7 @@ class SoftmaxTracker:
         assert isinstance(weights, Tensor)
         if weights.shape[-2:] != softmax.shape[-2:] or weights.numel() != math.prod(softmax.shape):
             return None
-        family = softmax.family
-        self.changed.pop(family, None)
-        self._expected.pop(family, None)
-        self._traces.drop(lambda other: other == family)
-        self._known.drop(lambda other: other.family == family)
+        self._end(softmax.family)
         if softmax.dropped:
             refuse_dropout(softmax.dropped, what())
         if len(softmax.shape) == 3:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, T
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.captured import Kernel
 from attnviz.models.capture.fast_path import has_fast_path
-from attnviz.models.capture.flow import PRODUCTS, Flow, Origin, is_weight
+from attnviz.models.capture.flow import PRODUCTS, Flow, Origin, is_weight, list_tensors
 from attnviz.models.capture.keeping import KERNELS, Keeper
 from attnviz.models.capture.kernels import axes_of
 from attnviz.models.capture.modules_at_work import ModulesAtWork
@@ -33,6 +33,7 @@ from attnviz.models.capture.operators import (
     look_into_programs,
     read_operator,
 )
+from attnviz.models.capture.pooled import EXPONENTIALS, SUMS
 from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.unread import Unread
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -47,16 +48,19 @@ def capture(
     *,
     factored: bool = False,
     modules_as_heads: bool = False,
+    named: Collection[int] = (),
 ) -> Iterator[Capture]:
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
     `factored`: with q, k and log-sum-exp in the place of the weights. `modules_as_heads`: calls of one head in numbered
-    modules are all handed over, whatever the choice, since these numbers may be those of heads.
+    modules are all handed over, whatever the choice, since these numbers may be those of heads. `named`: how many
+    positions, of all rows of a batch, the caller has names for, which tells texts from heads where no module is given
+    states.
 
     Raises InvalidRecord, out of the model's forward pass, where the weights do not give the output of the call, where
     the model is in training mode and drops some, or where its factors are asked for and it is not made of them.
     """
-    watching = Capture(take, choice, factored, modules_as_heads)
+    watching = Capture(take, choice, factored, modules_as_heads, named)
     with ExitStack() as stack:
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -74,13 +78,18 @@ class Capture(TorchFunctionMode):
     """What is done with tensors, and the modules at work."""
 
     def __init__(
-        self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool, modules_as_heads: bool
+        self,
+        take: Callable[[Call], None],
+        choice: LayersAndHeads,
+        factored: bool,
+        modules_as_heads: bool,
+        named: Collection[int] = (),
     ) -> None:
         super().__init__()
         self._thread = threading.get_ident()
-        self._following, self._flow, self._products = SoftmaxTracker(), Flow(), ProductTracker()
+        self._following, self._flow, self._products = SoftmaxTracker(named), Flow(), ProductTracker()
         self.unread = Unread(self._following)
-        self._at_work = ModulesAtWork(self._flow, self.unread)
+        self._at_work = ModulesAtWork(self._flow, self.unread, named)
         self._keeper = Keeper(take, choice, factored, modules_as_heads, self._at_work)
         self._repeating = False
 
@@ -125,33 +134,36 @@ class Capture(TorchFunctionMode):
         kwargs = kwargs or {}
         if is_operator(function):
             return self._run_operator(function, types, args, kwargs)
-        is_kernel = function in KERNELS
-        if (is_kernel or function in SOFTMAXES) and (why := why_unreadable((*args, *kwargs.values()))):
+        is_kernel, is_watched = function in KERNELS, function in WATCHED
+        given = list(list_tensors((*args, *kwargs.values()))) if is_kernel or is_watched else []
+        why = why_unreadable(given)
+        if why and (is_kernel or function in SOFTMAXES):
             self.unread.without_numbers.append(why)
             return function(*args, **kwargs)
         if is_kernel:
             return self._run_kernel(TorchCall(function, args, kwargs))
-        if function not in WATCHED:
+        if why or not is_watched:
             result = function(*args, **kwargs)
             self._flow.follow(function, args, kwargs, result)
             self._following.note_use(function, args, result)
-            self._look_for_products(function, args, kwargs, result)
+            self._look_for_products(function, args, kwargs, result, why)
             return result
-        is_attention = function in SOFTMAXES and bool(args) and self._is_product(args[0])
+        is_softmax = function in SOFTMAXES
+        is_product = bool(args) and (is_softmax or function in EXPONENTIALS) and self._is_product(args[0])
         n_positions, n_read, name = tuple(self._at_work.n_positions), self._at_work.n_read, self._at_work.name_attention
         if function in PRODUCTS and (weights := self._products.find_weights(args)) is not None:
             self._following.adopt(weights, n_read, name)
-        result, found = self._following.look(
-            TorchCall(function, args, kwargs), n_positions, n_read, self._at_work.name_attention
-        )
+        weights = next(filter(self._following.knows, given), None)
+        call = TorchCall(function, args, kwargs)
+        result, found = self._following.look(call, n_positions, n_read, name, is_product)
         if found is None:
-            if is_attention:
+            if is_product and is_softmax:
                 self._following.expect(result, name())
             self._flow.follow(function, args, kwargs, result)
             self._look_for_products(function, args, kwargs, result)
         else:
-            weights, value = factors(function, args, kwargs)
-            origin = self._flow.find_origin(weights)._replace(after=self._flow.after(weights, value))
+            origin = self._flow.find_origin(weights)._replace(after=self._flow.after(*given))
+            value = None if function in SUMS else factors(function, args, kwargs)[1]
             self._flow.mark(result, self._keeper.keep_product(found, origin, value))
         return result
 
@@ -173,10 +185,12 @@ class Capture(TorchFunctionMode):
         return self._flow.find_origin(scores).product is not None or self._products.knows(scores)
 
     def _look_for_products(
-        self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], result: object
+        self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], result: object, why: str = ""
     ) -> None:
         found = self._products.look(function, args, kwargs, result, self._at_work.n_read)
-        if found:
+        if found and why:
+            self.unread.without_numbers.append(why)
+        elif found:
             self.unread.no_softmax.append(f"{self._at_work.name_attention()} ({found})")
 
     def _run_operator(

@@ -17,7 +17,10 @@ from torch.nn import functional
 from attnviz.models.capture.captured import Kernel
 
 T = TypeVar("T")
-MATMULS: set[Kernel] = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}
+MATMULS: set[Kernel] = {
+    *(torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__, torch.bmm, Tensor.bmm),
+    *(torch.mm, Tensor.mm, torch.mv, Tensor.mv),
+}
 ADDING: set[Kernel] = {torch.baddbmm, Tensor.baddbmm}
 PRODUCTS: set[Kernel] = {*MATMULS, *ADDING, torch.einsum}
 PROJECTIONS: set[Kernel] = {functional.linear, functional.conv1d, functional.conv2d, torch.addmm}  # by weights
@@ -89,7 +92,7 @@ class Flow:
 
     def mark(self, result: object, origin: Origin) -> None:
         """Keep where the tensors of a result come from."""
-        for tensor in _tensors((result,)):
+        for tensor in list_tensors((result,)):
             if origin != NOWHERE and tensor.is_floating_point():
                 self._origins[tensor] = origin
 
@@ -102,13 +105,14 @@ class Flow:
             result = args[0] if args else None
         elif not isinstance(result, Tensor | tuple | list):
             return
-        given = [*_tensors(args), *_tensors(kwargs.values())]
+        given = [*list_tensors(args), *list_tensors(kwargs.values())]
         origins = [self.find_origin(tensor) for tensor in given]
         after = 0
         for origin in origins:
             after |= origin.after
         product, is_learned = None, False
-        if is_product and not is_weight(given[-1]):  # states times a parameter are a projection
+        known = any(origin.product is not None for origin in origins)
+        if is_product and not is_weight(given[-1]) and (known or not is_projection(function, args)):
             product = origins[-2].after if len(origins) > 1 else 0, origins[-1].after if origins else 0
             is_learned = len(given) > 1 and is_weight(given[-2])
         elif function not in PROJECTIONS:
@@ -118,7 +122,8 @@ class Flow:
         self.mark(result, Origin(after, product, is_learned))
 
 
-def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
+def list_tensors(given: Iterable[Any]) -> Iterator[Tensor]:
+    """Yield the tensors among some arguments, and those in their lists."""
     for each in given:
         if isinstance(each, Tensor):
             yield each
@@ -129,3 +134,17 @@ def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
 def is_weight(tensor: Tensor) -> bool:
     """Return whether a tensor is a parameter, or a view of one."""
     return isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)
+
+
+def is_projection(function: Kernel, args: Sequence[Any]) -> bool:
+    """Return whether a product may be states @ matrix: one by rows, where scores take keys by columns, as in q @ k.T.
+
+    That is so of a matrix that is no parameter, such as a course writes, unless a side is a product of states itself.
+    """
+    if function is torch.einsum:
+        terms = str(args[0]).replace(" ", "").partition("->")[0].split(",")
+        return len(terms) == 2 and len(terms[1]) == 2 and terms[1][0] in terms[0] and terms[1][1] not in terms[0]
+    sides = [one for one in args if isinstance(one, Tensor)][-2:]
+    if len(sides) < 2 or sides[1].ndim != 2:
+        return False
+    return sides[1].stride(1) == 1 and not (sides[0].ndim == 2 and sides[0].stride(1) != 1)

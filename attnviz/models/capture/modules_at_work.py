@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
@@ -37,10 +38,13 @@ class ModuleCall:
 
 
 class ModulesAtWork:
-    """Those that began and have not ended, the outermost first, and how many attentions were seen in all."""
+    """Those that began and have not ended, the outermost first, and how many attentions were seen in all.
 
-    def __init__(self, flow: Flow, unread: Unread) -> None:
-        self._flow, self._unread = flow, unread
+    `named`: how many positions the texts have that the caller gave names for.
+    """
+
+    def __init__(self, flow: Flow, unread: Unread, named: Collection[int] = ()) -> None:
+        self._flow, self._unread, self._named = flow, unread, set(named)
         self._calls: list[ModuleCall] = []
         self._states: ByIdentity[int] = ByIdentity()  # the numbers of tensors that modules read
         self._state_numbers = count(1)
@@ -76,6 +80,8 @@ class ModulesAtWork:
         """Note how many positions the innermost module was given, also of those around it that were given none."""
         floats = [one for one in given if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested]
         n_read = {one.shape[:-1].numel() for one in floats if one.ndim >= 2}
+        if isinstance(self._calls[-1].module, nn.Embedding) and not states.is_nested:  # sentences, and all their words
+            n_read |= {states.shape[:end].numel() for end in range(min(2, states.ndim), states.ndim + 1)}
         for call in self._calls:
             call.n_read |= n_read
         if states.is_floating_point() and states.ndim >= 2 and not states.is_nested:
@@ -117,8 +123,8 @@ class ModulesAtWork:
 
     @property
     def n_positions(self) -> set[int]:
-        """How many positions the innermost was given."""
-        return self._calls[-1].n_positions if self._calls else set()
+        """How many positions the innermost was given, else those that have names."""
+        return (self._calls[-1].n_positions if self._calls else set()) or self._named
 
     @property
     def n_positions_of_all(self) -> set[int]:

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from attnviz.models.capture.captured import Kernel
-from attnviz.models.capture.flow import PRODUCTS, ByIdentity, is_weight
+from attnviz.models.capture.flow import PRODUCTS, ByIdentity, is_projection, is_weight
 
-BENDING = ("sigmoid", "relu", "exp", "elu", "gelu", "silu", "tanh", "softplus", "square", "pow", "softmax", "sparsemax")
+BENDING = {"sigmoid", "relu", "exp", "elu", "gelu", "silu", "tanh", "softplus", "square", "pow", "clamp"}
+BENDING |= {"softmax", "sparsemax"}
 MISSED = 1e-3  # by which a row of weights may miss 1
 LINEAR = "linear attention"
 
@@ -76,11 +77,13 @@ class ProductTracker:
         learned = [side for side in sides if is_weight(side)]
         if len(sides) < 2 or any(side.ndim < 3 for side in learned):  # a projection; keys by heads may be learned
             return ""
+        if is_projection(function, args) and not any(map(self.knows, sides)):
+            return ""
         for side, other in () if learned else (sides, sides[::-1]):
             found = self._known.get(side)
             if found is None or found.through == "softmax" or tuple(side.shape[-2:]) != found.shape:
                 continue
-            if all(_are_tokens(n, side, n_read) for n in found.shape):
+            if (found.through or n_read) and all(_are_tokens(n, side, n_read) for n in found.shape):
                 return found.through or "the product itself"
             if _are_tokens(found.n_summed, other, n_read) and not _are_tokens(found.shape[-1], other, n_read):
                 return LINEAR

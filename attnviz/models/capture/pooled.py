@@ -1,8 +1,8 @@
-"""Attention without an axis for heads: a softmax on one or two axes, or along another than the last, times states.
+"""Attention whose axes only its product tells: a softmax on few axes, along any, transposed, or written out with exp.
 
 So courses write the formula, softmax(q kᵀ / √d) v of one text, and so a recurrent network's states are pooled: one
-weight a word, times the states, summed. No axis says which is the keys': the product does, by what it sums over, and
-the numbers, which add up to 1 along it. Follows tensors by identity, and keeps none alive but within one product.
+weight a word, times the states, summed. The product says which axis is the keys', by what it sums over, and the
+numbers do, which add up to 1 along it. Follows tensors by identity, and keeps none alive but within one product.
 """
 
 from __future__ import annotations
@@ -14,27 +14,39 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from attnviz.models.capture.captured import CapturedAttention, Kernel
-from attnviz.models.capture.flow import MATMULS, ByIdentity
+from attnviz.models.capture.captured import CapturedAttention, Kernel, renormalise
+from attnviz.models.capture.flow import MATMULS, ByIdentity, is_weight
 
 TRANSPOSES: set[Kernel] = {
     *(Tensor.transpose, torch.transpose, Tensor.permute, torch.permute, Tensor.t, torch.t),
     *(Tensor.swapaxes, torch.swapaxes, Tensor.movedim, torch.movedim, Tensor.expand, Tensor.expand_as),
     *(Tensor.T.__get__, Tensor.mT.__get__),  # type: ignore[attr-defined]  # properties of a class in C
 }
-MULTIPLYING: set[Kernel] = {torch.mul, torch.multiply, Tensor.mul, Tensor.multiply, Tensor.__mul__, Tensor.__rmul__}
+MULTIPLYING: set[Kernel] = {
+    *(torch.mul, torch.multiply, Tensor.mul, Tensor.multiply, Tensor.mul_),
+    *(Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__),
+}
+DIVIDING: set[Kernel] = {
+    *(torch.div, torch.divide, torch.true_divide, Tensor.div, Tensor.divide, Tensor.div_),
+    *(Tensor.__truediv__, Tensor.__itruediv__),
+}
+SCALING = MULTIPLYING | DIVIDING
+EXPONENTIALS: set[Kernel] = {torch.exp, Tensor.exp, Tensor.exp_}
 SUMS: set[Kernel] = {torch.sum, Tensor.sum}
-MAX_AXES = 3  # of a softmax along another axis than the last: one of more is over channels, heads or windows
+MAX_AXES = 3  # of a softmax that is no product of states: one of more may be over channels, heads or windows
 MISSED = 1e-2  # by which weights of half precision may miss 1
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """A softmax and its copies."""
+    """A softmax and its copies, or exponentials and what became of them: whether they sum to 1 is seen at the end."""
 
     family: int
+    shape: tuple[int, ...]  # as it came
+    is_product: bool  # whether its scores are a product of states with states
+    may_have_heads: bool  # not so of one over what a projection gave, which may be a gate: of each token over experts
     dropped: float = 0.0
 
 
@@ -48,22 +60,39 @@ class _Weighted:
 
 
 class PoolTracker:
-    """The softmaxes of this kind that are alive and not multiplied yet."""
+    """The softmaxes of this kind that are alive and not multiplied yet.
 
-    def __init__(self) -> None:
+    `named`: how many positions the texts have that the caller gave names for.
+    """
+
+    def __init__(self, named: Collection[int] = ()) -> None:
         self._known: ByIdentity[_Pool] = ByIdentity()
         self._weighted: ByIdentity[_Weighted] = ByIdentity()
-        self._n_families = 0
+        self._named = named
 
     def __bool__(self) -> bool:
         return bool(self._known) or bool(self._weighted)
 
-    def note_softmax(self, result: Tensor, dim: object) -> None:
-        """Begin to follow a softmax, where it is of this kind."""
-        is_last = dim in (-1, result.ndim - 1)
-        if isinstance(dim, int) and result.ndim <= (2 if is_last else MAX_AXES) and result.shape[dim] > 1:
-            self._n_families += 1
-            self._known[result] = _Pool(self._n_families)
+    def knows(self, tensor: object) -> bool:
+        """Return whether a tensor is followed as weights, or as states times weights."""
+        return self._known.get(tensor) is not None or self._weighted.get(tensor) is not None
+
+    def drop(self, family: int) -> None:
+        """Forget what was multiplied."""
+        self._known.drop(lambda other: other.family == family)
+
+    def note_softmax(self, family: int, scores: Tensor, result: Tensor, dim: object, is_product: bool) -> None:
+        """Begin to follow a softmax, where it may be of this kind: one of parameters alone is the same for any text."""
+        if not isinstance(dim, int) or result.shape[dim] < 2 or (scores.ndim == 1 and is_weight(scores)):
+            return
+        if is_product or result.ndim <= MAX_AXES:
+            is_gate = dim % result.ndim == result.ndim - 1 and scores.stride(dim) == 1
+            self._known[result] = _Pool(family, tuple(result.shape), is_product, is_product or not is_gate)
+
+    def note_exponentials(self, family: int, result: object, is_product: bool) -> None:
+        """Begin to follow what may be divided by its sum: a softmax that is written out."""
+        if isinstance(result, Tensor) and result.ndim and (is_product or result.ndim <= MAX_AXES):
+            self._known[result] = _Pool(family, tuple(result.shape), is_product, True)
 
     def note_copy(self, source: object, result: object, dropped: float) -> None:
         """Follow the same numbers in other axes."""
@@ -71,46 +100,50 @@ class PoolTracker:
         if pool is not None and isinstance(result, Tensor):
             self._known[result] = replace(pool, dropped=max(pool.dropped, dropped))
 
-    def note_weighted(self, args: Sequence[Any], result: object) -> None:
-        """Follow states that were multiplied by weights, one by one, until they are summed."""
+    def note_scaled(self, function: Kernel, args: Sequence[Any], result: object) -> None:
+        """Follow weights that were masked or divided by a sum; and states times weights, until they are summed."""
         tensors = [one for one in args[:2] if isinstance(one, Tensor)]
-        pools = [self._known.get(one) for one in tensors]
-        if len(tensors) < 2 or not isinstance(result, Tensor) or (pools[0] is None) == (pools[1] is None):
+        known = [(place, pool) for place, one in enumerate(tensors) if (pool := self._known.get(one)) is not None]
+        if not known or not isinstance(result, Tensor):
             return
-        place = 0 if pools[0] is not None else 1
-        pool, weights, states = pools[place], tensors[place], tensors[1 - place]
-        if pool is None or isinstance(states, nn.Parameter):
-            return
+        place, pool = known[0]
+        weights = tensors[place]
         weights = weights[tuple(slice(1 if stride == 0 else None) for stride in weights.stride())]  # once, if expanded
+        if result.numel() == weights.numel():
+            self._known[result] = pool
+            return
+        if function in DIVIDING or len(known) != 1 or len(tensors) < 2 or is_weight(states := tensors[1 - place]):
+            return
         axes = (1,) * (result.ndim - weights.ndim) + tuple(weights.shape)
         of_states = (1,) * (result.ndim - states.ndim) + tuple(states.shape)
         self._weighted[result] = _Weighted(pool, weights.detach().reshape(axes), of_states)
 
     def read_sum(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], n_positions: Collection[int]
-    ) -> tuple[CapturedAttention, float] | None:
-        """Return the weights of states that are summed over words, and the share that was dropped."""
+    ) -> tuple[CapturedAttention, _Pool] | None:
+        """Return the weights of states that are summed over words, and what they come of."""
         weighted = self._weighted.get(args[0] if args else kwargs.get("input"))
         dim = next((kwargs[name] for name in ("dim", "axis") if name in kwargs), args[1] if len(args) > 1 else None)
         dim = dim[0] if isinstance(dim, list | tuple) and len(dim) == 1 else dim
         if weighted is None or not isinstance(dim, int):
             return None
         weights, keys = weighted.weights, dim % weighted.weights.ndim
-        queries = [axis for axis in range(weights.ndim) if axis != keys and weighted.states[axis] == 1]
-        batch = [axis for axis in range(weights.ndim) if axis != keys and axis not in queries]
+        many = [(n > 1, n_states > 1) for n, n_states in zip(weights.shape, weighted.states, strict=True)]
+        batch = [axis for axis, (one, other) in enumerate(many) if axis != keys and one == other]
+        queries = [axis for axis, (one, other) in enumerate(many) if axis != keys and one != other]  # and features
         return self._read(weighted.pool, weights, batch, queries, keys, n_positions)
 
     def read_product(
         self, function: Kernel, args: Sequence[Any], n_positions: Collection[int]
-    ) -> tuple[CapturedAttention, float] | None:
-        """Return the weights that a product of matrices sums states with, and the share that was dropped."""
+    ) -> tuple[CapturedAttention, _Pool] | None:
+        """Return the weights that a product of matrices sums states with, and what they come of."""
         if function is torch.einsum:
             return self._read_einsum(args, n_positions)
         if function not in MATMULS or len(args) < 2:
             return None
         for place in (0, 1):
             pool, weights, states = self._known.get(args[place]), args[place], args[1 - place]
-            if pool is None or not isinstance(states, Tensor) or isinstance(states, nn.Parameter) or states.ndim < 2:
+            if pool is None or not isinstance(states, Tensor) or not _are_states(states, weights):
                 continue
             keys = weights.ndim - 1 if place == 0 or weights.ndim == 1 else weights.ndim - 2
             batch = list(range(weights.ndim - 2)) if states.ndim > 2 else []
@@ -118,16 +151,17 @@ class PoolTracker:
             return self._read(pool, weights.detach(), batch, queries, keys, n_positions)
         return None
 
-    def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, float] | None:
+    def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, _Pool] | None:
         operands = list(args[1:])
         operands = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
-        if not isinstance(args[0], str) or len(operands) != 2 or "." in args[0]:
+        if not isinstance(args[0], str) or len(operands) != 2:
             return None
         inputs, _, output = args[0].replace(" ", "").partition("->")
-        terms = inputs.split(",")
+        terms = [_name_axes(term, one) for term, one in zip(inputs.split(","), operands, strict=True)]
+        output = _name_axes(output, *operands)
         for place in (0, 1):
             pool, term, other = self._known.get(operands[place]), terms[place], terms[1 - place]
-            if pool is None or isinstance(operands[1 - place], nn.Parameter):
+            if pool is None or not _are_states(operands[1 - place], operands[place]):
                 continue
             summed = [letter for letter in term if letter in other and letter not in output]
             if len(summed) != 1:
@@ -146,19 +180,44 @@ class PoolTracker:
         queries: Sequence[int],
         keys: int,
         n_positions: Collection[int],
-    ) -> tuple[CapturedAttention, float] | None:
-        """Return [text, 1, query, key]; None where these are no weights over words.
-
-        Gates over experts and soft choices of a class are softmaxes, too: words are what some module reads.
-        """
-        n_keys, n_texts = weights.shape[keys], math.prod(weights.shape[axis] for axis in batch)
-        if n_positions and n_texts * n_keys not in n_positions:
+    ) -> tuple[CapturedAttention, _Pool] | None:
+        """Return [text, head, query, key]; None where these are no weights over words."""
+        n_keys, leading = weights.shape[keys], [weights.shape[axis] for axis in batch]
+        n_texts = self._count_texts(pool, leading, n_keys, n_positions)
+        if n_texts is None:
             return None
         with torch.no_grad(), torch._C.DisableTorchFunction():
             ordered = weights.permute(*batch, *queries, keys).to(torch.float32, copy=True)
-            ordered = ordered.reshape(n_texts, 1, -1, n_keys)
+            ordered = ordered.reshape(n_texts, math.prod(leading) // n_texts, -1, n_keys)
             if not bool(((ordered.sum(dim=-1) - 1).abs() <= MISSED).all()) and not pool.dropped:
                 return None
-            attendable = ordered[:, 0] > 0
-        self._known.drop(lambda other: other.family == pool.family)
-        return CapturedAttention(ordered, attendable, None, "multiplied", 0.0, is_pooled=True), pool.dropped
+            attendable = (ordered > 0).any(dim=1)
+            ordered, _, error = renormalise(ordered, None, weights.dtype)
+        is_pooled = not pool.is_product or len(pool.shape) < MAX_AXES or ordered.shape[2] == 1
+        return CapturedAttention(ordered, attendable, None, "multiplied", error, is_pooled=is_pooled), pool
+
+    def _count_texts(
+        self, pool: _Pool, leading: Sequence[int], n_keys: int, n_positions: Collection[int]
+    ) -> int | None:
+        """Return how many texts the axes of a batch hold, besides heads; None where keys are no words.
+
+        Gates over experts and soft choices of a class are softmaxes, too: words are what some module reads.
+        """
+        possible = [math.prod(leading[:place]) for place in range(len(leading), -1, -1)]
+        if not pool.may_have_heads:
+            possible = possible[:1] if len(pool.shape) < MAX_AXES or possible[0] == pool.shape[0] else []
+        elif len(leading) > 1:
+            possible = possible[1:]  # the last axis is that of heads
+        fitting = [n for n in possible if n * n_keys in (n_positions or self._named)]
+        return next(iter(fitting or (possible if pool.is_product or not n_positions else ())), None)
+
+
+def _are_states(states: Tensor, weights: Tensor) -> bool:
+    """Whether weights may be of these: not of parameters, nor of one table of words or classes for a whole batch."""
+    return not is_weight(states) and states.ndim >= min(weights.ndim, 3) and states.ndim >= 2
+
+
+def _name_axes(term: str, *operands: Tensor) -> str:
+    """Give the axes that dots stand for letters of their own."""
+    n_axes = max(one.ndim for one in operands) - len(term.replace("...", ""))
+    return term.replace("...", "".join(chr(ord("Ω") - n) for n in range(n_axes, 0, -1)))

@@ -132,23 +132,25 @@ def record(  # noqa: PLR0913 - each is an option of its own
     through `scaled_dot_product_attention`, with masks that are windows (causal is one) or padding and may add a bias
     by distance, in one pass over the text.
 
-    Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
-    head: it is left out, and the facts of the records say where. So is attention while
-    torch.vmap, torch.func, torch.jit.trace or torch.export look at a model, and on the meta device, where there is
-    nothing to read; in a program that was traced, scripted, frozen or exported it is seen. What attends without a
-    softmax, by sigmoid or in linear attention, is named.
+    Attention may be written out by hand: with @, bmm, mm or einsum, keys on any axis, softmax as exp over its sum. With
+    heads and batch on one axis it cannot be told apart, unless there is one text or one head, or no module reads states
+    and `tokens` are named: it is left out, and the facts of the records say where. So is attention while torch.vmap,
+    torch.func, torch.jit.trace or torch.export look at a model, and on the meta device, where there is nothing to read;
+    in a program that was traced, scripted, frozen or exported it is seen. What attends without a softmax, by sigmoid or
+    in linear attention, is named.
 
     Raises InvalidRecord where nothing attended, where names or mask do not fit, for a `model`, `revision` or
     `text_name` that is no text, where the model is in training mode and drops weights, where a kernel computes
     something else than attention, and where factors are asked for of attention that is not made of them;
     InvalidSelection for a layer or head that there is not.
     """
-    _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
+    named = _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
     Provenance("" if model is None else model, revision, trained, "", "" if text_name is None else text_name)
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
-    with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
+    sizes = [len(rows) * max(map(len, rows)) for rows in (named.tokens, named.keys) if rows]
+    with capture(calls.append, choice, factored=factored, modules_as_heads=True, named=sizes) as watching:
         yield recording
     calls[:] = join_steps(join_heads(number_first_layers(calls), choice))
     if not calls and watching.n_seen:
@@ -181,6 +183,7 @@ def _nothing(watching: Capture) -> InvalidRecord:
     if n_unclear := len(watching.unread.unclear):
         found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
         return InvalidRecord(
-            f"{found} heads and batch on one axis and cannot be told apart", hint="Give the model one text at a time."
+            f"{found} heads and batch on one axis and cannot be told apart",
+            hint="Give the model one text at a time; of code without modules, name the tokens.",
         )
     return InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())
