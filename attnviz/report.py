@@ -267,6 +267,7 @@ class ArcDiagram:
     n_layers: int
     top: str = ""  # what reads above the last layer, such as "answer"
     footnote: str = ""
+    groups: tuple[str, ...] = ()  # in the order of their colours, whichever of them has arcs; (): as arcs come
 
 
 class EdgeStrip(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import comb
 
 import numpy as np
 
@@ -34,10 +35,14 @@ def _write(similarity: float) -> str:
 
 
 def describe_alike_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
-    """Say it of the heads that are drawn, where the pairs of all heads of the record are soon compared."""
+    """Say it of the heads that are drawn, where the pairs of all heads of the record are soon compared; or that not."""
     drawn = [layer * maps.n_heads + head for layer, head in places]
-    n_heads = maps.n_layers * maps.n_heads
-    if len(drawn) < 2 or n_heads * (n_heads - 1) // 2 * len(maps.queries) * len(maps.keys) > MAX_WORK:
+    n_pairs = comb(maps.n_layers * maps.n_heads, 2)
+    if len(drawn) < 2:
+        return
+    if n_pairs * len(maps.queries) * len(maps.keys) > MAX_WORK:
+        many = f"{n_pairs:,} pairs over {len(maps.queries):,} × {len(maps.keys):,} weights"
+        yield Note(f"Which heads are alike is not said here: {many} take long. attnviz compare says it.")
         return
     names = [f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}" for layer, head in places]
     yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names))

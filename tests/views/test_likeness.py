@@ -47,6 +47,11 @@ def test_heads_that_are_drawn_and_no_mean() -> None:
 def test_many_pairs_of_a_long_text_are_left_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     maps = random_maps("abcd", n_layers=2, n_heads=2)
     monkeypatch.setattr(likeness, "MAX_WORK", 6 * 16)
-    assert len(said(maps, (0, 1), (0, 1))) == 1
+    (measured,) = said(maps, (0, 1), (0, 1))
     monkeypatch.setattr(likeness, "MAX_WORK", 6 * 16 - 1)
-    assert said(maps, (0, 1), (0, 1)) == []
+    (left,) = said(maps, (0, 1), (0, 1))
+    assert "median pair" in measured
+    assert left == (
+        "Which heads are alike is not said here: 6 pairs over 4 × 4 weights take long. attnviz compare says it."
+    )
+    assert said(maps, (1,), (0,)) == []

@@ -33,6 +33,7 @@ from attnviz.records.training_metrics import name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
+from attnviz.views.distance import N_COLUMNS
 from attnviz.views.patterns import FOR_LABELS, LABELS, NOT_NAMED
 
 MAX_LINES = 12  # of one chart
@@ -106,7 +107,7 @@ def _distance(survey: Survey) -> Curves:
         curves.append(
             Curve(f"layer {number}", "key minus query (tokens)", "share of attention", lines, y_range=(0.0, highest))
         )
-    return Curves("distance", "attention by distance", tuple(curves))
+    return Curves("distance", "attention by distance", tuple(curves), N_COLUMNS)
 
 
 def _means_table(survey: Survey, level: str) -> Table:

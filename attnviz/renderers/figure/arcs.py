@@ -15,7 +15,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.draw import label_at
+from attnviz.renderers.figure.draw import clear_behind, label_at
 from attnviz.renderers.figure.layout import POINT, Labels, fit_labels
 from attnviz.renderers.figure.style import COLOURS, GREY, HAIRLINE, PAPER, Theme
 from attnviz.report import Arc, ArcDiagram, Arcs
@@ -30,9 +30,10 @@ STREAM: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (1, 2))}
 
 def looks_of(picture: Arcs, theme: Theme = PAPER) -> tuple[Mapping[str, str], list[tuple[str, Line2D]]]:
     """The colour of each group, and the groups' names with a sample of each."""
-    names = dict.fromkeys(arc.group for chart in picture.charts for arc in chart.arcs)
+    drawn = dict.fromkeys(arc.group for chart in picture.charts for arc in chart.arcs)
+    names = dict.fromkeys([*(name for chart in picture.charts for name in chart.groups), *drawn])
     looks = {name: theme.find_ink(COLOURS[number % len(COLOURS)]) for number, name in enumerate(names)}
-    samples = [(name, Line2D([], [], color=colour, marker="o", markersize=DOT)) for name, colour in looks.items()]
+    samples = [(name, Line2D([], [], color=looks[name], marker="o", markersize=DOT)) for name in names if name in drawn]
     stream = Line2D([], [], color=theme.find_ink(GREY), **STREAM)
     return looks, [*samples, ("stays in the residual stream until it is read", stream)]
 
@@ -93,6 +94,7 @@ def draw_arcs(
             size=labels.size,
             color=looks[arc.group],
             zorder=5,
+            bbox=clear_behind(theme),
         )
     return "" if chart.arcs else "no arcs"
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.draw import label_at
+from attnviz.renderers.figure.draw import clear_behind, label_at
 from attnviz.renderers.figure.layout import POINT, Labels, fit_labels
 from attnviz.renderers.figure.style import AXIS, COLOURS, HAIRLINE, MAX_NUMBER, PAPER, SMALL, Theme
 from attnviz.report import Curve, Curves, Line
@@ -96,7 +96,7 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], la
                 **BOUNDS,
             )
     if curve.peak:
-        _write_peak(axes, points_of(curve.lines[0]), looks[curve.lines[0].name]["color"])
+        _write_peak(axes, points_of(curve.lines[0]), looks[curve.lines[0].name]["color"], theme)
     if curve.at is not None and _has_mark(curve):
         axes.axvline(curve.at, color=theme.grey, **AT)
     if curve.y_range is not None:
@@ -119,7 +119,7 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], la
     return ""
 
 
-def _write_peak(axes: Axes, points: np.ndarray, colour: str) -> None:
+def _write_peak(axes: Axes, points: np.ndarray, colour: str, theme: Theme) -> None:
     """The height of the highest point, beside it on the side where there is more room, above its range's middle."""
     if np.isnan(points[1]).all():
         return
@@ -135,6 +135,7 @@ def _write_peak(axes: Axes, points: np.ndarray, colour: str) -> None:
         va="bottom",
         color=colour,
         size=SMALL,
+        bbox=clear_behind(theme),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -45,7 +45,7 @@ from attnviz.renderers.figure.scale import (
     numbers_in,
     pool_cells,
 )
-from attnviz.renderers.figure.style import FOLDED, HAIRLINE, bold_families
+from attnviz.renderers.figure.style import FOLDED, HAIRLINE, Theme, bold_families
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.shapes import Grey
 
@@ -242,6 +242,11 @@ def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, *, down:
             place if down else 0, 0 if down else place, drawable(name), transform=at, size=labels.size, **to
         )
         literal(text)
+
+
+def clear_behind(theme: Theme) -> Mapping[str, object]:
+    """Return the box behind a text among lines: what crosses it is faint there, so that it can be read."""
+    return {"facecolor": theme.ground, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
 
 
 def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labels) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 from matplotlib.figure import Figure
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, label_maps
+from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, label_maps, maps_of
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
@@ -125,6 +125,8 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
     """How large all of one picture is, and where it lies. Raises TooLarge."""
     match picture:
         case Heatmap() | HeatmapGrid():
+            if _is_of_pairs(maps_of(picture)[0]):
+                look = replace(look, kind="map")
             if look.kind != "text" and not getattr(picture, "as_text", False):
                 return plan(picture, report, look)
             from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
@@ -140,6 +142,11 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
             return plan_charts(picture, report, look)
         case _:
             assert_never(picture)
+
+
+def _is_of_pairs(heatmap: Heatmap) -> bool:
+    """Whether cells say something of two things, such as how alike two heads are: neither attends to the other."""
+    return heatmap.row_axis == heatmap.column_axis
 
 
 def _texts(picture: Picture) -> Iterator[str]:

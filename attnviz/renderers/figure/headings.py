@@ -10,7 +10,7 @@ from itertools import repeat
 
 from attnviz.renderers.figure.grid import GridPlan, Heading
 from attnviz.renderers.figure.header import height_of, paragraph
-from attnviz.renderers.figure.layout import POINT, PlacedMap, TextLine
+from attnviz.renderers.figure.layout import GAP, POINT, PlacedMap, TextLine
 from attnviz.renderers.figure.style import GREY, INK
 from attnviz.renderers.figure.text import extent, wrap_evenly
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid
@@ -32,9 +32,15 @@ def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
 def wrap_headings(
     titles: Sequence[str], notes: Sequence[str], points: float, sizes: Sequence[float]
 ) -> tuple[float, tuple[Heading, ...], float]:
-    """The largest of the sizes in which each text has room on one line, else the last; the lines; inches they take."""
+    """The largest of the sizes in which each text has room on one line, else the last; the lines; inches they take.
+
+    A word that is a little wider than its map is not broken: it stands out into the gaps beside it.
+    """
     widest = max((extent(text, sizes[-1]).width for text in (*titles, *notes)), default=0.0) / sizes[-1]
     size = next((size for size in sizes if widest * size <= points), sizes[-1])
+    words = [word for text in (*titles, *notes) for word in text.split()]
+    longest = max((extent(word, size).width for word in words), default=0.0)
+    points = max(points, min(longest, points + 0.8 * GAP / POINT))
     headings = tuple(
         Heading(*(wrap_evenly(text, size, points) if text else () for text in texts))
         for texts in zip(titles, notes, strict=True)

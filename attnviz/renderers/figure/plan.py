@@ -93,7 +93,9 @@ def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> 
     if picture.edges is not None and (whole := fit(picture, report, room)):
         return whole
     picture = replace(picture, edges=None)
-    grids = (replace(picture, n_columns=number) for number in range(columns_of(picture), 0, -1))
+    rows = {number: ceil(len(picture.maps) / number) for number in range(columns_of(picture), 0, -1)}
+    fewest = {n_rows: number for number, n_rows in rows.items()}  # the larger the maps, for as many rows
+    grids = (replace(picture, n_columns=number) for number in fewest.values())
     plans = [fitted for grid in grids if (fitted := fit(grid, report, room))]
     steps = [{each.row_labels.step, each.column_labels.step} for each in plans]
     for most in (1, 2, inf):
@@ -112,8 +114,8 @@ def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePla
     side = width / n_columns
     while side >= max(MIN_SIDE, longest):
         result = plan_in(picture, report, room._replace(side=side))
-        if result.width <= width:
-            return result
+        if result.width <= width:  # cells are whole pixels, so that maps may be narrower than their share
+            return result if result.places[0].box.width + 0.8 * GAP >= longest else None
         side -= max((result.width - width) / n_columns, 1 / room.look.dpi)
     return None
 

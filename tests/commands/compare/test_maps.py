@@ -11,8 +11,10 @@ from attnviz.commands.compare.maps import highest, map_pictures, similarity_pict
 from attnviz.commands.compare.spread import distributions_picture
 from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
-from attnviz.report import Distributions, Heatmap, HeatmapGrid, Picture, Report, Scale
-from attnviz.specs import ScaleKind
+from attnviz.renderers.figure.files import plan_picture
+from attnviz.renderers.figure.layout import FigurePlan
+from attnviz.report import Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
+from attnviz.specs import FigureKind, ScaleKind
 from tests.commands.compare.comparisons import comparison, model
 from tests.made import random_maps, record
 from tests.renderers.figure.reports import drawn
@@ -155,6 +157,19 @@ def test_no_head_is_like_itself() -> None:
     many = similarity_picture(np.log(2) * (1 - np.eye(60)) / 2, tuple(map(str, range(60))))
     with drawn(Report("", "", (many,), Scale("fixed", 0.0, 1.0, ""))) as made:
         assert not any(text.get_text().startswith(".") for text in made.maps[0].texts)
+
+
+@pytest.mark.parametrize("kind", ["text", "lines"])
+def test_how_alike_heads_are_is_a_map_whatever_kind_is_asked_for(kind: FigureKind) -> None:
+    """A text of names would be shaded as if a head were nothing like itself."""
+    shown = similarity_picture(np.log(2) * (1 - np.eye(3)) / 2, ("0.0", "0.1", "1.0"))
+    made = plan_picture(shown, Report("", "", (shown,)), FigureStyle(kind=kind))
+    assert isinstance(made, FigurePlan)
+    assert (made.kind, len(made.places)) == ("map", 1)
+    attends = heatmap(pictures(ONE, TWO)["difference-multi-2-single"])
+    made = plan_picture(attends, Report("", "", (attends,)), FigureStyle(kind=kind))
+    assert isinstance(made, FigurePlan)
+    assert made.kind == kind
 
 
 def test_a_scale_that_does_not_begin_at_0_says_so() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch
 
 import attnviz
@@ -22,6 +23,7 @@ from attnviz.models.loading import find_model
 from attnviz.records import Tokens
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import Contribution, HeadName, Look, Share, Writer
+from attnviz.renderers.figure.arcs import looks_of
 from attnviz.renderers.figure.files import draw_plan, plan_picture
 from attnviz.renderers.figure.style import drawing
 from attnviz.report import FigureStyle, Report
@@ -159,6 +161,8 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
     assert (top.get_text(), top.xy) == ("answer", (0, 6))  # type: ignore[attr-defined]  # where dotted lines end
     assert [text.get_text() for text in labels] == ["1.2", "4.1 -1.00", "4.3 +1.00"]
     assert {text.get_horizontalalignment() for text in labels} == {"left"}
+    behind = [label.get_bbox_patch() for label in labels]
+    assert all(box is not None and to_rgb(box.get_facecolor()) == (1, 1, 1) for box in behind)  # arcs cross labels
     assert "what a head writes for the answer" in " ".join(text.get_text() for text in figure.texts)
     ahead = draw_cell(tokens, (replace(first, query=0, key=2),), 6)
     with drawing():
@@ -166,6 +170,18 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
     assert label.get_horizontalalignment() == "right"  # on the side where the arc is not
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["writes for ‘x’", "writes against ‘x’", WROTE, "stays in the residual stream until it is read"]
+
+
+def test_for_and_against_have_their_colours_whichever_wrote_more() -> None:
+    tokens = Tokens(("a", "b"), ((0, 1), (2, 3)), (False,) * 2)
+    look = Look(HeadName(1, 0), 1, 0, 0.5, 2.0)
+    for_it = Contribution(HeadName(1, 0), 1.0, 0, 0.5, -0.5, (look,))
+    against = Contribution(HeadName(1, 1), -2.0, 0, 0.5, 0.5, (replace(look, head=HeadName(1, 1)),))
+    looks, legend = looks_of(draw_answer(tokens, [against, for_it], "x", 2))
+    assert [name for name, _ in legend[:2]] == ["writes for x", "writes against x"]
+    alone, legend = looks_of(draw_answer(tokens, [against], "x", 2))
+    assert [name for name, _ in legend[:1]] == ["writes against x"]
+    assert alone["writes against x"] == looks["writes against x"] != looks["writes for x"]
 
 
 def test_of_a_long_text_those_that_take_part_are_drawn() -> None:

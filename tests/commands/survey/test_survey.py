@@ -255,6 +255,7 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     assert isinstance(scatter, Scatters)
     assert {point.group for point in scatter.charts[0].points} == {""}
     assert isinstance(curves, Curves)
+    assert curves.n_columns == 4  # a row of all layers of a deep model would be metres wide
     peaks = np.array(data(untrained)["by_distance"]).max(axis=1).reshape(3, 16)
     assert [chart.y_range for chart in curves.charts] == [(0.0, float(peaks.max()))] * 3
     for chart, of_layer in zip(curves.charts, peaks, strict=True):

@@ -21,6 +21,7 @@ from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import DARK, drawing, look_of
+from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from tests.made import FILM
@@ -73,6 +74,18 @@ def test_in_a_narrow_figure_as_many_stand_side_by_side_as_leave_tokens_their_lab
     assert made.row_labels.step == step
     as_asked = plan(grid, report(grid, scale=LIFT), look)
     assert sum(place.box.top == as_asked.places[0].box.top for place in as_asked.places) == 4
+
+
+def test_no_word_over_a_map_is_broken_and_rows_are_about_as_long() -> None:
+    """Cells are whole pixels: a map of 63 tokens may be half as wide as its share of the figure."""
+    grid = panels(63, 16, 8)
+    named = replace(grid, reflows=True, maps=tuple(replace(each, note="punctuation") for each in grid.maps))
+    made = plan(named, report(named, scale=LIFT), replace(PAPER, width=3.3))
+    assert "punctuation" in {line.text for line in made.lines}
+    assert len({place.box.left for place in made.places}) == 4  # of 16; five in a row are four rows, too
+    map_width, left, right = made.places[0].box.width, made.places[0].box.left, made.places[1].box.left
+    assert extent("punctuation", 6.0).width / 72 < right - left
+    assert extent("punctuation", 6.0).width / 72 > map_width
 
 
 def test_small_panels_have_labels_where_every_second_token_has_room() -> None:

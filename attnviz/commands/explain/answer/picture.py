@@ -18,13 +18,14 @@ APART, MAX_APART = 0.08, 0.8  # layers, from a head to the next of its layer
 def draw_answer(tokens: Tokens, found: Sequence[Contribution], answer: str, n_layers: int) -> Arcs:
     """Draw the heads that wrote an answer, and those that wrote what they looked for."""
     arcs: dict[tuple[object, ...], Arc] = {}
+    groups = (f"writes for {answer}", f"writes against {answer}", WROTE)
     for each in found:
-        side = f"writes for {answer}" if each.written > 0 else f"writes against {answer}"
-        own, *others = _list_arcs(each.looks, side, n_layers)
+        own, *others = _list_arcs(each.looks, groups[each.written <= 0], n_layers)
         for arc in (own._replace(label=f"{own.label} {each.written:+.2f}"), *others):
             arcs.setdefault((arc.label, arc.query, arc.key, arc.read_at), arc)
     drawn = sorted(arcs.values(), key=lambda arc: arc.group == WROTE)
-    return _draw(tokens, drawn, n_layers, "answer", f"{BY_NUMBER} · +, -: what a head writes for the answer")
+    said = f"{BY_NUMBER} · +, -: what a head writes for the answer"
+    return _draw(tokens, drawn, n_layers, "answer", said, groups)
 
 
 def draw_cell(tokens: Tokens, looks: Sequence[Look], n_layers: int) -> Arcs:
@@ -40,7 +41,14 @@ def _list_arcs(looks: Sequence[Look], group: str, n_layers: int) -> Iterator[Arc
         group, read_at = WROTE, height
 
 
-def _draw(tokens: Tokens, arcs: Sequence[Arc], n_layers: int, top: str = "", footnote: str = BY_NUMBER) -> Arcs:
+def _draw(
+    tokens: Tokens,
+    arcs: Sequence[Arc],
+    n_layers: int,
+    top: str = "",
+    footnote: str = BY_NUMBER,
+    groups: tuple[str, ...] = (),
+) -> Arcs:
     shown, label = list(range(len(tokens))), label_token
     if len(tokens) > MAX_TOKENS:
         ends = {end for arc in arcs for end in (arc.query, arc.key)}
@@ -49,5 +57,5 @@ def _draw(tokens: Tokens, arcs: Sequence[Arc], n_layers: int, top: str = "", foo
     places: Mapping[int, int] = {token: place for place, token in enumerate(shown)}
     moved = tuple(arc._replace(query=places[arc.query], key=places[arc.key]) for arc in arcs)
     names = tuple(label(tokens, token) for token in shown)
-    diagram = ArcDiagram("", "token", "layer", names, moved, n_layers, top, footnote)
+    diagram = ArcDiagram("", "token", "layer", names, moved, n_layers, top, footnote, groups)
     return Arcs("explanation", "heads over the sentence", (diagram,))
