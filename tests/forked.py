@@ -42,15 +42,17 @@ IMPORTED = (
         "rich.live",
     ),
     *("attnviz.cli.parser", "attnviz.cli.show", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
-    *(f"attnviz.commands.{name}.run" for name in ("batch", "compare", "heatmap", "survey", "train")),
-    "attnviz.commands.train.predict",
 )
+LOADED = {"batch", "compare", "heatmap", "predict", "survey", "train"}  # commands, of wings that are there
 
 
 def serve(address: str) -> list[str]:
     """Forks whenever somebody asks; it returns only in what was forked, and gives the arguments of the run."""
+    from attnviz.commands import COMMANDS  # a run that is asked for starts without it
+
     serve_workers()
-    for name in IMPORTED:
+    wings = (command.where.partition(":")[0] for command in COMMANDS if command.name in LOADED)
+    for name in (*IMPORTED, *wings):
         import_module(name)
     if (threads := len([*Path("/proc/self/task").iterdir()])) > 1:
         raise RuntimeError(f"{threads} threads, which a fork would not have")

@@ -17,8 +17,9 @@ from attnviz.commands import COMMANDS
 ROOT = Path(attnviz.__file__).parent
 WINGS = sorted({command.where.split(".")[2] for command in COMMANDS})
 TESTS = Path(__file__).parents[1]
-# Of the core: its numbers, its options, its views. The other tests of the core would take minutes for each wing.
-CORE = ("tests/measures/test_measures.py", "tests/test_selection.py", "tests/views/test_tokens.py")
+# Of the core: its rules, numbers, options and views. The other tests of the core would take minutes for each wing.
+CORE = ("tests/test_architecture.py", "tests/measures/test_measures.py", "tests/test_selection.py")
+CORE += ("tests/views/test_tokens.py",)
 # Every module that is left, and tables and help of a command that is left.
 PROGRAM = """
 from importlib import import_module
