@@ -1,4 +1,4 @@
-"""Files within .gz, .zip and .tar.gz, with as much of a path's manners as readers of data sets need.
+"""Files within .gz, .bz2, .xz, .zip and .tar.gz, with as much of a path's manners as readers of data sets need.
 
 Nothing is unpacked onto the disk. A .gz and a member of a .zip are read as streams; a .tar has no index, so that its
 texts are read once and held. Knows no file format.
@@ -6,6 +6,7 @@ texts are read once and held. Knows no file format.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import tarfile
@@ -16,14 +17,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from attnviz.bounded import describe_os_error, format_bytes, is_file
 from attnviz.errors import InvalidSource
 from attnviz.text.source import MAX_TEXTS
 
-DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tarfile.TarError, NotImplementedError)
-GZ = ".gz"
+DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tarfile.TarError, NotImplementedError, MemoryError)
+COMPRESSED: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 MAX_MEMBERS = 1_000_000
 ENCRYPTED = 1  # a flag of a member of a .zip
@@ -55,7 +56,8 @@ class Member:
 
     @property
     def _unpacked(self) -> str:
-        return self.place[: -len(GZ)] if self.place.lower().endswith(GZ) else self.place
+        place, dot, ending = self.place.rpartition(".")
+        return place if f"{dot}{ending.lower()}" in COMPRESSED else self.place
 
     def __str__(self) -> str:
         return self.place
@@ -85,7 +87,12 @@ Place: TypeAlias = Path | Member
 
 def is_archive(path: Path) -> bool:
     """Return whether a file's ending is that of an archive or of a file that was compressed."""
-    return path.suffix.lower() in (GZ, ".zip") or path.name.lower().endswith(TARS)
+    return path.suffix.lower() in (*COMPRESSED, ".zip") or path.name.lower().endswith(TARS)
+
+
+def is_compressed(path: Path) -> bool:
+    """Return whether a file's ending is that of one file that was compressed."""
+    return path.suffix.lower() in COMPRESSED and not path.name.lower().endswith(TARS)
 
 
 def open_archive(path: Path) -> Member:
@@ -93,8 +100,8 @@ def open_archive(path: Path) -> Member:
     try:
         if path.name.lower().endswith(TARS):
             return _grow(path, _read_tar(path))
-        if path.suffix.lower() == GZ:
-            return Member(str(path), opener=lambda: gzip.open(path, "rb"))  # type: ignore[arg-type,return-value]
+        if path.suffix.lower() in COMPRESSED:
+            return Member(str(path), opener=partial(COMPRESSED[path.suffix.lower()], path))
         return _grow(path, _list_zip(path))
     except OSError as error:
         raise InvalidSource(f"{path} cannot be read: {describe_os_error(error)}") from error
@@ -147,6 +154,11 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) and part not in (".", "..") for part in PurePosixPath(name).parts)
 
 
+def _unpacking(name: str, opener: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
+    unpack = COMPRESSED.get(PurePosixPath(name).suffix.lower())
+    return opener if unpack is None else lambda: unpack(opener())
+
+
 def _grow(path: Path, members: Iterable[tuple[str, Callable[[], BinaryIO]]]) -> Member:
     """Make a tree of folders of names with slashes; hidden files, as macOS adds them, are left out."""
     root = Member(str(path), {})
@@ -162,5 +174,5 @@ def _grow(path: Path, members: Iterable[tuple[str, Callable[[], BinaryIO]]]) -> 
             inner = folder.children.setdefault(part, Member(f"{folder}/{part}", {}))
             folder = inner if inner.children is not None else Member(f"{folder}/{part}", {})
         assert folder.children is not None
-        folder.children[parts[-1]] = Member(f"{folder}/{parts[-1]}", opener=opener)
+        folder.children[parts[-1]] = Member(f"{folder}/{parts[-1]}", opener=_unpacking(name, opener))
     return root

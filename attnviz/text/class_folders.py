@@ -45,6 +45,8 @@ def find_label(place: Place) -> int | None:
 
 def _find_labelled(places: Sequence[Place]) -> Labelled:
     labelled = [(label, place) for place in places if (label := find_label(place)) is not None]
+    if any(place.name.isdigit() for place in places if find_label(place) is None):
+        return {}  # of classes 0, 1, 2 … or stars, 0 and 1 are not negative and positive
     return dict(sorted(labelled, key=lambda item: item[0])) if sorted(label for label, _ in labelled) == [0, 1] else {}
 
 

@@ -22,6 +22,8 @@ RATING_COLUMNS = ("rating", "ratings", "stars", "starrating", "overall", "score"
 MAX_NAME_LENGTH = 40
 MAX_NAMES = 20
 MAX_NAMED = 8  # columns in a notice
+LABELS = "these are 0, 1, 2 …, neg, pos and such"
+MAX_WRONG = 3  # values that are no labels, in a message
 MAX_CLASSES = 10  # of a column without a name that is taken for labels: more are numbers of rows
 CLEARLY_LONGER = 2  # times as long as the next column on average is the column of texts, where none has a name
 
@@ -66,8 +68,10 @@ def choose_columns(names: Sequence[str], values: Values, wanted: Wanted, where: 
         is_rating = _normalize(label) in RATING_COLUMNS
         reading = choose_reading(values(label), label, where, is_rating=is_rating)
         if reading is None:
-            found = next((value for value in values(label) if value not in (None, "")), "")
-            refused = f"{label!r} holds {found!r:.40}, which is not a label: these are 0, 1, 2 …, neg, pos and such"
+            held = _look(value for value in values(label) if value not in (None, ""))
+            found = list(dict.fromkeys(f"{value!r:.40}" for value in held))
+            wrong = "is not a label" if len(found) == 1 else "are not labels of one kind"
+            refused = f"{label!r} holds {list_first(found, MAX_WRONG)}, which {wrong}: {LABELS}"
             if is_asked:
                 raise InvalidSource(f"{where}: {refused}", hint="--label-column none reads texts alone.")
             label = None
@@ -93,12 +97,14 @@ def _describe(
 
 def _find_wanted(wanted: str, names: Sequence[str], where: str, kind: str) -> str:
     """Find a column by its name, else by its number from 0."""
+    if wanted not in names and wanted.isascii() and wanted.isdigit() and int(wanted[:9]) < len(names):
+        wanted = names[int(wanted)]
     if names.count(wanted) == 1:
         return wanted
     if wanted in names:
-        raise InvalidSource(f"{where} has {names.count(wanted)} columns called {wanted!r}")
-    if wanted.isascii() and wanted.isdigit() and int(wanted[:9]) < len(names):
-        return names[int(wanted)]
+        raise InvalidSource(
+            f"{where} has {names.count(wanted)} columns called {wanted!r}", hint="Give each a name of its own."
+        )
     raise InvalidSource(
         f"{where} has no column {wanted!r}",
         hint=f"{suggest_name(wanted, list_columns(names))} --{kind}-column N counts from 0.",
@@ -184,6 +190,12 @@ def is_text_name(name: str) -> bool:
 def is_known_name(name: str) -> bool:
     """Return whether a column of this name holds texts, labels or ratings."""
     return is_text_name(name) or _normalize(name) in (*LABEL_COLUMNS, *RATING_COLUMNS)
+
+
+def names_text_and_label(names: Sequence[str]) -> bool:
+    """Return whether these name a column of texts and one of labels, as a first line of plain text hardly does."""
+    plain = [name.strip().strip('"') for name in names]
+    return any(map(is_text_name, plain)) and any(is_known_name(name) and not is_text_name(name) for name in plain)
 
 
 def _normalize(name: str) -> str:

@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import BinaryIO
 
 from attnviz.bounded import exists, format_bytes, open_input
@@ -16,6 +17,8 @@ from attnviz.text.source import MAX_TEXT
 UTF_8 = "utf-8"
 READ_AT_ONCE = 2**20  # bytes
 MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+COMPRESSED = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz"}
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
 
 
@@ -98,6 +101,7 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
         found = codecs.lookup(encoding).name if encoding is not None else _find_mark(first)
         if not first:
             raise InvalidSource(f"{path}:1: the file is empty")
+        _check_kind(first, path)
         if found != UTF_8:
             yield from _decode_lines(path, first, file, found)
             return
@@ -105,10 +109,22 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
         if len(first) > 1 and 4 * first.count(0) > len(first):  # as in UTF-16 without a mark; any text may hold a few
             raise InvalidSource(f"{path}:1: many bytes are NUL, as in UTF-16", hint="Try --encoding utf-16-le.")
         number, line = 1, first.removeprefix(codecs.BOM_UTF8)
+        if b"\n" not in line and b"\r" in line.rstrip(b"\r"):  # there is no newline at all: as old Macs ended lines
+            line = line.replace(b"\r", b"\n")
+            file = BytesIO(line)
+            line = file.readline()
         while line or number == 1:
             check_size(line, f"{path}:{number}")
             yield decode_strictly(line, f"{path}:{number}")
             number, line = number + 1, file.readline(MAX_TEXT + 1)
+
+
+def _check_kind(start: bytes, path: Place) -> None:
+    """Raises InvalidSource for what is no text, though it is called one."""
+    if start.startswith(LFS_POINTER):
+        raise InvalidSource(f"{path} is a pointer of Git LFS, not the file", hint="git lfs pull brings the file.")
+    if ending := next((ending for magic, ending in COMPRESSED.items() if start.startswith(magic)), None):
+        raise InvalidSource(f"{path} is compressed", hint=f"Let its name end in {ending}, as it was called before.")
 
 
 def _decode_lines(path: Place, first: bytes, file: BinaryIO, encoding: str) -> Iterator[str]:

@@ -7,24 +7,26 @@ they are taken for is said, and what fits two readings is refused. Knows no file
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
 from attnviz.display import list_first
 from attnviz.errors import InvalidSource
+from attnviz.text.source import MAX_ROWS
 
 LOOKED_AT = 1000  # rows from which a reading is chosen, and on until two values differ: files are sorted by label
+LOOKED_AT_RATINGS = 50_000  # and of ratings, whose largest says of which scale they are: IMDb, sorted
 MAX_DIGITS = 8  # of a class
 MAX_SAID = 6  # values in a notice
-NO_LABEL = ("", "-1", "unsup", "unlabeled", "unlabelled", "none", "null", "na", "n/a", "nan", "?", "neutral")
+NO_LABEL = ("", "-1", "unsup", "unlabeled", "unlabelled", "none", "null", "na", "n/a", "nan", "?", "neutral", "neu")
 WORDS = {
     **dict.fromkeys(("neg", "negative", "false", "rotten"), 0),
     **dict.fromkeys(("pos", "positive", "true", "fresh"), 1),
 }
 FASTTEXT = "__label__"
-WHOLE_NUMBER = re.compile(r"(-?[0-9]+)(?:\.0*)?")
+WHOLE_NUMBER = re.compile(r"\+?(-?[0-9]+)(?:\.0*)?")
 NUMBER = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,3})?")
 # The values of a column, apart from none, and what they then mean.
 PAIRS: Mapping[frozenset[str], Mapping[str, int | None]] = {
@@ -83,7 +85,7 @@ def choose_reading(
 
     Raises InvalidSource where two readings fit.
     """
-    seen = _collect_values(values)
+    seen = _collect_values(values, LOOKED_AT_RATINGS if is_rating else LOOKED_AT)
     named = seen.difference(NO_LABEL)
     if not named:
         return LabelReading(dict.fromkeys(NO_LABEL).__getitem__, "none", is_plain=seen <= {"", "-1"})
@@ -93,6 +95,11 @@ def choose_reading(
             f"{where}: {column!r} holds -1, 0 and 1: negative, neutral and positive, or none, negative and positive",
             hint="Write neg and pos, or leave out labels with --label-column none.",
         )
+    if is_rating and with_minus <= {"0", "1", "2"} and not {"0"} <= named <= {"0", "1"}:
+        raise InvalidSource(
+            f"{where}: {column!r} holds no rating above {max(named)}: few stars, or negative and positive",
+            hint="Write neg and pos, or leave out labels with --label-column none.",
+        )
     if pair := PAIRS.get(frozenset(with_minus)):
         return _from_mapping(pair, seen)
     if is_rating and not named <= {"0", "1"}:
@@ -100,13 +107,19 @@ def choose_reading(
     if named <= set(WORDS):
         return _from_mapping(WORDS, seen)
     if all(name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS for name in named):
-        return LabelReading(_parse_class, f"classes {list_first(sorted(named, key=int), MAX_SAID)}", is_plain=True)
+        classes = list_first(sorted(named, key=int), MAX_SAID)
+        return LabelReading(_parse_class, f"classes {classes}", is_plain=named <= {"0", "1"})
     return None
 
 
-def _collect_values(values: Iterable[object]) -> set[str]:
-    remaining = iter(values)
-    seen = {normalize_label(value) for value in islice(remaining, LOOKED_AT)}
+def name_swapped(names: Sequence[object]) -> dict[object, str]:
+    """Return the names of two classes by number where they say that 0 is positive and 1 negative, else nothing."""
+    return dict(enumerate(map(str, names))) if [WORDS.get(normalize_label(name)) for name in names] == [1, 0] else {}
+
+
+def _collect_values(values: Iterable[object], looked_at: int) -> set[str]:
+    remaining = islice(values, MAX_ROWS)
+    seen = {normalize_label(value) for value in islice(remaining, looked_at)}
     while len(seen.difference(NO_LABEL)) < 2 and (value := next(remaining, None)) is not None:
         seen.add(normalize_label(value))
     return seen
@@ -130,8 +143,9 @@ def _read_ratings(named: set[str]) -> LabelReading | None:
     """Read stars: few are negative, many positive, those between neither."""
     if not all(NUMBER.fullmatch(name) for name in named):
         return None
+    above = max(map(float, named))
     for largest, low, high in SCALES:
-        if max(map(float, named)) <= largest:
+        if SCALES[0][1] < above <= largest:
             return LabelReading(
                 _Ratings(largest, low, high),
                 f"ratings up to {largest}, of which up to {low} is negative 0, from {high} positive 1, others none",

@@ -20,12 +20,14 @@ from attnviz.text.source import Wanted
 
 LOOKED_AT = 200  # lines from which the layout is chosen
 MAX_LOOKED_AT = 2**20  # characters of them
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+NAMES_OF_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 QUOTES: dict[str, dict[str, Any]] = {
+    "spaced": {"skipinitialspace": True},
     "doubled": {},
     "escaped": {"escapechar": "\\", "doublequote": False},
     "none": {"quoting": csv.QUOTE_NONE},
 }
+SAID = {"spaced": "quotes behind blanks", "escaped": "quotes behind backslashes", "none": "no quoting"}
 NEVER_IN_TEXTS = "\t|"  # such files do without quotes
 MOSTLY = 0.9  # of rows have as many fields as the first: a wrong line is for the reader to name
 MAX_WORDS = 3  # of a column's name
@@ -45,9 +47,9 @@ class Layout:
 
     def describe(self, usual: str) -> tuple[str, ...]:
         """Say what is not as the file's ending promises."""
-        said = [SEPARATORS[self.separator]] if self.separator != usual else []
+        said = [NAMES_OF_SEPARATORS[self.separator]] if self.separator != usual else []
         if self.quotes != "doubled":
-            said.append("quotes behind backslashes" if self.quotes == "escaped" else "no quoting")
+            said.append(SAID[self.quotes])
         return (*said, *([] if self.has_header else ["no header"]))
 
 
@@ -57,18 +59,23 @@ def choose_layout(lines: Sequence[str], *, is_whole: bool, usual: str, wanted: W
     Raises InvalidSource where two separators fit.
     """
     backslashes = any('\\"' in line for line in lines)
-    for quotes in QUOTES if backslashes else ("doubled", "none"):
+    for quotes in QUOTES:
+        if quotes == "escaped" and not backslashes:
+            continue
         fitting = {}
-        for separator in (usual, *(each for each in SEPARATORS if each != usual)):
-            if quotes == "none" and separator not in NEVER_IN_TEXTS:
+        for separator in (usual, *(each for each in NAMES_OF_SEPARATORS if each != usual)):
+            if quotes in ("none", "spaced") and (quotes == "none") != (separator in NEVER_IN_TEXTS):
                 continue  # more likely a quote is wrong, which the reader names
             rows = _parse_rows(Layout(separator, quotes), lines, is_whole=is_whole)
-            if rows and _is_table(rows, 1.0 if quotes == "none" else MOSTLY):
+            plain = _parse_rows(Layout(separator), lines, is_whole=is_whole) if quotes == "spaced" else None
+            if plain and _count_quotes(rows or plain) == _count_quotes(plain):
+                continue  # no quote stands behind a blank
+            if rows and _is_table(rows, 1.0 if quotes in ("none", "spaced") else MOSTLY):
                 fitting[separator] = rows
         named = [each for each, rows in fitting.items() if _names_columns(rows[0], wanted)]
         chosen = named or list(fitting)
         if len(chosen) > 1 and usual not in chosen:
-            ways = list_first([f"{SEPARATORS[each]} ({len(fitting[each][0])} columns)" for each in chosen], 4)
+            ways = list_first([f"{NAMES_OF_SEPARATORS[each]} ({len(fitting[each][0])} columns)" for each in chosen], 4)
             raise InvalidSource(
                 f"{where}: columns may be separated by {ways}", hint="Name the columns in the first line: text, label."
             )
@@ -87,6 +94,11 @@ def _parse_rows(layout: Layout, lines: Sequence[str], *, is_whole: bool) -> list
         if is_whole or "unexpected end of data" not in str(error):  # else the last row goes on beyond these lines
             return None
     return rows
+
+
+def _count_quotes(rows: list[list[str]]) -> int:
+    """Count the fields that begin with a blank and a quote."""
+    return sum(field.lstrip(" ").startswith('"') and field.startswith(" ") for fields in rows for field in fields)
 
 
 def _is_table(rows: list[list[str]], share: float) -> bool:

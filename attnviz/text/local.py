@@ -12,7 +12,7 @@ from attnviz.display import list_first
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES, replace_surrogates
-from attnviz.text.archives import Place, find_member, is_archive, open_archive
+from attnviz.text.archives import Place, find_member, is_archive, is_compressed, open_archive
 from attnviz.text.class_folders import (
     find_class_files,
     find_class_folders,
@@ -166,7 +166,10 @@ def _find_only_subfolder(folder: Place) -> Iterator[Place]:
 def _list_entries(folder: Place) -> list[Place]:
     """List what is in a folder but hidden files."""
     try:
-        return sorted((each for each in folder.iterdir() if not each.name.startswith(".")), key=lambda each: each.name)
+        entries = sorted(
+            (each for each in folder.iterdir() if not each.name.startswith(".")), key=lambda each: each.name
+        )
+        return [open_archive(each) if isinstance(each, Path) and is_compressed(each) else each for each in entries]
     except OSError as error:
         raise InvalidSource(f"{folder} cannot be read: {error.strerror}") from error
 

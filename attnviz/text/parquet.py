@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow
 from pyarrow import parquet, types
 
-from attnviz.bounded import format_bytes
+from attnviz.bounded import format_bytes, parse_json
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
 from attnviz.text.columns import Columns, choose_columns
 from attnviz.text.files import open_file, summarize_error
+from attnviz.text.labels import name_swapped
 from attnviz.text.source import MAX_TEXTS, Row, Wanted
 
 BATCH_ROWS = 4096  # rows in memory at a time
@@ -46,11 +47,18 @@ def describe_parquet(path: Place, wanted: Wanted) -> tuple[str, ...]:
 
 def _choose_columns(file: Any, raw: Any, wanted: Wanted, path: Place) -> Columns:
     def list_values(column: str) -> Iterator[object]:
+        kind = file.schema_arrow.field(column).type
+        if types.is_nested(kind):
+            yield str(kind)  # which is no label, however much it unpacks to
+            return
+        swapped = _find_swapped(file, column)
         with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=[column]) as once:
             for group in range(once.num_row_groups):
                 _check_size(once.metadata.row_group(group), {column}, path)
                 for batch in once.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column]):
-                    yield from _list_values(batch.column(column))
+                    yield from (
+                        swapped.get(value, value) if swapped else value for value in _list_values(batch.column(column))
+                    )
 
     return choose_columns(file.schema_arrow.names, list_values, wanted, str(path))
 
@@ -58,12 +66,21 @@ def _choose_columns(file: Any, raw: Any, wanted: Wanted, path: Place) -> Columns
 def _check_type(kind: Any, column: str, path: Place) -> None:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
-        raise InvalidSource(f"{path}: {column!r} holds {kind}, not text")
+        raise InvalidSource(f"{path}: {column!r} holds {kind}, not text", hint="Choose another with --text-column.")
+
+
+def _find_swapped(file: Any, column: str) -> dict[object, str]:
+    """Return the names of classes that `datasets` wrote into the file, where they say other than their numbers."""
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
+        info = parse_json((file.schema_arrow.metadata or {})[b"huggingface"])
+        return name_swapped(info["info"]["features"][column]["names"])
+    return {}
 
 
 def _read_rows(file: Any, chosen: Columns, path: Place, needed: int | None) -> Iterator[Row]:
     """Yield the rows, read a batch at a time, up to the end of the row group that holds the last one needed."""
     columns = [chosen.text] + ([chosen.label] if chosen.label else [])
+    swapped = _find_swapped(file, chosen.label) if chosen.label else {}
     row = n_before = 0
     for group in range(file.num_row_groups):
         if needed is not None and n_before >= needed:
@@ -74,7 +91,9 @@ def _read_rows(file: Any, chosen: Columns, path: Place, needed: int | None) -> I
             texts = _list_values(batch.column(chosen.text))
             labels = _list_values(batch.column(chosen.label)) if chosen.label else repeat(None, len(batch))
             for value, written in zip(texts, labels, strict=True):
-                yield chosen.read_row(value, written, f"{path}: row {row}")
+                yield chosen.read_row(
+                    value, swapped.get(written, written) if swapped else written, f"{path}: row {row}"
+                )
                 row += 1
 
 

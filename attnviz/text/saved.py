@@ -10,6 +10,7 @@ from typing import Any
 from attnviz.errors import InvalidSource
 from attnviz.text.columns import Columns, choose_columns
 from attnviz.text.files import summarize_error
+from attnviz.text.labels import name_swapped
 from attnviz.text.source import Row, Source, Wanted, check_total_size
 
 BATCH_ROWS = 4096  # rows in memory at a time
@@ -50,8 +51,9 @@ def as_source(loaded: Any, wanted: Wanted, name: str, notices: tuple[str, ...] =
 
 def _choose_columns(dataset: Any, wanted: Wanted, where: str) -> Columns:
     def list_values(column: str) -> Iterator[object]:
+        swapped = _find_swapped(dataset, column)
         for values in _read_batches(dataset.select_columns([column]), len(dataset), where):
-            yield from values[column]
+            yield from (swapped.get(value, value) if swapped else value for value in values[column])
 
     return choose_columns(dataset.column_names, list_values, wanted, where)
 
@@ -60,12 +62,17 @@ def _read_rows(dataset: Any, wanted: Wanted, needed: int | None, where: str) -> 
     """Yield the rows with few in memory at a time: `datasets` maps its files into memory."""
     chosen = _choose_columns(dataset, wanted, where)
     text, label = chosen.text, chosen.label
+    swapped = _find_swapped(dataset, label) if label else {}
     end, row = len(dataset) if needed is None else min(needed, len(dataset)), 0
     for columns in _read_batches(dataset.select_columns([text, label] if label else [text]), end, where):
         labels = columns[label] if label else [None] * len(columns[text])
         for value, written in zip(columns[text], labels, strict=True):
-            yield chosen.read_row(value, written, f"{where}[{row}]")
+            yield chosen.read_row(value, swapped.get(written, written) if swapped else written, f"{where}[{row}]")
             row += 1
+
+
+def _find_swapped(dataset: Any, column: str) -> dict[object, str]:
+    return name_swapped(getattr(dataset.features[column], "names", None) or ())
 
 
 def _read_batches(dataset: Any, end: int, where: str) -> Iterator[Any]:

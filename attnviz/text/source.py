@@ -15,6 +15,7 @@ SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "un
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 MAX_TEXTS = 2**30  # characters of all texts that are read, each counted as ROW_BYTES longer
 ROW_BYTES = 500  # bytes beside a text: its name, its label, its position
+MAX_ROWS = MAX_TEXTS // ROW_BYTES  # no data set that is read has more
 NO_COLUMN = "none"  # of --label-column
 
 
@@ -74,7 +75,7 @@ def as_text(value: object, column: str, where: str) -> str:
             raise InvalidSource(found, hint=f"At most {format_bytes(MAX_TEXT)} of one text are read.")
         return value
     found = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
-    raise InvalidSource(f"{where}: {column!r} holds {found}, not text")
+    raise InvalidSource(f"{where}: {column!r} holds {found}, not text", hint="Choose another with --text-column.")
 
 
 def check_no_columns(wanted: Wanted, where: str) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -19,18 +19,20 @@ from attnviz.bounded import format_bytes
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
-from attnviz.text.columns import MAX_NAMED, Columns, choose_columns
+from attnviz.text.columns import MAX_NAMED, Columns, choose_columns, names_text_and_label
 from attnviz.text.files import find_encoding, open_file, read_lines
-from attnviz.text.layout import Layout, choose_layout, take_first_lines
+from attnviz.text.layout import LOOKED_AT, NAMES_OF_SEPARATORS, Layout, choose_layout, take_first_lines
 from attnviz.text.source import MAX_TEXT, Row, Wanted, check_no_columns
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 MAX_JSON = 2**28  # bytes of a .json, which is read whole; of .jsonl a line is
 _LABEL = r"(?P<label>-?[0-9]{1,2}|neg|pos|negative|positive)"
+BARE_LABEL = re.compile(r"(?P<label>[01]) (?P<text>.+)")  # both of them: else 1 may be a text's first word
 LABELLED_LINES = {
     re.compile(rf"(?P<text>[^\t]*\S *)\t *{_LABEL}\s*", re.IGNORECASE): "a text, a tab and a label a line",
     re.compile(rf"{_LABEL}\t(?P<text>[^\t]+)", re.IGNORECASE): "a label, a tab and a text a line",
     re.compile(r"(?P<label>__label__\S+) (?P<text>.+)"): "a label and a text a line, as fastText has them",
+    BARE_LABEL: "a label and a text a line",
 }
 
 Fields = Sequence[str] | Mapping[str, Any]  # of a row, by place or by name
@@ -130,10 +132,14 @@ def _read_texts(path: Place, wanted: Wanted, needed: int | None) -> Generator[Ro
 
 
 def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
-    """Open a .txt whose every line has a label: after a tab, before one, or as fastText has it. None: another."""
+    """Open a .txt whose first line names columns, or whose every line has a label. None: another."""
     with closing(read_lines(path, wanted.encoding)) as lines:
         first, _ = take_first_lines(lines)
-    forms = (form for form in LABELLED_LINES if all(form.fullmatch(line.rstrip("\r\n")) for line in first))
+    for separator, kind in NAMES_OF_SEPARATORS.items():
+        if names_text_and_label(first[0].split(separator)):
+            table = _open_separated(path, wanted, separator)
+            return replace(table, layout=(f"a table with {kind}", *table.layout))
+    forms = (form for form in LABELLED_LINES if _has_labels(form, first))
     if (form := next(forms, None)) is None:
         return None
 
@@ -147,6 +153,12 @@ def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
 
     said = (LABELLED_LINES[form], *find_encoding(path, wanted.encoding).said)
     return TextTable(path, str(path), ("text", "label"), rows, wanted, layout=said)
+
+
+def _has_labels(form: re.Pattern[str], lines: Sequence[str]) -> bool:
+    found = [form.fullmatch(line.rstrip("\r\n")) for line in lines]
+    labels = {each and each["label"] for each in found}
+    return None not in labels and (form is not BARE_LABEL or len(labels) > 1)
 
 
 def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
@@ -204,13 +216,16 @@ def _describe_error(error: csv.Error) -> str:
 def _open_objects(
     path: Place, wanted: Wanted, rows: Callable[[], Generator[tuple[str, Fields], None, None]], *said: str
 ) -> TextTable:
-    """Open objects of JSON. The first one decides which field holds the texts."""
+    """Open objects of JSON. The first ones decide which field holds the texts: some lack a field that others have."""
     with closing(rows()) as objects:
         where, first = next(objects, (f"{path}:1", {}))
+        names = dict.fromkeys(first)
+        with suppress(InvalidSource):  # raised where the rows are read
+            for _, fields in islice(objects, LOOKED_AT):
+                names.update(dict.fromkeys(fields))
     if not first:
         raise InvalidSource(f"{where}: there is no object with fields")
-    assert isinstance(first, Mapping)
-    return TextTable(path, where, list(first), rows, wanted, layout=(*said, *find_encoding(path, wanted.encoding).said))
+    return TextTable(path, where, list(names), rows, wanted, layout=(*said, *find_encoding(path, wanted.encoding).said))
 
 
 def _read_objects(path: Place, encoding: str | None) -> Generator[tuple[str, Fields], None, None]:

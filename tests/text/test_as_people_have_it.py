@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -111,6 +113,27 @@ FILES: list[tuple[str, bytes, str]] = [
         "(ratings up to 5, of which up to 2 is negative 0, from 4 positive 1, others none); not used: 'helpful'",
     ),
     ("signs.csv", b'text,polarity\n"A fine film, moving too.",1\n"Dull; he said ""no"" twice.",-1\n', "(-1 0, 1 1)"),
+    (
+        "blanks.csv",
+        b'label, text\n1, "A fine film, moving too."\n0, "Dull; he said ""no"" twice."\n',
+        "read as: quotes behind blanks",
+    ),
+    (
+        "table.txt",
+        b'review;sentiment\nA fine film, moving too.;pos\n"Dull; he said ""no"" twice.";neg\n',
+        "read as: a table with semicolons; texts from 'review', labels from 'sentiment' (neg 0, pos 1)",
+    ),
+    (
+        "stsa.txt",
+        b'1 A fine film, moving too.\n0 Dull; he said "no" twice.\n',
+        "read as: a label and a text a line",
+    ),
+    (
+        "neutral.csv",
+        b'text,sentiment\n"A fine film, moving too.",pos\n"Dull; he said ""no"" twice.",neg\nSo so.,neu\n',
+        "(neg 0, neu none, pos 1)",
+    ),
+    ("plus.csv", b'text,label\n"A fine film, moving too.",+1\n"Dull; he said ""no"" twice.",-1\n', "(-1 0, 1 1)"),
     ("booleans.jsonl", b'{"text": "A fine film, moving too.", "target": true}\n', "labels from 'target'"),
 ]
 
@@ -227,6 +250,8 @@ REFUSED: list[tuple[str, bytes, str]] = [
         gzip.compress(CSV + bytes(range(256)) * 9)[:-99],
         r"a\.csv\.gz cannot be unpacked: Compressed file ended",
     ),
+    ("a.csv", b"text,stars\nfine,2\ndull,1\n", "no rating above 2: few stars, or negative and positive"),
+    ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a pointer of Git LFS, not the file"),
     ("a.csv", "text,label\nfine,1\n".encode("utf-16-le"), "many bytes are NUL, as in UTF-16. Try --encoding utf-16-le"),
 ]
 
@@ -265,8 +290,11 @@ def test_columns_are_chosen_by_name_or_number(tmp_path: Path) -> None:
     assert rows(read(tmp_path / "a.csv", label_column="none")) == [("a", None), ("c", None)]
     with pytest.raises(InvalidSource, match=r"no column 'label2'\. Did you mean 'label'"):
         read(tmp_path / "a.csv", label_column="label2")
-    with pytest.raises(InvalidSource, match="'note' holds 'b', which is not a label"):
+    with pytest.raises(InvalidSource, match="'note' holds 'b', 'd', which are not labels of one kind"):
         read(tmp_path / "a.csv", label_column="note")
+    (tmp_path / "twice.csv").write_text("text,text,label\na,b,1\n", encoding="utf-8")
+    with pytest.raises(InvalidSource, match="has 2 columns called 'text'"):
+        read(tmp_path / "twice.csv", text_column="1")
     with pytest.raises(InvalidOption, match="--label-column is for data sets"):
         load_corpus(TextOptions(text=("a",), label_column="label"))
 
@@ -275,6 +303,71 @@ def test_a_file_that_is_sorted_by_label_is_read_as_a_whole(tmp_path: Path) -> No
     """Of 4 after a thousand times 0, no window of rows says that it means positive."""
     (tmp_path / "a.csv").write_text("text,label\n" + "a,0\n" * 2000 + "b,4\n" * 2000, encoding="utf-8")
     assert {label for _, label in rows(read(tmp_path / "a.csv"))} == {0, 1}
+
+
+def test_the_scale_of_ratings_is_that_of_the_whole_file(tmp_path: Path) -> None:
+    """Sorted by rating as IMDb is, where 4 of 10 is negative and 4 of 5 is not."""
+    (tmp_path / "a.csv").write_text("text,rating\n" + "a,1\nb,4\n" * 600 + "c,7\nd,10\n" * 600, encoding="utf-8")
+    assert set(rows(read(tmp_path / "a.csv"))) == {("a", 0), ("b", 0), ("c", 1), ("d", 1)}
+    (tmp_path / "b.csv").write_text("text,stars\n" + "a,1\n" * 1100 + "b,2\nc,3\nd,5\n", encoding="utf-8")
+    assert rows(read(tmp_path / "b.csv"))[-4:] == [("a", 0), ("b", 0), ("c", None), ("d", 1)]
+
+
+def test_numbers_from_0_to_1_are_no_stars(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,score\na,0.95\nb,0.2\n", encoding="utf-8")
+    corpus = read(tmp_path / "a.csv")
+    assert rows(corpus) == [("a", None), ("b", None)]
+    assert "'score' holds '0.95', '0.2', which are not labels of one kind" in corpus.notices[0]
+
+
+def test_a_label_that_only_later_rows_have_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "b", "label": 1}\n{"text": "c", "label": 0}\n')
+    assert rows(read(tmp_path / "a.jsonl")) == [("a", None), ("b", 1), ("c", 0)]
+
+
+def test_blanks_before_quotes_in_a_text_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('text,label\n" ""Dull,"" he said",0\n fine,1\n', encoding="utf-8")
+    assert rows(read(tmp_path / "a.csv")) == [(' "Dull," he said', 0), (" fine", 1)]
+
+
+def test_carriage_returns_end_lines_where_there_are_no_newlines(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(CSV.replace(b"\n", b"\r"))
+    assert rows(read(tmp_path / "a.csv")) == TWO
+    (tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
+    assert rows(read(tmp_path / "a.txt")) == [("one", None), ("two", None)]
+
+
+def test_of_many_rows_with_one_label_only_so_many_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small .gz holds endless rows, and no second label among them."""
+    monkeypatch.setattr("attnviz.text.labels.MAX_ROWS", 1500)
+    write_gz(tmp_path / "a.csv.gz", {"a.csv": b"text,label\n" + b"a,1\n" * 1500 + b"b,sideways\n"})
+    assert read(tmp_path / "a.csv.gz", split="train[:1]").documents[0].label == 1
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_compressed_files_are_read_alone_in_folders_and_in_archives(
+    ending: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    write_folder(folder, {f"train.csv{ending}": pack(CSV), f"test.csv{ending}": pack(b"text\nother\n")})
+    write_zip(tmp_path / "a.zip", {f"a.csv{ending}": pack(CSV)})
+    assert rows(read(folder / f"train.csv{ending}")) == rows(read(tmp_path / "a.zip")) == TWO
+    assert rows(read(folder)) == TWO
+    assert rows(read(folder, split="test")) == [("other", None)]
+    (tmp_path / "a.csv").write_bytes(pack(CSV))
+    with pytest.raises(InvalidSource, match=rf"a\.csv is compressed\. Let its name end in {ending}"):
+        read(tmp_path / "a.csv", encoding="latin-1")
+    (tmp_path / f"b.csv{ending}").write_bytes(pack(CSV)[:-9])
+    with pytest.raises(InvalidSource, match="cannot be unpacked: Compressed file ended"):
+        read(tmp_path / f"b.csv{ending}")
+
+
+def test_folders_of_more_classes_than_two_are_not_negative_and_positive(tmp_path: Path) -> None:
+    write_folder(tmp_path, {f"{stars}/a.txt": b"a" for stars in range(5)})
+    with pytest.raises(InvalidSource, match="no data set in the folder"):
+        read(tmp_path)
 
 
 def test_a_label_that_comes_late_and_is_unknown_is_named_by_its_line(tmp_path: Path) -> None:

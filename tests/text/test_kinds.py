@@ -60,6 +60,21 @@ def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:
     assert opened(tmp_path / "both", "test+train[:1]").name == "both test+train[:1]"
 
 
+@pytest.mark.parametrize(
+    ("names", "labels"), [(["pos", "neg"], [1, 0]), (["neg", "pos"], [0, 1]), (["a", "b"], [0, 1])]
+)
+@pytest.mark.parametrize("kind", ["saved", "a.parquet"])
+def test_the_names_of_classes_say_which_is_positive(
+    kind: str, names: list[str], labels: list[int], tmp_path: Path
+) -> None:
+    import datasets
+
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=names)})
+    made = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}, features=features)
+    (made.save_to_disk if kind == "saved" else made.to_parquet)(tmp_path / kind)
+    assert [document.label for document in opened(tmp_path / kind).documents] == labels
+
+
 def test_a_damaged_saved_data_set_is_one_line(tmp_path: Path) -> None:
     path = write_saved(tmp_path / "saved", REVIEWS)
     next(path.glob("*.arrow")).write_bytes(b"not arrow")

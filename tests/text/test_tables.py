@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import AttnvizError, InvalidOption, InvalidSource
+from attnviz.specs import TextOptions
+from attnviz.text import load_corpus
 from tests.text.corpora import opened, texts_of
 
 WRONG = [
@@ -77,10 +79,10 @@ def test_a_line_of_a_txt_ends_with_a_newline_and_nothing_else(tmp_path: Path) ->
 
 
 LABELS: list[tuple[dict[str, int | None], str]] = [
-    ({"0": 0, "1": 1, "4": 4, " 2 ": 2, "3.0": 3, "": None}, ""),
+    ({"0": 0, "1": 1, "4": 4, " 2 ": 2, "3.0": 3, "": None}, "(classes 0, 1, 2, 3, 4)"),
     ({"neg": 0, "POS": 1, " positive": 1, "Negative": 0, "unsup": None, "neutral": None, "": None}, "(nothing none, "),
     ({"1": 0, "2": 1, "": None}, "(nothing none, 1 0, 2 1)"),
-    ({"0": None, "World": None, "1": None}, "which is not a label"),
+    ({"0": None, "World": None, "1": None}, "holds '0', 'World', '1', which are not labels of one kind"),
     ({"-1": None, "": None}, ""),
 ]
 JSON_LABELS = {"1": 1, "1.0": 1, "true": 1, "null": None, "0": 0}
@@ -138,6 +140,20 @@ def test_a_parquet_column_has_to_hold_text(tmp_path: Path) -> None:
     with pytest.raises(InvalidSource, match=r"a\.parquet: row 1: 'words' holds null, not text"):
         opened(path, text_column="words")
     assert texts_of(opened(path, "train[:1]", "words")) == ["a"]
+
+
+def test_a_parquet_column_of_lists_is_no_label_and_is_not_unpacked(tmp_path: Path) -> None:
+    """A list of a million equal numbers takes a few hundred bytes of a file."""
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"text": ["a"], "label": [[1] * 1_000_000], "one": [{"label": 1}]}), path)
+    corpus = opened(path)
+    assert corpus.documents[0].label is None
+    assert "'label' holds 'list<element: int64>', which is not a label" in corpus.notices[0]
+    with pytest.raises(InvalidSource, match="'one' holds 'struct<label: int64>', which is not a label"):
+        load_corpus(TextOptions(dataset=str(path), label_column="one"))
 
 
 def test_only_what_is_needed_is_read(tmp_path: Path) -> None:
