@@ -98,11 +98,11 @@ class Summary:
         return np.asarray(self.bins.sum(axis=1))
 
     def means(self, bounds: Bounds) -> Float64[np.ndarray, " column"]:
-        """The mean of each column over the texts that have a number there; NaN where none has."""
+        """Return the mean of each column over the texts that have a number there; NaN where none has."""
         return np.asarray(bounds[0] + (bounds[1] - bounds[0]) * self._mean_shares())
 
     def deviations(self, bounds: Bounds) -> Float64[np.ndarray, " column"]:
-        """The standard deviation of each column, of a sample, to 1e-6 of its bounds; NaN of one text.
+        """Return the standard deviation of each column, of a sample, to 1e-6 of its bounds; NaN of one text.
 
         Numbers within a range r are never farther than r / 2 from their mean: so that of equal ones is exactly 0.
         """
@@ -134,7 +134,7 @@ class Summary:
 
 
 def merge_summaries(parts: Sequence[Summary]) -> Summary:
-    """The summary of the texts of all parts, whatever their order. No text may be in two of them.
+    """Return the summary of the texts of all parts, whatever their order. No text may be in two of them.
 
     Raises TooLarge for more than MAX_TEXTS.
     """

@@ -18,8 +18,8 @@ ROOT = Path(attnviz.__file__).parent
 WINGS = sorted({command.where.split(".")[2] for command in COMMANDS})
 TESTS = Path(__file__).parents[1]
 # Of the core: its rules, numbers, options and views. The other tests of the core would take minutes for each wing.
-CORE = ("tests/test_architecture.py", "tests/measures/test_measures.py", "tests/test_selection.py")
-CORE += ("tests/views/test_tokens.py",)
+CORE = ["tests/test_architecture.py", "tests/measures/test_measures.py", "tests/test_selection.py"]
+CORE += ["tests/views/test_tokens.py"]
 # Every module that is left, and tables and help of a command that is left.
 PROGRAM = """
 from importlib import import_module

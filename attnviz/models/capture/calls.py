@@ -112,7 +112,7 @@ class Capture(TorchFunctionMode):
             self._at_work.leave(module)
 
     def repeat(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
-        """What a module would have given if nobody had looked, of those of torch that then take a faster way."""
+        """Return what a module of torch would have given if nobody had looked, of those that then take a faster way."""
         if not self._looks_on() or not has_fast_path(module):
             return None
         if any(has_fast_path(each) for each in self._at_work.modules if each is not module):

@@ -49,7 +49,7 @@ class Keeper:
         self._room = LayersRoom()
 
     def keep_kernel(self, call: TorchCall, axes: Axes, origin: Origin, value: Any, same: bool) -> tuple[Any, Origin]:
-        """What a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
+        """Return what a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
         at_work, what = self._at_work, self._at_work.name_attention()
         if not self._may_be_chosen(axes[1]):
             return call.result(), at_work.note_attention(origin)
@@ -73,7 +73,10 @@ class Keeper:
         return result, self._hand_over(kept, origin, value, same)
 
     def keep_product(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
-        """Of attention written by hand. Raises InvalidRecord where its factors are asked for."""
+        """Hand over what is written by hand, and return where it comes from.
+
+        Raises InvalidRecord where its factors are asked for.
+        """
         is_chosen = self._may_be_chosen(seen.weights.shape[1])
         if not is_chosen or (self._factoring is not None and origin.product is None):
             return self._at_work.note_attention(origin)
@@ -86,7 +89,7 @@ class Keeper:
         return self._may_be_head(n_heads) or may_be_in(self._at_work.find_path()[0], self._choice.layers)
 
     def _may_be_head(self, n_heads: int) -> bool:
-        """Whether a call may be one head of a layer whose heads are modules: it is chosen later, among the others."""
+        """Return whether a call may be one head of a layer whose heads are modules: it is chosen among them later."""
         return self._modules_as_heads and n_heads == 1 and bool(self._at_work.find_path()[1])
 
     def _heads(self, n_heads: int) -> tuple[int, ...]:
@@ -104,7 +107,7 @@ class Keeper:
         return Kept(kept, attendable, of_sink, seen.how, seen.error, n_heads, seen.guess, seen.is_pooled)
 
     def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:
-        """Returns where the output comes from. `same`: queries and keys are one tensor."""
+        """Hand one attention over, and return where its output comes from. `same`: queries and keys are one tensor."""
         at_work = self._at_work
         path, n_alike = at_work.find_path()
         kept = seen._asdict()
@@ -134,7 +137,7 @@ class Keeper:
         return at_work.note_attention(origin)
 
     def _guess(self, seen: Kept, origin: Origin) -> str:
-        """Why these weights may be of something else than tokens."""
+        """Say why these weights may be of something else than tokens."""
         n_batch, _, n_queries, n_keys = seen.kept.shape
         if n_queries == 1 or seen.is_pooled or origin.is_learned:  # queries of no token, perhaps without a product
             return ""

@@ -98,7 +98,7 @@ class ModulesAtWork:
                 pass
 
     def _end(self, call: ModuleCall, module: nn.Module) -> bool:
-        """Whether it is the one that ends."""
+        """End a module; return whether it is the one that ends."""
         if call.below is not None:
             call.below.__exit__(None, None, None)
             if self.n_seen == call.n_before:
@@ -142,19 +142,19 @@ class ModulesAtWork:
         return self._calls[0].n_rows if self._calls else 0
 
     def n_positions_besides(self, query: object) -> set[int]:
-        """Of the innermost module that reads anything but the queries themselves, which may have axes for heads."""
+        """Return those of the innermost module that reads more than the queries, which may have axes for heads."""
         number = self._states.get(query)
         apart = (call.n_positions for call in reversed(self._calls) if number is None or number not in call.reads)
         return next(filter(None, apart), None) or self.n_positions
 
     def _number_of(self, states: Tensor) -> int:
-        """The same as long as it is the same tensor."""
+        """Return a number for a tensor: the same as long as it is the same one."""
         if (number := self._states.get(states)) is None:
             self._states[states] = number = next(self._state_numbers)
         return number
 
     def reads(self, path: str) -> tuple[int, ...]:
-        """What was given to the module at work whose name ends with the last number of a path."""
+        """Return what was given to the module at work whose name ends with the last number of a path."""
         numbers = list(NUMBER.finditer(path))
         if not numbers or self._paths is None:
             return ()
@@ -163,15 +163,15 @@ class ModulesAtWork:
         return next((self._calls[n].reads for n in places), ())
 
     def name_root(self) -> str:
-        """The name of the outermost module's class, of a compiled one as it was written."""
+        """Return the name of the outermost module's class, of a compiled one as it was written."""
         return type(getattr(self._calls[0].module, COMPILED, self._calls[0].module)).__name__ if self._calls else ""
 
     def name_attention(self) -> str:
-        """What errors and notes call the attention that is computed now."""
+        """Write what errors and notes call the attention that is computed now."""
         return f"{WHAT}{self.find_path()[0] or 'this block'}"
 
     def find_path(self) -> tuple[str, tuple[int, ...]]:
-        """Of the innermost module that has a name within the outermost one, and how many its numbers count."""
+        """Return the path of the innermost module with a name in the outermost one, and how many its numbers count."""
         if not self._calls:
             return "", ()
         root = self._calls[0].module
@@ -181,6 +181,6 @@ class ModulesAtWork:
         return (path, n_alike) if self.stacks.place == 0 else (number_layer(path, self.stacks.place), (0, *n_alike))
 
     def find_layers(self) -> tuple[str, int]:
-        """The path with "*" for each number, and how many modules it may be of."""
+        """Return that path with "*" for each number, and of how many modules it may be."""
         path, n_alike = self.find_path()
         return NUMBER.sub("*", path), max(1, math.prod(n_alike))
