@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.commands.survey.classes import MAX_CLASSES, ClassDifference, compare_classes, widen_bounds
 from attnviz.commands.survey.heads import ablation_tests, mean_intervals
 from attnviz.commands.survey.survey import ABLATION, Survey
+from attnviz.measures.class_differences import MAX_CLASSES, ClassDifference, compare_classes, widen_bounds
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
 

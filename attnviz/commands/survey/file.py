@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from attnviz import store
-from attnviz.commands.survey.classes import ClassSums
 from attnviz.commands.survey.moments import N_MOMENTS, Moments
 from attnviz.commands.survey.survey import CAN, EQUAL, QUERIES, ModelFacts, Survey, SurveyInfo, TextExcerpt
 from attnviz.commands.survey.words import WordTable
 from attnviz.errors import InvalidRecord
 from attnviz.measures import SOME_TEXTS_MEASURES
+from attnviz.measures.class_differences import ClassSums
 from attnviz.measures.excerpts import N_SHOWN
 from attnviz.measures.summaries import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
 from attnviz.records.training_metrics import name_offset

@@ -13,10 +13,10 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from attnviz.commands.survey.classes import ClassSums, merge_classes
 from attnviz.commands.survey.moments import N_MOMENTS, Moments, merge_moments
 from attnviz.commands.survey.words import WordTable, merge_words
 from attnviz.errors import InvalidOption
+from attnviz.measures.class_differences import ClassSums, merge_classes
 from attnviz.measures.summaries import Summary, merge_summaries
 from attnviz.records import Setting
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 import numpy as np
 
-from attnviz.commands.survey.classes import sum_classes, widen_bounds
 from attnviz.commands.survey.moments import MomentCollector
 from attnviz.commands.survey.survey import (
     ABLATION,
@@ -22,6 +21,7 @@ from attnviz.commands.survey.survey import (
 from attnviz.commands.survey.words import WordCollector, to_mass
 from attnviz.errors import InvalidText
 from attnviz.measures import MEASURES, measure_possible
+from attnviz.measures.class_differences import sum_classes, widen_bounds
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.measures.rows import count_attendable, sum_by_distance

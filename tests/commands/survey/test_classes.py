@@ -1,4 +1,4 @@
-"""What differs between classes of texts, held against plain loops and against texts that were made to differ."""
+"""What differs between classes of texts, as a survey shows it of texts that were made to differ."""
 
 from __future__ import annotations
 
@@ -10,127 +10,11 @@ import pytest
 
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey import texts as survey_texts
-from attnviz.commands.survey.classes import ClassSums, compare_classes, merge_classes, sum_classes, widen_bounds
 from attnviz.commands.survey.file import NAME, load_survey
 from attnviz.commands.survey.spec import SurveySpec
-from attnviz.measures.intervals import t_quantile
 from attnviz.options import build
 from tests.events import data, report, result
 from tests.starting import survey
-
-BOUNDS = np.array([[0.0, 0.0], [10.0, 1.0]])
-
-
-def made(n: int, change: float) -> tuple[np.ndarray, list[int | None]]:
-    """Numbers of `n` texts of either class and of some without one; the first column of class 1 is larger."""
-    draws = np.random.default_rng(0)
-    values = draws.uniform(0.2, 0.8, (2 * n + 5, 2)) * (BOUNDS[1] - BOUNDS[0])
-    labels = [place % 2 for place in range(2 * n)]
-    values[1 : 2 * n : 2, 0] += change
-    return values, [*labels, *[None] * 5]
-
-
-def test_a_difference_is_that_of_a_plain_loop_with_its_interval() -> None:
-    values, labels = made(40, 2.0)
-    found = compare_classes(sum_classes(values, BOUNDS, labels, [8] * len(labels)), BOUNDS, [0, 1])
-    first = found[0]
-    one, other = (values[[label == each for label in labels], 0] for each in (1, 0))
-    error = np.sqrt(one.var(ddof=1) / 40 + other.var(ddof=1) / 40)
-    assert (first.label, first.column) == (1, 0)
-    assert first.change == pytest.approx(one.mean() - other.mean(), abs=1e-9)
-    assert first.half == pytest.approx(error * t_quantile(first.degrees), rel=1e-6)
-    assert 70 <= first.degrees <= 78
-    assert first.p_value < 1e-3 < 0.05 < found[1].p_value
-
-
-def test_sums_merge_to_the_same_bits_in_any_order() -> None:
-    values, labels = made(20, 1.0)
-    whole = sum_classes(values, BOUNDS, labels, [8 + place // 7 * 7 for place in range(45)])
-    parts = [
-        sum_classes(values[n : n + 7], BOUNDS, labels[n : n + 7], [8 + n] * len(values[n : n + 7]))
-        for n in range(0, 45, 7)
-    ]
-    for order in (parts, parts[::-1], [ClassSums(), *parts[3:], *parts[:3]]):
-        found = merge_classes(order)
-        assert found.groups == whole.groups
-        assert (found.counts == whole.counts).all()
-        assert (found.sums == whole.sums).all()
-    assert whole.sizes == {0: 20, 1: 20}
-
-
-def test_few_texts_or_one_class_are_not_tested() -> None:
-    values, labels = made(9, 5.0)
-    assert compare_classes(sum_classes(values, BOUNDS, labels, [8] * len(labels)), BOUNDS, [0, 1]) == []
-    values, labels = made(20, 5.0)
-    assert compare_classes(sum_classes(values, BOUNDS, [0] * len(labels), [8] * len(labels)), BOUNDS, [0, 1]) == []
-
-
-def test_three_classes_are_each_held_against_the_others() -> None:
-    values, _ = made(30, 0.0)
-    labels = [place % 3 for place in range(len(values))]
-    values[2::3, 1] = 0.95 - 0.001 * np.arange(len(values[2::3]))
-    found = compare_classes(sum_classes(values, BOUNDS, labels, [8] * len(labels)), BOUNDS, [0, 1])
-    assert len(found) == 6
-    assert (found[0].label, found[0].column) == (2, 1)
-
-
-def lengths_and_labels(n: int, shift: float) -> tuple[list[int], list[int]]:
-    """Lengths of `n` texts, those of class 1 shorter, by draws."""
-    labels = [place % 2 for place in range(n)]
-    logs = np.random.default_rng(2).normal(3.2, 0.5, n) - shift * np.array(labels)
-    return np.exp(logs).clip(4, 60).round().astype(int).tolist(), labels
-
-
-def test_classes_that_differ_in_length_alone_do_not_differ() -> None:
-    """What goes with length is no difference of classes; texts of all lengths together would have it."""
-    lengths, labels = lengths_and_labels(400, 0.8)
-    noise = np.random.default_rng(3).normal(0, 0.1, (400, 2))
-    values = (np.array([[10 / n, 10 / n] for n in lengths]) + noise + 4) * [1, 0.1]
-    found = compare_classes(sum_classes(values, BOUNDS, labels, lengths), BOUNDS, [0, 1])
-    assert len(found) == 2
-    assert min(each.p_value for each in found) > 0.05
-    assert compare_classes(sum_classes(values, BOUNDS, labels, [8] * 400), BOUNDS, [0, 1])[0].p_value < 1e-6
-
-
-def test_a_difference_over_several_lengths_is_that_of_least_squares() -> None:
-    """With a column for each stratum and the errors of HC2, worked out with whole matrices."""
-    lengths, labels = lengths_and_labels(120, 0.5)
-    values = np.random.default_rng(4).uniform(0.2, 0.8, (120, 2)) * BOUNDS[1] * np.array(lengths)[:, None] / 60
-    sums = sum_classes(values, BOUNDS, labels, lengths)
-    found = next(each for each in compare_classes(sums, BOUNDS, [0, 1]) if each.column == 0)
-    strata = (4 * np.log2(lengths)).astype(int)
-    matched = [len({labels[n] for n in np.flatnonzero(strata == stratum)}) == 2 for stratum in strata]
-    design = np.column_stack([labels, strata[:, None] == np.unique(strata[matched])])[matched].astype(float)
-    inverse = np.linalg.inv(design.T @ design)
-    fitted = inverse @ design.T @ values[matched, 0]
-    leverages = np.einsum("ti,ij,tj->t", design, inverse, design)
-    spread = (values[matched, 0] - design @ fitted) ** 2 / (1 - leverages)
-    errors = inverse @ (design.T * spread) @ design @ inverse
-    assert found.change == pytest.approx(fitted[0], abs=1e-9)
-    assert found.error == pytest.approx(np.sqrt(errors[0, 0]), rel=1e-6)
-    assert found.degrees < sum(matched) - design.shape[1]
-    assert sums.n_matched == sum(matched) < 120
-
-
-def test_classes_without_texts_of_one_length_are_not_compared() -> None:
-    values, labels = made(40, 2.0)
-    lengths = [100 if label else 8 for label in labels]
-    sums = sum_classes(values, BOUNDS, labels, lengths)
-    assert (sums.n_matched, compare_classes(sums, BOUNDS, [0, 1])) == (0, [])
-
-
-def test_copies_of_two_texts_are_no_difference() -> None:
-    values = np.tile([[1 / 3, 0.1], [5.0, 0.9]], (50, 1))
-    assert compare_classes(sum_classes(values, BOUNDS, [0, 1] * 50, [8] * 100), BOUNDS, [0, 1]) == []
-
-
-def test_numbers_without_their_slopes_lie_within_their_bounds() -> None:
-    slopes = np.array([2.0, -0.1])
-    bounds = widen_bounds(BOUNDS, slopes, 512)
-    for n_tokens in (1, 512):
-        adjusted = BOUNDS - np.log(n_tokens) * slopes
-        assert (adjusted >= bounds[0] - 1e-12).all()
-        assert (adjusted <= bounds[1] + 1e-12).all()
 
 
 def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
