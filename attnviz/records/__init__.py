@@ -358,9 +358,12 @@ class AttentionMaps(Tabular):
 
     @property
     def known_heads(self) -> tuple[str, ...]:
-        """What each head looks at over many texts, where the model's card says it of these layers: see `Facts`."""
+        """What each head looks at over many texts, where the model's card says it of these layers: see `Facts`.
+
+        Nothing of a text that the vocabulary does not hold.
+        """
         known = self.provenance.facts.known_heads
-        return known if len(known) == self.n_layers * self.n_heads else ()
+        return known if len(known) == self.n_layers * self.n_heads and not self.queries.mostly_unknown else ()
 
     @property
     def chosen(self) -> tuple[str, ...]:

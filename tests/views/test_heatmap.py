@@ -214,6 +214,15 @@ def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str)
     assert not any("Known heads" in note.text for note in report(maps).notes)
 
 
+def test_heads_get_no_names_of_the_card_in_a_text_of_unknown_words() -> None:
+    weights = np.full((2, 2, 3, 3), 1 / 3)
+    for unknown, n_named in (("", 1), ("abc", 0)):
+        maps = record(weights, tokens(*"abc", unknown=tuple(unknown)))
+        known = replace(maps.provenance, facts=Facts(known_heads=("next token 0.60", "", "", "")))
+        notes = remarks(report(replace(maps, provenance=known)))
+        assert len([note for note in notes if "Known heads" in note]) == n_named
+
+
 def test_names_of_the_card_stand_where_the_text_can_show_them() -> None:
     known = Facts(known_heads=("own bracket 0.60", "punctuation 0.50", "next token 0.90", ""))
 
