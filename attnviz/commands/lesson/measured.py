@@ -6,8 +6,9 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from attnviz.measures.intervals import compute_seed_interval
 from attnviz.models.built_in import SHIPPED
-from attnviz.records.training_metrics import Interval, Metrics
+from attnviz.records.training_metrics import Interval, Metrics, TestMetrics
 from attnviz.running.metrics import NAME, load_metrics
 
 HEADS = (1, 2, 4, 8)
@@ -16,13 +17,23 @@ CAPACITY = "capacity.json"  # from docs/studies/capacity.json, which tests hold 
 
 def describe_reviews() -> list[dict[str, Any]]:
     """Return, for each number of heads, what its card says of hidden words and of reviews nothing was chosen on."""
-    found = []
+    found, first = [], None
     for heads in HEADS:
         folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
         metrics = load_metrics(folder) if (folder / NAME).is_file() else None
         if metrics is not None and metrics.tested is not None:
-            found.append({"heads": heads, **_describe(metrics)})
+            first = first or metrics.tested
+            change = _compare_seeds(first, metrics.tested)
+            found.append({"heads": heads, **_describe(metrics), "change": change})
     return found
+
+
+def _compare_seeds(first: TestMetrics, other: TestMetrics) -> list[float] | None:
+    """Return how much more is right, seed by seed, with its interval: overlap of two intervals does not say that."""
+    if (first.data, first.seeds) != (other.data, other.seeds) or len(first.seeds) < 2:
+        return None
+    pairs = zip(first.accuracies, other.accuracies, strict=True)
+    return _list_interval(compute_seed_interval([after - before for before, after in pairs]))
 
 
 def _describe(metrics: Metrics) -> dict[str, Any]:

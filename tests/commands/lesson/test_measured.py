@@ -93,8 +93,14 @@ def test_what_attention_is_worth_is_told_where_it_was_measured(
 def test_reviews_are_those_of_the_cards() -> None:
     found = {each["heads"]: each for each in measured.describe_reviews()}
     assert list(found) == [1, 2, 4, 8]
+    first: list[float] = []
     for heads, each in found.items():
         card = json.loads((SHIPPED / ("single" if heads == 1 else f"multi-{heads}") / "metrics.json").read_bytes())
         assert each["accuracy"] == [card["tested"]["mean"][name] for name in ("value", "low", "high")]
+        accuracies = card["tested"]["accuracies"]
+        first = first or accuracies
+        pairs = [after - before for before, after in zip(first, accuracies, strict=True)]
+        half = 4.302653 * stdev(pairs) / 3**0.5  # Student's t of three seeds
+        assert each["change"] == pytest.approx([fmean(pairs), fmean(pairs) - half, fmean(pairs) + half], abs=1e-7)
         assert each["nTexts"] == card["tested"]["n_texts"]
         assert each["loss"] in [point["masked_word_loss"] for point in card["history"]["heads"]]

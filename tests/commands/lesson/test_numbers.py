@@ -324,6 +324,9 @@ def test_what_was_measured_is_on_the_page(opened: Open, write: Write) -> None:
     ]
     assert np.allclose(cells, [[each[0] for each in row] for row in study["shares"]], atol=0.51e-3)
     text = page.page.locator("#when").inner_text()
+    said = re.search(r"rightly, eight heads [\d.]+: (\S+) training by training.+: (\S+) to (\S+)\)", text)
+    assert said
+    assert [parse(each)[0] for each in said.groups()] == pytest.approx(reviews[-1]["change"], abs=0.51e-4)
     for number in (study["halving"][0], study["halving"][-1], study["rest"]["1"]["halving"]):
         assert f"{number:.2f}" in text
     assert f"{study['rest']['1']['steps']:,.0f} steps" in text

@@ -26,15 +26,17 @@ const interval = ([value, low, high], digits) => {
 
 function describeReviews(reviews) {
   const [one, many] = [reviews[0], reviews.at(-1)];
-  const lows = Math.max(...reviews.map((each) => each.accuracy[1]));
-  const highs = Math.min(...reviews.map((each) => each.accuracy[2]));
-  const verdict = lows <= highs ? "when.reviews_same" : "when.reviews_differ";
   const values = { n: one.nTexts.toLocaleString("en-US"), seeds: one.nSeeds };
   const shares = { one: decimal(one.accuracy[0], 4), many: decimal(many.accuracy[0], 4) };
   const rows = reviews.map((each) =>
     row(each.heads, interval(each.accuracy, 4), each.loss === null ? "–" : decimal(each.loss)),
   );
   const more = [];
+  if (many.change) {
+    const [change, low, high] = many.change.map((each) => signed(each, 4));
+    const verdict = many.change[1] <= 0 && many.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
+    more.push(paragraph(verdict, { ...values, ...shares, change, low, high }));
+  }
   if (many.words) more.push(paragraph("when.words", { words: decimal(many.words[0], 4) }));
   if (one.cost && many.cost) {
     more.push(paragraph("when.cost", { one: signed(-one.cost[0], 4), many: signed(-many.cost[0], 4) }));
@@ -44,7 +46,6 @@ function describeReviews(reviews) {
   }
   return [
     element("h3", {}, write("when.reviews")),
-    paragraph(verdict, { ...values, ...shares }),
     ...more,
     table(write("when.shares"), [write("when.heads"), write("when.accuracy"), write("when.hidden")], rows, {
       class: "measured",
