@@ -9,17 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
 
-from attnviz.measures.rows import (
-    Mixer,
-    cache_on_record,
-    compute_entropies,
-    compute_own_entropies,
-    max_attendable,
-    read_halved_rows,
-    real_queries,
-    row_sums,
-    split_mixed_blocks,
-)
+from attnviz.measures.mixing import Mixer, compute_own_entropies, read_halved_rows, split_mixed_blocks
+from attnviz.measures.rows import cache_on_record, compute_entropies, max_attendable, real_queries, row_sums
 from attnviz.records import AttentionMaps, Measurement
 
 Divergences = Float64[np.ndarray, "head head"]

@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int
+from jaxtyping import Float64, Int
 
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
-from attnviz.records.arithmetic import dot, sum_rows
 from attnviz.records.walk import split_queries, walk_each
-from attnviz.shapes import PerHead, RealQueries
+from attnviz.shapes import RealQueries
 
 if TYPE_CHECKING:
     from attnviz.measures.pools import PooledMaps, Pools
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-RecordRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
-HEADS_PER_STEP = 8  # heads mixed with one other at a time
-MAX_GROUP_SIZE = 64  # tokens of a group whose pairs are looked up one by one
 QUERIES_AT_ONCE = 2**10  # queries whose neighbours are looked up together
 MAX_OFFSET = 16  # largest distance in tokens at which attention is summed by offset
 MAX_DRAWN_WEIGHTS = 2**26  # of all heads, above which maps are pooled: 256 MiB, 8 heads of 2,896 tokens
@@ -182,107 +178,6 @@ def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | No
 def layer_rows(maps: AttentionMaps, layer: int, block: QueryBlock | None = None) -> LayerRows:
     """Return the same of all heads of a layer. Padding has no row; as a key it stays, with weight 0."""
     return np.stack([head_rows(maps, layer, head, block) for head in range(maps.n_heads)])
-
-
-def split_mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
-    """Split the real queries into blocks of which several heads are held at a time."""
-    return split_real_queries(maps, 4 * len(maps.keys))
-
-
-def read_halved_rows(maps: AttentionMaps, layer: int, block: QueryBlock) -> Float32[np.ndarray, "head query key"]:
-    """Return half of each row of a layer's heads, for means of two, in float32 and without zeros."""
-    scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
-    found = np.empty((*scales.shape[:2], len(maps.keys)), dtype=np.float32)
-    for heads in maps.heads_at_once:
-        np.multiply(maps.rows(layer, heads, block.queries), scales[heads], out=found[heads])
-        found[heads] += TINY
-    return found
-
-
-class Mixer:
-    """Entropies of means of two rows, each given as half of it, in float32 and in memory that is taken once: to take it
-    anew costs as much.
-    """
-
-    def __init__(self, n_queries: int, n_keys: int) -> None:
-        self._sums, self._terms = (np.empty((HEADS_PER_STEP, n_queries, n_keys), np.float32) for _ in range(2))
-
-    def entropies(
-        self, one: RecordRows, others: Float32[np.ndarray, "head query key"]
-    ) -> Float64[np.ndarray, "head query"]:
-        """Return the entropies, in nats, of the means of one head's rows and those of each of the others."""
-        found = np.empty(others.shape[:2])
-        for start in range(0, len(others), HEADS_PER_STEP):
-            several = others[start : start + HEADS_PER_STEP]
-            sums = np.add(several, one, out=self._sums[: len(several)])
-            terms = np.log(sums, out=self._terms[: len(several)])
-            found[start : start + HEADS_PER_STEP] = dot(terms, sums)
-        return np.negative(found, out=found)
-
-
-@cache_on_record
-def compute_own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """Return the entropy of each head's rows as `Mixer` computes it: the mean of two copies has the very same."""
-    found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
-    for block in split_mixed_blocks(maps):
-        rows = read_halved_rows(maps, layer, block)
-        mixer = Mixer(*rows.shape[1:])
-        for head, of_head in enumerate(rows):
-            found[head, block.places] = mixer.entropies(of_head, of_head[None])[0]
-    return found
-
-
-def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
-    """Return the share of attention that goes to some keys: the mean over queries of each row's sum there."""
-    return np.array([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
-
-
-def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
-    """Return the share that goes to the other tokens of a query's group; tokens of group -1 are in none."""
-    real = real_queries(maps)
-    place = np.cumsum(real) - 1  # among the real queries
-    totals = np.zeros((maps.n_layers, maps.n_heads))
-    sizes = np.bincount(groups + 1)[1:]
-    for number in np.flatnonzero(sizes > MAX_GROUP_SIZE):
-        group = np.flatnonzero(groups == number)
-        queries = group[real[group]]
-        for layer, head in np.ndindex(totals.shape):
-            sums = row_sums(maps, layer)[head, place[queries]]
-            shares = sum_rows(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
-            totals[layer, head] += (shares / sums).sum()
-    queries, keys = _pair_tokens(groups, (sizes > 1) & (sizes <= MAX_GROUP_SIZE))
-    if not real.all():
-        queries, keys = queries[real[queries]], keys[real[queries]]
-    totals += sum_cells(maps, queries, keys)
-    return np.maximum(totals, 0) / int(real.sum())
-
-
-def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
-    """Sum the weights of some real queries on one key each."""
-    place = np.cumsum(real_queries(maps)) - 1  # among the real queries
-    totals = np.zeros((maps.n_layers, maps.n_heads))
-    for layer in range(maps.n_layers if len(queries) else 0):
-        sums = row_sums(maps, layer)[:, place[queries]]
-        totals[layer] = (maps.read_cells_of_heads(layer, queries, keys) / sums).sum(axis=-1)
-    return totals
-
-
-def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
-    """Pair each two tokens of a chosen group, in either order."""
-    tokens = np.flatnonzero(np.append(chosen, False)[groups])  # tokens in no group (-1) take the last entry
-    tokens = tokens[np.argsort(groups[tokens], kind="stable")]
-    sizes = np.bincount(groups[tokens], minlength=len(chosen))
-    n_partners = np.repeat(sizes, sizes) - 1
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ends = np.cumsum(n_partners)
-    within = np.arange(n_partners.sum()) - np.repeat(ends - n_partners - starts, n_partners)
-    within += within >= np.repeat(np.arange(len(tokens)), n_partners)  # not itself
-    return np.stack([np.repeat(tokens, n_partners), tokens[within]])
-
-
-def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
-    """Return the share that goes to the key `offset` after each query, before it where negative; 0 if there is none."""
-    return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(real_queries(maps).sum()))
 
 
 @cache_on_record

@@ -6,9 +6,21 @@ from functools import lru_cache
 from unicodedata import category
 
 import numpy as np
+from jaxtyping import Bool, Int
 
-from attnviz.measures.rows import check_self_attention, measure_share_among, measure_share_at, measure_share_on
+from attnviz.measures.rows import (
+    MAX_OFFSET,
+    check_self_attention,
+    layer_received,
+    real_queries,
+    row_sums,
+    sum_by_distance,
+)
 from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.arithmetic import sum_rows
+from attnviz.shapes import PerHead
+
+MAX_GROUP_SIZE = 64  # tokens of a group whose pairs are looked up one by one
 
 
 def to_self(maps: AttentionMaps) -> Measurement:
@@ -106,3 +118,56 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     of_pieces = [numbers[word] for word in tokens.words]
     of_tokens = np.where(tokens.markers, -1, np.array(of_pieces)[tokens.places])
     return Measurement("to_same_word", "share", measure_share_among(maps, of_tokens), (0.0, 1.0))
+
+
+def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
+    """Return the share of attention that goes to some keys: the mean over queries of each row's sum there."""
+    return np.array([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
+
+
+def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
+    """Return the share that goes to the other tokens of a query's group; tokens of group -1 are in none."""
+    real = real_queries(maps)
+    place = np.cumsum(real) - 1  # among the real queries
+    totals = np.zeros((maps.n_layers, maps.n_heads))
+    sizes = np.bincount(groups + 1)[1:]
+    for number in np.flatnonzero(sizes > MAX_GROUP_SIZE):
+        group = np.flatnonzero(groups == number)
+        queries = group[real[group]]
+        for layer, head in np.ndindex(totals.shape):
+            sums = row_sums(maps, layer)[head, place[queries]]
+            shares = sum_rows(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
+            totals[layer, head] += (shares / sums).sum()
+    queries, keys = _pair_tokens(groups, (sizes > 1) & (sizes <= MAX_GROUP_SIZE))
+    if not real.all():
+        queries, keys = queries[real[queries]], keys[real[queries]]
+    totals += sum_cells(maps, queries, keys)
+    return np.maximum(totals, 0) / int(real.sum())
+
+
+def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
+    """Sum the weights of some real queries on one key each."""
+    place = np.cumsum(real_queries(maps)) - 1  # among the real queries
+    totals = np.zeros((maps.n_layers, maps.n_heads))
+    for layer in range(maps.n_layers if len(queries) else 0):
+        sums = row_sums(maps, layer)[:, place[queries]]
+        totals[layer] = (maps.read_cells_of_heads(layer, queries, keys) / sums).sum(axis=-1)
+    return totals
+
+
+def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
+    """Pair each two tokens of a chosen group, in either order."""
+    tokens = np.flatnonzero(np.append(chosen, False)[groups])  # tokens in no group (-1) take the last entry
+    tokens = tokens[np.argsort(groups[tokens], kind="stable")]
+    sizes = np.bincount(groups[tokens], minlength=len(chosen))
+    n_partners = np.repeat(sizes, sizes) - 1
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ends = np.cumsum(n_partners)
+    within = np.arange(n_partners.sum()) - np.repeat(ends - n_partners - starts, n_partners)
+    within += within >= np.repeat(np.arange(len(tokens)), n_partners)  # not itself
+    return np.stack([np.repeat(tokens, n_partners), tokens[within]])
+
+
+def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
+    """Return the share that goes to the key `offset` after each query, before it where negative; 0 if there is none."""
+    return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(real_queries(maps).sum()))

@@ -15,9 +15,8 @@ from attnviz.measures.rows import (
     check_self_attention,
     find_unlike_layers,
     real_queries,
-    sum_cells,
 )
-from attnviz.measures.shares import is_punctuation
+from attnviz.measures.shares import is_punctuation, sum_cells
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS
 

@@ -3,9 +3,9 @@
     python -m tests.benchmarks.long_texts [--tokens 8192] [--repeats 5]
 
 Random q and k of 8 heads and their log-sum-exp, as `FactoredMaps` has them. By turns in one process and one thread: the
-fused kernel, which gives no weight away, and `measures.rows.statistics`, which gives entropy, peak, distance, what each
-key receives, the error of sums and pooled maps. CPU seconds; medians of the ratios, and the smallest and largest. The
-bars are 1.5 with 4 numbers in a head and with 64.
+fused kernel, which gives no weight away, and `measures.rows.compute_statistics`, which gives entropy, peak, distance,
+what each key receives, the error of sums and pooled maps. CPU seconds; medians of the ratios, and the smallest and
+largest. The bars are 1.5 with 4 numbers in a head and with 64.
 """
 
 from __future__ import annotations

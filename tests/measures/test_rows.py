@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attnviz import records
-from attnviz.measures import rows
+from attnviz.measures import rows, shares
 from attnviz.measures.rows import (
     cache_on_record,
     compute_entropies,
@@ -20,9 +20,9 @@ from attnviz.measures.rows import (
     head_rows,
     layer_received,
     layer_rows,
-    measure_share_among,
     row_sums,
 )
+from attnviz.measures.shares import measure_share_among
 from attnviz.records import TINY, AttentionMaps, walk
 from tests.made import cross_maps, random_maps, record, sink_maps
 
@@ -106,7 +106,7 @@ def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps, monkeypatch: py
     np.fill_diagonal(there, 0)
     expected = per_head_of_rows(maps, there)
     assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
-    monkeypatch.setattr(rows, "MAX_GROUP_SIZE", 1)  # as of groups that are too large for pairs
+    monkeypatch.setattr(shares, "MAX_GROUP_SIZE", 1)  # as of groups that are too large for pairs
     assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
     assert not measure_share_among(maps, np.full(len(maps.keys), -1)).any()
     assert not measure_share_among(maps, np.arange(len(maps.keys))).any()
