@@ -88,7 +88,7 @@ class Drawing:
         part = choose_from_record(maps, self.spec)
         yield from _tell_walk(part)
         maps, layers, heads, found = part.measure(self.spec)
-        rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, layers, heads))
+        rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, find_places(maps, self.spec, layers, heads)))
         if self.lists_weights:
             rows = weights_rows(maps, find_places(maps, self.spec, layers, heads), self.spec)
         report = heatmap_report(maps, found, self.spec, layers, heads)

@@ -115,19 +115,22 @@ def _create_column(measurement: Measurement, minor: bool = False) -> Column:
 
 
 def measures_rows(
-    maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]
+    maps: AttentionMaps, measurements: Sequence[Measurement], places: Sequence[tuple[int, int]]
 ) -> Iterator[Row]:
-    """Yield a header and a row for each number, every digit, for a spreadsheet; the head is empty for a whole layer."""
+    """Yield a header and a row for each number of the layers and heads at `places`, every digit, for a spreadsheet.
+
+    The head is empty for a whole layer.
+    """
     yield ("model", "text", "layer", "head", "measure", "unit", "value")
     of = tuple(map(escape_for_spreadsheet, (maps.provenance.model, maps.provenance.text_name)))
     for m in measurements:
-        for layer in layers:
-            number = maps.layer_numbers[layer]
-            if m.level == "layer":
-                yield (*of, number, "", m.name, m.unit, float(m.values[layer]))
-            else:
-                for head in heads:
-                    yield (*of, number, maps.head_names[head], m.name, m.unit, float(m.values[layer, head]))
+        if m.level == "layer":
+            for layer in dict.fromkeys(layer for layer, _ in places):
+                yield (*of, maps.layer_numbers[layer], "", m.name, m.unit, float(m.values[layer]))
+        else:
+            for layer, head in places:
+                name = maps.head_names[head]
+                yield (*of, maps.layer_numbers[layer], name, m.name, m.unit, float(m.values[layer, head]))
 
 
 def weights_rows(maps: AttentionMaps, places: Sequence[tuple[int, int]], spec: FigureOptions) -> Iterator[Row]:

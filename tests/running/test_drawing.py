@@ -179,3 +179,4 @@ def test_every_weight_is_a_row_where_csv_and_the_full_table_are_asked_for(tmp_pa
         drawing = Drawing.from_options(spec, PrintOptions(print=kind))  # type: ignore[arg-type]
         header, *rows = drawn_by(drawing.draw(maps, tmp_path, with_record=False)).rows
         assert (header[-1], len(rows)) == ("weight", n_rows) if n_rows else header[-1] == "value"
+        assert dict.fromkeys(row[2:4] for row in rows) == dict.fromkeys([(1, 0), (0, 1)])  # just those that are picked
