@@ -113,3 +113,13 @@ def test_a_table_of_things_compared_names_its_cells_where_it_does_not_fit() -> N
     assert "single 1 of 32" in text
     assert "multi:8 8 of 4" in text
     assert text.rstrip().endswith("single 32")
+
+
+def test_a_table_of_several_columns_names_its_cells_too_and_does_without_minor_ones() -> None:
+    columns = (Column("pattern"), Column("heads"), Column("equal", minor=True), Column("by chance"))
+    table = Table("t", "Patterns", "facts", columns, (("induction " * 3, "18.6, 17.3", "-", 0.021),), first=(0,))
+    text = words(render(Report("m", "", (table,)), "heads", Screen(40)))
+    assert "heads 18.6, 17.3 · by chance 0.021" in text
+    assert "equal" not in text
+    pair = Table("t", "Facts", "facts", columns[:2], (("induction " * 3, "18.6, 17.3"),))
+    assert "heads" not in render(Report("m", "", (pair,)), "heads", Screen(40))

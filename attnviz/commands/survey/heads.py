@@ -23,7 +23,7 @@ from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 STRENGTH = re.compile(r" ([0-9.]+(?: ×)?)$")  # of a label, such as "2 after 0.40"
-ON_REPEATS = " on repeated tokens"
+ON_REPEATS = " on repeats"
 PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
 LARGE = 0.5  # of attention: a share that names a head by itself
 

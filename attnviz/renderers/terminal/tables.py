@@ -22,8 +22,8 @@ N_LABELS = 2  # columns that say which head it is
 def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: bool = False) -> Iterator[Text]:
     """A line per row; where the screen is too narrow, of heads as many tables as it takes, else a paragraph per row.
 
-    Cells of such a paragraph are named if `headed`, and those of a comparison always. A `compact` table does without
-    minor columns, as many as it takes, and one of heads says so.
+    Cells of such a paragraph are named if `headed`, of a comparison, and where there are several. A `compact` table
+    does without minor columns, as many as it takes, and one of heads says so.
     """
     yield Text()
     if table.role in ("facts", "compared") and table.title:
@@ -46,11 +46,14 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
         places.remove(left_out[0])
     if grid := grid or (_fold(grid_of, places) if table.role == "heads" else []):
         yield from grid
-        if left_out and table.role == "heads":
+        if left_out and table.role == "heads" and not table.more:
             names = ", ".join(headers[n][0] for n in left_out)
             yield from page.prose(f"No room to show {names}: --measure NAME shows one.", DIM)
     else:
-        yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
+        places = places if table.role != "heads" else [*range(len(headers))]
+        named = headed or table.role == "compared" or (table.role == "facts" and len(places) > 2)
+        rows = [[row[n] for n in places] for row in cells]
+        yield from _paragraphs(page, table, [headers[n] for n in places], rows, named)
 
 
 def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
