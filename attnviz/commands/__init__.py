@@ -48,7 +48,7 @@ COMMANDS = (
     Command(
         "compare",
         "attnviz.commands.compare.run:compare",
-        "Compare models on the same texts",
+        "Compare models, or the heads of one, on the same texts",
         spec="attnviz.commands.compare.spec:CompareSpec",
         inputs="attnviz.commands.compare.inputs:compare_inputs",
         rows="measures.csv",
@@ -56,7 +56,7 @@ COMMANDS = (
     Command(
         "survey",
         "attnviz.commands.survey.run:survey",
-        "Measure every head over a corpus",
+        "Measure every head over a corpus, and what its absence costs",
         spec="attnviz.commands.survey.spec:SurveySpec",
         inputs="attnviz.commands.survey.inputs:survey_inputs",
         rows="heads.csv",

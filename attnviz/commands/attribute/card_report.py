@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count, pluralize
+from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count
 from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.records import Provenance
 from attnviz.records.answers import AnswerKind
@@ -166,7 +166,7 @@ def _describe_attention(instead: Sequence[ReplacedTest], kind: AnswerKind) -> It
 def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
     """What the intervals say and no more."""
     if n_texts < MIN_TEXTS:
-        yield f"{n_texts} {pluralize(n_texts, 'texts')} have no interval, and so no verdict: it takes {MIN_TEXTS}."
+        yield f"Over {format_count(n_texts, 'texts')} there is no interval, and so no verdict: it takes {MIN_TEXTS}."
         return
     chance, *others = found
     lost = {each.method: each.comprehensiveness for each in others}

@@ -11,7 +11,8 @@ from attnviz.commands.compare.comparison import MAX_HEADS, Comparison, MeanDiffe
 from attnviz.commands.compare.costs import costs_table
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import verdict
-from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count, pluralize
+from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
@@ -138,10 +139,11 @@ def _remarks(comparison: Comparison, shown: Sequence[MeasureInfo]) -> Iterator[s
         )
     elif len(comparison.models) == 1:
         yield "One model: its heads are compared with one another."
-    elif comparison.n_texts > 1:
-        yield f"{comparison.n_texts} texts are too few for intervals: differences are of these texts only."
     else:
-        yield "One text: the differences are of this text, and have no interval."
+        yield (
+            f"Over {format_count(comparison.n_texts, 'texts')}: whether a difference is more than chance takes "
+            f"{MIN_TEXTS} texts (--text again, or --dataset)."
+        )
     if (n_heads := len(comparison.head_names)) > MAX_HEADS:
         yield f"Which of {n_heads:,} heads are alike is not measured: that is done for {MAX_HEADS} at most."
     if comparison.merged:

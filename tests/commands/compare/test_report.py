@@ -99,7 +99,7 @@ def test_one_text_has_no_intervals() -> None:
     shown = report(comparison(model(), model("multi:2", 2, keys=[9.0])))
     assert table(shown, "measures").columns[-1].header == "difference"
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-1.00"
-    assert "have no interval" in notes(shown)
+    assert "Over 1 text: whether a difference is more than chance takes 10 texts (--text again," in notes(shown)
     assert "~" not in notes(shown)
 
 
@@ -180,7 +180,7 @@ def test_few_texts_have_no_intervals_and_a_reason_instead() -> None:
     shown = report(comparison(alone, several, differences=[few], right=right))
     assert table(shown, "measures").columns[-1].header == "difference"
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-8.10"
-    assert "2 texts are too few for intervals: differences are of these texts only." in notes(shown)
+    assert "Over 2 texts: whether a difference is more than chance takes 10 texts" in notes(shown)
     assert "~" not in notes(shown)
     assert "+0.0 points (no interval: all texts differ alike), no evidence that more heads" in notes(shown)
     data: Any = shown.data
