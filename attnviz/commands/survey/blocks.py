@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from attnviz import store
-from attnviz.commands.survey.facts import model_facts
+from attnviz.commands.survey.facts import N_RANDOM, model_facts
 from attnviz.commands.survey.file import PARTIAL, survey_bytes
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
@@ -110,6 +110,10 @@ class SurveyRun:
     def _n_done(self) -> int:
         return sum(each.summary.n_texts + len(each.skipped) for each in (self.survey, *self.results))
 
+    @property
+    def _awaits_chance(self) -> bool:
+        return self.plan.shard[0] == 0 and self.survey.facts is None and "random" in self.plan.on_few_texts
+
     def _merge(self) -> None:
         if self.results:
             self.survey, self.results = merge_surveys([self.survey, *self.results]), []
@@ -123,6 +127,8 @@ class SurveyRun:
         done, total = self._n_done, -(-self.plan.n_texts // self.plan.shard[1])
         rate = (done - self.n_before) / max(1e-9, time.monotonic() - self.begun)
         label = f"{rate:,.0f} texts/s" if done > self.n_before else "texts"
+        if self._awaits_chance and done in (self.n_before, total):
+            label = f"what chance gives, by {N_RANDOM} untrained models"
         if done > self.n_before and done < total:
             label += f", {_duration((total - done) / rate)} left"
         left = PART.format(self.folder / PARTIAL, done, total)

@@ -9,6 +9,7 @@ import numpy as np
 
 from attnviz.commands.survey.heads import ablation_tests, mean_intervals
 from attnviz.commands.survey.survey import ABLATION, Survey
+from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES, ClassDifference, compare_classes, widen_bounds
 from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
@@ -16,7 +17,7 @@ from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
 ALPHA = 0.05
 N_LISTED = 5  # differences on a screen
 N_COSTS = 20  # heads that a chart has room for, and a screen
-CERTAIN = 0.9995  # from which on a p-value is written as 1.000
+CERTAIN = 0.995  # from which on a p-value is written as 1
 COST = "what it costs to do without ({})"
 BEYOND, WITHIN = "beyond chance (Holm)", "not shown to differ from 0"
 
@@ -120,7 +121,7 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
         cells.append(tuple(map(costs.write, range(info.n_places))))
         if any(p_value is not None and p_value < CERTAIN for p_value in costs.p_values):
             columns.append(Column("p (Holm)", minor=True))
-            cells.append(tuple("-" if p_value is None else p_value for p_value in costs.p_values))
+            cells.append(tuple("-" if p_value is None else f"{p_value:.2g}" for p_value in costs.p_values))
     rows: list[Row] = [*zip(*cells, strict=True)]
     order, title = found[0].order(), "Probability that the right answer loses without a head"
     title += " (± 95 %)" if n >= MIN_TEXTS else ""
@@ -129,9 +130,13 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     sorted_rows = tuple(rows[place] for place in order)
     yield Table("ablations", title, "facts", tuple(columns), sorted_rows, first=tuple(first), more=more)
     yield Note("Of a text whose label is missing, or none that the model knows, it is the model's own answer.")
+    fewer = dict[str, list[str]]()
     for costs in found:
         if (n_having := int(costs.counts.max())) < n:
-            yield Note(f"{costs.kind}: over the texts that have another beside them, {n_having:,} of {n:,}.")
+            beside = " and have another beside them" if costs.kind == "queries" else ""
+            over = f"over the {n_having:,} of {format_count(n, 'texts')} that are less than half unknown{beside}"
+            fewer.setdefault(over, []).append(costs.kind)
+    yield from (Note(f"{', '.join(kinds)}: {over}.") for over, kinds in fewer.items())
     if any(costs.kind == "mean" for costs in found):
         n_sampled = len(survey.summary.hashes)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
@@ -185,9 +190,14 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     found, sizes = find_differences(survey), survey.classes.sizes
     n_matched, n = survey.classes.n_matched, sum(sizes.values())
     if not found:
-        if 2 <= len(sizes) <= MAX_CLASSES and min(sizes.values()) >= MIN_TEXTS and n_matched < n:
-            others = f"{n_matched:,} of {n:,} texts have one of another class of about their length"
-            yield Note(f"Classes are not compared: {others}.")
+        reason, fewest = "", min(sizes.values(), default=0)
+        if len(sizes) > MAX_CLASSES or fewest < MIN_TEXTS:
+            of_each = f"{MIN_TEXTS} texts of each (here {fewest:,})"
+            reason = f"that takes {of_each} and at most {MAX_CLASSES} classes (here {len(sizes):,})"
+        elif n_matched < n:
+            reason = f"{n_matched:,} of {n:,} texts have one of another class of about their length"
+        if reason and len(sizes) > 1:
+            yield Note(f"Classes are not compared: {reason}.")
         return
     named = "the others" if len(sizes) > 2 else f"class {min(sizes)}"
     rows: list[Row] = []

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from attnviz.commands.survey.heads import LARGE, count_unknown
-from attnviz.commands.survey.survey import ModelFacts, Survey
+from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, Survey
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
@@ -15,15 +15,13 @@ from attnviz.records import is_mostly_unknown
 from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, RARE_PATTERN
 
 
-def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str]:
-    """Yield what has to be read with the numbers; the limits are of lines in a chart and of heads with texts."""
+def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
+    """Yield what has to be read with the numbers; a chart has at most `max_lines` lines."""
     info, n, facts = survey.info, survey.summary.n_texts, survey.facts or ModelFacts()
     if info.trained is False:
         yield "The model is untrained: its heads have learned nothing."
     if info.n_heads > max_lines:
         yield f"Lines are of the {max_lines} heads of a layer with the highest peaks; --json has all {info.n_heads}."
-    if info.n_places > max_listed:
-        yield "Extreme texts are listed for some heads; --json has those of all."
     if n_unknown := count_unknown(survey):
         half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
         yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
@@ -42,11 +40,13 @@ def write_notes(survey: Survey, max_lines: int, max_listed: int) -> Iterator[str
     if n > N_SAMPLED:
         yield "Quantiles of so many texts are within 1/128 of what a measure can be."
     if info.dataset:
-        read = f"--max-tokens {info.max_tokens} --keep {info.keep}"
-        yield f"A text by its number: attnviz heatmap {info.dataset} --index N {read}, with the same --model."
+        option, longest = shlex.quote(info.option), survey.summary.ranges[1][info.columns[TOKENS]].item()
+        read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if longest >= info.max_tokens else ""
+        yield f"Text number N: attnviz heatmap --model {option} {info.dataset} --index N{read}."
         if info.trained is not False:  # heads that have learned nothing are alike by chance
-            alike = f"attnviz compare {shlex.quote(info.option)} {info.dataset}"
-            yield f"Which heads are alike, pair by pair: {alike}."
+            yield f"Which heads are alike, pair by pair: attnviz compare {option} {info.dataset}."
+    if "ablate" in info.can and not any(name.startswith(ABLATION) for name in info.columns):
+        yield "What answers lose without each head: the same with --ablate zero --out costs."
     if survey.skipped:
         n_skipped = len(survey.skipped)
         verb = "is" if n_skipped == 1 else "are"

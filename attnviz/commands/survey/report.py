@@ -39,7 +39,7 @@ from attnviz.views.patterns import FOR_LABELS, LABELS, NOT_NAMED
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 MAX_SHOWN, N_TELLING, N_LISTED, N_EXTREME = 16, 5, 3, 2  # heads on a screen: all; or some, with words, and with texts
-MORE = "All {} heads: --table full, or the page that --open shows."
+MORE = "All {} heads, all measures: --table full, or the page that --open shows."
 SHOWN = 16  # characters of a text, which may take two columns each
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
@@ -66,7 +66,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
         *show_ablations(survey),
         _means_table(survey, "layer"),
         replace(_probes_table(survey), is_detail=is_long),
-        *map(Note, write_notes(survey, MAX_LINES, MAX_LISTED)),
+        *map(Note, write_notes(survey, MAX_LINES)),
     ]
     named = f"{info.model} over {info.corpus}"
     texts = f"{format_count(n, 'texts')}, {format_count(survey.n_queries, 'tokens')}"
@@ -218,6 +218,7 @@ def _extremes(survey: Survey, top: int, telling: Sequence[int]) -> Iterator[Tabl
                 rows.append((*of, side, text.text, number, text.n_tokens, words))
         title = f"Extreme texts by {measure.title} ({measure.unit})"
         title += " for their length" if survey.slopes[info.columns[measure.name]].any() else ""
+        title += " (all heads: --json)" if is_short else ""
         headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
         columns = (*headers, Column("tokens", minor=True), Column("first words"))
         table = Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))

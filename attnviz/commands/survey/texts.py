@@ -66,7 +66,8 @@ def survey_block(
         n_tokens = int(maps.real_queries.sum())
         following = (*documents[text - first + 1 :], *documents[: text - first])
         others = [other for other in following if other.text != document.text]  # queries of a copy would change nothing
-        lost = ablation_numbers(model, info, document, others, means)
+        # of a text that is mostly unknown no answer is judged
+        lost = {} if maps.queries.mostly_unknown else ablation_numbers(model, info, document, others, means)
         uniform = make_uniform(maps)
         rows.append(text_numbers(maps, uniform, info, lost))
         texts.append(text)

@@ -6,12 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from matplotlib.colors import to_rgba
 
+from attnviz.commands.survey import effects
 from attnviz.commands.survey.effects import BEYOND, WITHIN, AblationCosts, _draw_costs, _sum_up
 from attnviz.renderers.figure.charts import draw_charts, plan_charts
 from attnviz.renderers.figure.style import GREY, INK, drawing
-from attnviz.report import Curves, FigureStyle, Report
+from attnviz.report import Curves, FigureStyle, Note, Report, Table
 
 
 def costs_of(means: list[float], p_values: list[float], half: float = 0.01) -> AblationCosts:
@@ -65,3 +67,23 @@ def test_few_texts_have_no_interval() -> None:
     assert costs.write(1) == "+0.0200"
     chart = _draw_costs(survey_of(2), costs)
     assert (chart.lines[0].bounds, chart.y_axis) == ((), "probability that the right answer loses")
+
+
+def test_no_p_value_is_written_as_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "find_costs", lambda _: [costs_of([0.05, 0.01], [1.2e-7, 0.5])])
+    info, summary = SimpleNamespace(heads=[(0, 0), (0, 1)], n_places=2), SimpleNamespace(n_texts=40)
+    shown: Any = SimpleNamespace(info=info, summary=summary)
+    (table,) = (each for each in effects.show_ablations(shown) if isinstance(each, Table))
+    assert [row[3] for row in table.rows] == ["1.2e-07", "0.5"]
+
+
+@pytest.mark.parametrize(("sizes", "said"), [([5, 7], "(here 5)"), ([20] * 21, "(here 21)"), ([12], "")])
+def test_classes_that_are_not_compared_are_said_to_be(
+    sizes: list[int], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effects, "find_differences", lambda _: [])
+    of = SimpleNamespace(sizes=dict(enumerate(sizes)), n_matched=sum(sizes))
+    classes: Any = SimpleNamespace(classes=of)
+    found = [each.text for each in effects.show_classes(classes) if isinstance(each, Note)]
+    assert len(found) == bool(said)
+    assert not said or said in found[0]
