@@ -24,7 +24,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
-from attnviz.models.tokenizer_bounds import caught_panics, check_tokenizer
+from attnviz.models.tokenizer_bounds import caught_panics, check_tokenizer, is_panic
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind, VocabularyOptions
 
@@ -264,7 +264,9 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
     check_tokenizer(text, file)
     try:
         vocabulary = Tokenizer.from_str(text)
-    except Exception as error:  # the library raises bare Exception
+    except BaseException as error:  # the library raises bare Exception, and panics
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         raise InvalidModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error
     if classify and vocabulary.token_to_id(CLASSIFY) != SPECIAL.index(CLASSIFY):
         raise InvalidModel(

@@ -88,7 +88,7 @@ def _split(path: Path, delimiter: str | None) -> Iterator[Row]:
     """Yield the rows that are not blank; where blanks separate, # begins a comment."""
     lines = _read_lines(path)
     if delimiter is None:
-        lines, delimiter = (" ".join(line.partition("#")[0].split()) for line in lines), " "
+        lines, delimiter = _strip_comments(lines, shorten_path(path)), " "
     reader = csv.reader(lines, delimiter=delimiter)
     try:
         for fields in reader:
@@ -96,6 +96,19 @@ def _split(path: Path, delimiter: str | None) -> Iterator[Row]:
                 yield reader.line_num, fields
     except csv.Error as error:
         raise InvalidRecord(f"{shorten_path(path)}:{reader.line_num}: {error}") from error
+
+
+def _strip_comments(lines: Iterator[str], name: str) -> Iterator[str]:
+    begun = parted = False
+    for number, line in enumerate(lines, 1):
+        fields = line.partition("#")[0].split()
+        if fields and parted:
+            raise InvalidRecord(
+                f"{name}:{number}: a comment parts rows, as where a file holds several matrices",
+                hint="Save them as one array of more axes: numpy.save.",
+            )
+        begun, parted = begun or bool(fields), begun and not fields and bool(line.strip())
+        yield " ".join(fields)
 
 
 def _read_lines(path: Path) -> Iterator[str]:

@@ -40,6 +40,7 @@ MAX_ROUNDING = 0.1  # by which one of few decimals may
 MAX_FEW_DECIMALS = 3
 SAFETENSORS_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?", "I64": "<i8", "I32": "<i4"}
 SAFETENSORS_TYPES |= {"I16": "<i2", "I8": "i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
+NO_NAMES = "texts not called tokens or keys"
 NOT_READ = {  # by numpy's kinds of types
     "O": "Python objects, which only a pickle can hold, and a pickle can run code",
     "c": "complex numbers, which are not weights",
@@ -65,6 +66,7 @@ class FileWeights:
     name: str = ""  # of the file
     array: str = ""  # which of its arrays
     revision: str = "as given"
+    unread: str = ""  # what is beside it, and why it is not read
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +162,8 @@ def read_chosen(chosen: Sequence[FileArray], arrays: Sequence[FileArray], path: 
         texts = {each.name: each.read().weights for each in arrays if each.is_names}
     named = {name: tuple(map(str, texts[name])) for name in texts}
     keys = named.pop("keys", found[0].keys)
-    queries = next(iter(named.values())) if len(named) == 1 else named.get("tokens", found[0].queries)
+    queries = named.pop(next(iter(named)) if len(named) == 1 else "tokens", found[0].queries)
+    unread = {**{each.name: each.problem for each in arrays if not each.is_names}, **dict.fromkeys(named, NO_NAMES)}
     return FileWeights(
         found[0].weights if len(found) == 1 else [each.weights for each in found],
         queries,
@@ -169,6 +172,11 @@ def read_chosen(chosen: Sequence[FileArray], arrays: Sequence[FileArray], path: 
         guess=found[0].guess,
         name=path.name,
         array=",".join(each.name for each in chosen),
+        unread=list_first(
+            [f"{escape_for_display(name, 60)}, {problem}" for name, problem in unread.items() if problem],
+            MAX_LISTED,
+            between="; ",
+        ),
     )
 
 

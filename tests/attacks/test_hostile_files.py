@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,15 @@ def marker(n: int) -> dict[str, Any]:
     return {"type": "TemplateProcessing", "single": [piece] * n, "pair": [piece], "special_tokens": tokens}
 
 
+def charsmap(table: bytes) -> dict[str, Any]:
+    return {"type": "Precompiled", "precompiled_charsmap": b64encode(table).decode()}
+
+
+def bpe(prefix: str, *merges: Any) -> dict[str, Any]:
+    entries = {"[UNK]": 1, "a": 3, "##b": 4, "ab": 5, "éb": 6}
+    return {"type": "BPE", "continuing_subword_prefix": prefix, "vocab": entries, "merges": merges}
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -56,12 +66,30 @@ def marker(n: int) -> dict[str, Any]:
                 {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 9}] * 5}},
             "59,049 times as long",
         ),
+        ({"normalizer": charsmap(b"\xff\xff\xff\xff" + b"a" * 50)}, "has a damaged table of characters"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "!"}}, "has a damaged table of characters"),
+        ({"model": bpe("##", "a b")}, "has merges whose second part does not begin with '##'"),
+        ({"model": bpe("é", ["a", "éb"])}, "has merges whose second part does not begin with 'é'"),
+        ({"model": bpe("#" * 65)}, "marks pieces by 65 characters"),
+        ({"model__max_input_chars_per_word": 10**18}, "cuts words of up to 1,000,000,000,000,000,000 characters"),
+        ({"added_tokens": [{"id": 9, "content": "a" * (2**20 + 1)}]}, "adds tokens of 1,048,577 characters"),
     ],
 )  # fmt: skip
 def test_a_vocabulary_is_bounded_before_it_is_built(changes: dict[str, Any], problem: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(vocabulary(**changes), encoding="utf-8")
     with pytest.raises(InvalidModel, match=problem):
         tokenizer.load(tmp_path)
+
+
+def test_what_a_library_panics_at_while_it_loads_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(vocabulary(normalizer=charsmap(b"\0\0\0\0\xff")), encoding="utf-8")
+    with pytest.raises(InvalidModel, match=r"tokenizer\.json is not a tokenizer\.json: Precompiled"):
+        tokenizer.load(tmp_path)
+
+
+def test_pieces_with_a_prefix_are_read(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(vocabulary(model=bpe("##", "a ##b")), encoding="utf-8")
+    assert tokenizer.load(tmp_path).encode("ab").ids == (5,)
 
 
 def test_a_pattern_that_panics_is_an_error(tmp_path: Path) -> None:

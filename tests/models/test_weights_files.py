@@ -211,6 +211,7 @@ WRONG: dict[str, tuple[Write, type[AttnvizError], str]] = {
     "empty.csv": (text(""), InvalidRecord, "empty.csv is empty"),
     "words.csv": (text("the cat\nsat on\n"), InvalidRecord, "words.csv:2: 'sat on' is not a number"),
     "gap.csv": (text("0.5,0.5\n1,\n"), InvalidRecord, "gap.csv:2: '' is not a number"),
+    "several.txt": (text("# a\n1 0\n0 1\n# b\n0 1\n1 0\n"), InvalidRecord, "several.txt:5: a comment parts rows"),
     "ragged.csv": (text("0.5,0.5\n1,0\n1\n"), InvalidRecord, "ragged.csv:3: 1 columns, where line 2 has 2"),
     "long.csv": (text("0.5," * 2**20 + "0.5\n"), InvalidRecord, "a line is longer than 4,194,304 bytes"),
     "latin.csv": (text("é,b\n1,0\n", "latin-1"), InvalidRecord, "is damaged: 'utf-8' codec"),

@@ -19,4 +19,5 @@ def read_maps(spec: RenderSpec) -> tuple[AttentionMaps, tuple[str, ...]]:
     keys, of_keys = read_token_names(spec.keys_file)
     check = partial(check_weights_memory, max_memory=spec.max_memory)
     weights = read_weights_file(Path(spec.record), spec.array, check)
-    return from_attentions(weights, tokens, keys=keys, row=spec.row), (*of_tokens, *of_keys)
+    unread = (f"{weights.name}: not read: {weights.unread}",) if weights.unread else ()
+    return from_attentions(weights, tokens, keys=keys, row=spec.row), (*of_tokens, *of_keys, *unread)

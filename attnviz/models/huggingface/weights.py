@@ -21,6 +21,7 @@ from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
 from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, check_labels, configuration
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.models.tokenizer_bounds import is_panic
 
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
@@ -169,11 +170,13 @@ def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
         yield
     except (AttnvizError, MemoryError):
         raise
-    except Exception as error:  # it lets everything through, also what tokenizers and safetensors raise
+    except BaseException as error:  # it lets everything through, also what tokenizers and safetensors raise
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         raise _explain_refusal(files, what, error) from error
 
 
-def _explain_refusal(files: ModelFiles, what: str, error: Exception) -> InvalidModel:
+def _explain_refusal(files: ModelFiles, what: str, error: BaseException) -> InvalidModel:
     found = configuration(files.folder)
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     if "auto_map" in found or "trust_remote_code" in str(error):

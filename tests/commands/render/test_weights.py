@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,24 @@ def test_one_of_several_arrays_is_chosen(run_here: RunHere) -> None:
     refused(run_here("render", "several.npz"), "encoder [5, 5], cross [2, 4, 5, 7]. Choose one, as by --array encoder")
     worked(run_here("render", "several.npz", "--array", "cross", *DRAWN))
     assert store.load("attention/attention.safetensors").weights.shape == CROSS.shape
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [
+        (
+            {"tokens": np.array(list("abcde"), dtype=object)},
+            "beside.npz: not read: tokens, Python objects, which only a",
+        ),
+        ({"src": np.array(list("abcde")), "tgt": np.array(["x"])}, "src, texts not called tokens or keys; tgt, texts"),
+        ({"tokens": np.array(list("abcde"))}, ""),
+    ],
+)
+def test_what_lies_beside_weights_and_is_not_read_is_said(beside: dict[str, Any], said: str, run_here: RunHere) -> None:
+    np.savez("beside.npz", weights=SQUARE, **beside)
+    shown = worked(run_here("render", "beside.npz", *DRAWN)).stderr
+    assert said in shown
+    assert bool(said) == ("not read" in shown)
 
 
 def test_what_is_drawn_again_is_the_record(run_here: RunHere) -> None:
