@@ -6,6 +6,7 @@ import { shownTable } from "./table.js";
 import { makers } from "./views.js";
 
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
+const SMALLEST = 0.4; // of a chart's own size: smaller, nobody could read it, so that it scrolls
 
 const sections = content.charts.map(({ title, columns, charts }) => {
   const grid = element("div", { class: "charts" }, ...charts.map(shownChart));
@@ -32,5 +33,7 @@ function shownChart({ id, title, all, table = all }) {
     }
   };
   details.addEventListener("toggle", fill);
-  return element("figure", {}, byId(id), details);
+  const picture = byId(id);
+  picture.style.minWidth = `${SMALLEST * picture.getAttribute("width")}px`;
+  return element("figure", {}, element("div", { class: "wide", tabindex: 0 }, picture), details);
 }

@@ -77,11 +77,13 @@ export async function matrix(panel) {
 
 // The strongest cells as sentences: what the picture shows to somebody who does not see it.
 function inWords(cells, map, signed) {
-  const pairs = cells.best(N_PAIRS).map(([row, column]) => {
+  const ofPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them are two cells
+  const best = cells.best(ofPairs ? 2 * N_PAIRS : N_PAIRS).filter(([row, column]) => !ofPairs || row < column);
+  const pairs = best.map(([row, column]) => {
     const go = () => change({ query: row, key: column });
     const [from, to] = [named(nameOfRow(map, row)), named(nameOfColumn(map, column))];
     const attributes = { type: "button", class: "plain", dir: "ltr", onclick: go };
-    const button = element("button", attributes, from, " → ", to, `: ${said(cells, row, column)}`);
+    const button = element("button", attributes, from, ofPairs ? " and " : " → ", to, `: ${said(cells, row, column)}`);
     return element("li", {}, button);
   });
   const several = pairs.length === 1 ? "strongest cell" : `${pairs.length} strongest cells`;

@@ -12,6 +12,12 @@ from tests.renderers.page.atlases import INDUCTION, PREVIOUS, atlas_report
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 844}}
+BROKEN_WORDS = """all => all.filter((each) => {
+  const inside = document.createRange();
+  inside.selectNodeContents(each);
+  const words = each.innerText.trim().split(/\\s+/);
+  return each.innerText && inside.getClientRects().length > words.length;
+}).map((each) => each.innerText)"""
 
 
 def cards(page: Opened) -> list[str]:
@@ -128,6 +134,8 @@ def test_a_phone_shows_all_of_it(shown: Open, scheme: str) -> None:
     assert cards(page) == ["Head 0.1", "Head 1.1"]
     boxes = [page.page.locator(".card").nth(place).bounding_box() for place in range(2)]
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]  # one below the other
+    page.page.set_viewport_size({"width": 240, "height": 844})
+    assert page.page.locator(".card thead th").evaluate_all(BROKEN_WORDS) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.report import Block, Distribution, Heatmap, Report, Scale
+from attnviz.report import Arc, ArcDiagram, Arcs, Block, Distribution, Heatmap, Report, Scale
 from tests.browser import WIDTHS, Open, Opened
 from tests.made import random_maps, report
 from tests.renderers.figure.reports import ACCURACY, HELD_OUT, LOSS, TRAINING, curves, distributions, heads, sample
@@ -149,6 +149,19 @@ def test_hostile_names_are_shown_and_run_nothing(shown: Open, view: str, width: 
         summary.click()
     assert page.page.locator("img, b").count() == 0
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_wide_chart_scrolls_on_a_phone_and_has_a_wide_screen_to_itself(shown: Open) -> None:
+    over_words = ArcDiagram("", "token", "layer", ("word",) * 32, (Arc("0.1", "looks", 9, 3, 0.1, 0.5, 1.0),), 1)
+    for width, scrolls in ((360, True), (1440, False)):
+        page = shown(Arcs("arcs", "heads over the sentence", (over_words,)), viewport={"width": width, "height": 740})
+        chart = page.page.locator("svg.chart")
+        share = chart.evaluate("chart => chart.getBoundingClientRect().width / chart.getAttribute('width')")
+        assert share >= 0.399  # letters of 6 pixels and more
+        assert chart.evaluate("({ parentElement: box }) => box.scrollWidth > box.clientWidth") == scrolls
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert scrolls or chart.bounding_box()["width"] > 900
+        page.close()
 
 
 def test_on_a_phone_charts_stand_below_each_other(shown: Open) -> None:
