@@ -25,7 +25,7 @@ from attnviz import store
 from attnviz.bounded import parse_header
 from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
-from attnviz.store import records
+from attnviz.store import metadata
 from tests.made import content, random_maps, sink_maps, windowed_maps
 
 
@@ -125,7 +125,7 @@ def test_same_record_same_bytes_in_two_processes() -> None:
 def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
     data = store.encode_record(record())
-    meta = records._parse_metadata(parse_header(BytesIO(data), len(data)).metadata)
+    meta = metadata.parse_metadata(parse_header(BytesIO(data), len(data)).metadata)
     change(meta)
     maps = record()
     return bytes(

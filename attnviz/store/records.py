@@ -7,7 +7,6 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -18,11 +17,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
-from attnviz.bounded import parse_header, parse_json, read_bytes, read_header
+from attnviz.bounded import parse_header, read_bytes, read_header
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
+from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
-from attnviz.records.grid import Grid
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
 from attnviz.store.factored import (
@@ -34,14 +32,18 @@ from attnviz.store.factored import (
     expand_rows,
     read_factors,
 )
+from attnviz.store.metadata import (
+    FACTORED_SCHEMAS,
+    encode_metadata,
+    parse_grid,
+    parse_metadata,
+    parse_numbers,
+    parse_provenance,
+    parse_tokens,
+)
 
-SCHEMA = 2
-FACTORED_SCHEMAS = (3, 4, 5)  # of records that hold factors, see `factored`
 SIDES = ("query", "key")  # tensors that no others have
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
-# Facts that are left out: a record of all heads, and of a whole text, is what it has always been.
-LEFT_OUT = {("n_heads_in_model", None), ("window", None), ("n_windows", None)}
-READABLE_SCHEMAS = (1, SCHEMA, *FACTORED_SCHEMAS)  # 1 had facts and layer numbers among the settings
 RECORD = "attention.safetensors"
 KINDS = {"F32": "<f4", "F16": "<f2", "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4"}
 KINDS |= {"I8": "i1", "I16": "<i2", "I32": "<i4"}
@@ -78,7 +80,7 @@ def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None
 
 def _encode(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Tensors and metadata of a record's file."""
-    meta = _encode_metadata(maps)
+    meta = encode_metadata(maps)
     if holds_factors(maps):
         tensors, meta = encode_factored(maps, meta, half=half)
     elif half:
@@ -91,27 +93,6 @@ def _encode(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nd
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
-
-
-def _encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
-    """What JSON has of any record: no copies, and nothing that was worked out of tokens."""
-    sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
-    return {
-        "schema": SCHEMA,
-        **{
-            name: None if side is None else {each.name: getattr(side, each.name) for each in fields(side)}
-            for name, side in sides.items()
-        },
-        "provenance": {
-            **asdict(maps.provenance),
-            "settings": dict(maps.provenance.settings),
-            "versions": dict(maps.provenance.versions),
-            "facts": dict(_list_facts(maps.provenance.facts)),
-        },
-        "layer_numbers": maps.layer_numbers,
-        **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
-        **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
-    }
 
 
 def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, half: bool = False) -> None:
@@ -189,14 +170,14 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
     """What `encode_record` gave, its arrays not copied. Raises InvalidRecord with `name` for anything else."""
     try:
         header = parse_header(BytesIO(data), len(data))
-        meta = _parse_metadata(header.metadata)
+        meta = parse_metadata(header.metadata)
         tensors = {name: _view_tensor(data, header.start, of) for name, of in header.tensors.items()}
         if meta["schema"] in FACTORED_SCHEMAS:
             return _decode_factored(meta, tensors)
-        queries = _parse_tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else _parse_tokens(meta["keys"])
-        provenance = _parse_provenance(meta["provenance"])
-        layers, heads = (_parse_numbers(meta, what, provenance) for what in ("layer", "head"))
+        queries = parse_tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
+        provenance = parse_provenance(meta["provenance"])
+        layers, heads = (parse_numbers(meta, what, provenance) for what in ("layer", "head"))
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -206,7 +187,7 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
             raise InvalidRecord("weights are not float32, or attendable is not bool")
         return AttentionMaps(
             *(weights, queries, keys, attendable, provenance, sink, layers),
-            grid=_parse_grid(meta),
+            grid=parse_grid(meta),
             value_norms=_read_value_norms(tensors),
             head_numbers=heads,
         )
@@ -223,10 +204,10 @@ def _decode_factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) ->
         keys = queries if meta["keys"] is None else decode_tokens("keys", meta["keys"], tensors)
         tensors = expand_rows(tensors)
     else:
-        queries = _parse_tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else _parse_tokens(meta["keys"])
-    provenance = _parse_provenance(meta["provenance"])
-    layers, heads = (_parse_numbers(meta, what, provenance) for what in ("layer", "head"))
+        queries = parse_tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
+    provenance = parse_provenance(meta["provenance"])
+    layers, heads = (parse_numbers(meta, what, provenance) for what in ("layer", "head"))
     factors = read_factors(meta, tensors)
     norms = _read_value_norms(tensors)
     return FactoredMaps(
@@ -249,111 +230,3 @@ def _read_value_norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
     if found is not None and (found.dtype != np.float32 or found.ndim != 3):
         raise InvalidRecord("value norms are not float32 [layer, head, key]")
     return found
-
-
-def _parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON under the key `attnviz`."""
-    meta: dict[str, Any] = parse_json(found["attnviz"])
-    if meta["schema"] not in READABLE_SCHEMAS:
-        raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
-    return meta
-
-
-def _parse_tokens(found: Mapping[str, Any]) -> Tokens:
-    return Tokens(
-        pieces=tuple(map(_check_text, found["pieces"])),
-        offsets=tuple((_check_integer(start), _check_integer(end)) for start, end in found["offsets"]),
-        special=tuple(map(bool, found["special"])),
-        unknown=tuple(map(bool, found["unknown"])),
-    )
-
-
-def _parse_numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tuple[int, ...]:
-    """Of layers or heads; records before had them among their settings. Raises TypeError for other than numbers."""
-    numbers = meta.get(f"{what}_numbers")
-    if numbers is None:
-        written = dict(provenance.settings).get(f"{what}s_in_model")
-        numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
-    if not all(type(number) is int for number in numbers):
-        raise TypeError(f"{what} numbers {numbers!r} are not numbers")
-    return tuple(numbers)
-
-
-def _parse_grid(meta: Mapping[str, Any]) -> Grid | None:
-    if meta.get("grid") is None:
-        return None
-    n_rows, n_columns = map(_check_integer, meta["grid"])
-    try:
-        return Grid(n_rows, n_columns)
-    except InvalidOption as error:
-        raise InvalidRecord(error.problem) from error
-
-
-def _list_facts(facts: Facts) -> list[tuple[str, Any]]:
-    return [(name, each) for name, each in asdict(facts).items() if each is not None or (name, each) not in LEFT_OUT]
-
-
-def _parse_facts(found: Mapping[str, Any]) -> Facts:
-    """As they were written. Raises TypeError for a name or a type that is none of theirs."""
-    lists = {name: found[name] for name, default in asdict(Facts()).items() if default == () and name in found}
-    for name, each in lists.items():
-        if not isinstance(each, list):
-            raise TypeError(f"{name} is {each!r}")
-    facts = Facts(**{**found, **{name: tuple(map(_check_text, each)) for name, each in lists.items()}})
-    for name, default in asdict(Facts()).items():
-        value = getattr(facts, name)
-        fits = value is None or type(value) is int if default is None else type(value) is type(default)
-        if not fits:
-            raise TypeError(f"{name} is {value!r}")
-    return facts
-
-
-def _parse_facts_of_schema_1(settings: Mapping[str, Setting]) -> Facts:
-    """Of a record of schema 1."""
-
-    def count(name: str) -> int | None:
-        value = settings.get(name)
-        return value if type(value) is int else None
-
-    joined = count("tokens_before_merging") or 0
-    return Facts(
-        causal=settings.get("causal") is True,
-        keep=str(settings.get("keep", Facts.keep)),
-        tokens_in_text=count("tokens_in_text"),
-        made_for_tokens=count("made_for_tokens"),
-        embeds_pairs=bool(settings.get("n_bigrams")),
-        queries_before_joining=joined or count("queries_before_merging") or 0,
-        keys_before_joining=joined or count("keys_before_merging") or 0,
-        group=str(settings.get("group", "")),
-    )
-
-
-def _parse_provenance(found: Mapping[str, Any]) -> Provenance:
-    return Provenance(
-        model=_check_text(found["model"]),
-        revision=_check_text(found["revision"]),
-        trained=None if found["trained"] is None else bool(found["trained"]),
-        text_sha256=_check_text(found["text_sha256"]),
-        text_name=_check_text(found["text_name"]),
-        settings=tuple((_check_text(name), _check_setting(value)) for name, value in found["settings"].items()),
-        versions=tuple((_check_text(name), _check_text(value)) for name, value in found["versions"].items()),
-        facts=_parse_facts(found["facts"]) if "facts" in found else _parse_facts_of_schema_1(found["settings"]),
-    )
-
-
-def _check_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
-def _check_integer(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
-
-
-def _check_setting(value: object) -> Setting:
-    if not (value is None or isinstance(value, str | int | float)):
-        raise TypeError(f"{value!r} is not a setting")
-    return value
