@@ -207,7 +207,7 @@ def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]
 def test_heads_that_pool_their_own_part_of_the_states(n_texts: int) -> None:
     def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
         weights = scores.softmax(1)  # text, word, head
-        return weights, torch.einsum("tnh,tnhd->thd", weights, states.unflatten(-1, (4, 4))).flatten(1)
+        return weights, torch.einsum("tnh,tnhd->thd", weights, torch.unflatten(states, -1, (4, 4))).flatten(1)
 
     model = Reader(pool)
     model.score = nn.Linear(16, 4)
@@ -230,7 +230,8 @@ def test_hops_of_a_memory_network_are_all_seen() -> None:
             self.embed, self.turn, self.weights = nn.Embedding(40, 16), nn.Linear(16, 16), list[Tensor]()
 
         def forward(self, story: Tensor, question: Tensor) -> Tensor:
-            state, read = self.embed(question).sum(1), self.embed(story).sum(2)
+            state: Tensor = self.embed(question).sum(1)
+            read = self.embed(story).sum(2)
             for _ in range(3):
                 self.weights.append((read * state.unsqueeze(1)).sum(2).softmax(-1).detach())
                 state = self.turn(state) + (read * self.weights[-1].unsqueeze(-1)).sum(1)
