@@ -68,6 +68,27 @@ def test_weights_that_are_masked_after_softmax_and_divided_by_their_sum(axes: tu
     assert (maps.not_seen, found.attendable.sum()) == ("", 15)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda weights: divide_by_sum(torch.where(weights < weights.median(-1, keepdim=True).values, 0, weights)),
+        lambda weights: divide_by_sum(weights + 1e-2),
+        lambda weights: (weights + weights.roll(1, 0)) / 2,
+    ],
+    ids=["only the largest", "a floor", "a mean"],
+)
+@pytest.mark.parametrize("axes", [(), (None,), (None, None)])
+def test_weights_that_are_changed_and_sum_to_one_are_those_that_were_multiplied(
+    change: Callable[[Tensor], Tensor], axes: tuple[None, ...]
+) -> None:
+    with attnviz.record(tokens=list("abcde")) as maps:
+        weights = change(torch.softmax(Q @ K.T, dim=-1))[axes]
+        weights @ V[axes]
+    (found,) = maps
+    np.testing.assert_allclose(found.weights[0, 0], weights[(0,) * len(axes)].numpy(), atol=1e-6)
+    assert maps.not_seen == ""
+
+
 def test_weights_that_are_masked_and_no_longer_sum_to_one_are_none_of_ours() -> None:
     with pytest.raises(InvalidRecord, match="no attention was seen"), attnviz.record():
         torch.softmax(Q @ K.T, dim=-1) * torch.ones(5, 5).tril() @ V

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,48 @@ def test_layers_without_numbers_of_their_own_cannot_be_chosen() -> None:
     model = nn.Sequential(*(Branches() for _ in range(2))).eval()
     with pytest.raises(InvalidSelection, match="no number in their paths rises"), record(layers=[1]):
         model(X)
+
+
+class Loop(nn.Module):
+    """Several heads in a loop over parts of the states, whose outputs `join` puts side by side."""
+
+    def __init__(self, join: Callable[[list[Tensor]], Tensor]) -> None:
+        super().__init__()
+        self.join, self.both, self.weights = join, nn.Linear(16, 48), torch.empty(0)
+
+    def forward(self, states: Tensor) -> Tensor:
+        query, key, value = self.both(states).unflatten(-1, (3, 4, 4)).unbind(-3)
+        weights = [(query[..., head, :] @ key[..., head, :].mT / 2).softmax(-1) for head in range(4)]
+        self.weights = torch.stack(weights, dim=1).detach()
+        return states + self.join([each @ value[..., head, :] for head, each in enumerate(weights)])
+
+
+@pytest.mark.parametrize(
+    "join",
+    [lambda heads: torch.cat(heads, dim=-1), lambda heads: torch.stack(heads, dim=2).flatten(2)],
+    ids=["cat", "stack"],
+)
+def test_calls_whose_outputs_are_put_side_by_side_are_heads_of_one_layer(
+    join: Callable[[list[Tensor]], Tensor],
+) -> None:
+    model = nn.Sequential(Loop(join), Loop(join)).eval()
+    with record(tokens=[list("abcde")] * 2) as maps:
+        model(X)
+    assert [one.weights.shape for one in maps] == [(2, 4, 5, 5)] * 2
+    for row, one in enumerate(maps):
+        right = [layer.weights[row].numpy() for layer in model if isinstance(layer, Loop)]
+        np.testing.assert_allclose(one.weights, right, atol=1e-7)
+        assert one.provenance.facts.guess == ""
+    with record(layers=[1], heads=[2]) as chosen:
+        model(X)
+    assert (chosen[0].layer_numbers, chosen[0].head_numbers) == ((1,), (2,))
+    np.testing.assert_array_equal(chosen[0].weights[0, 0], maps[0].weights[1, 2])
+    with pytest.raises(InvalidSelection, match="no head 4"), record(heads=[4]):
+        model(X)
+
+
+def test_outputs_that_are_added_are_no_heads_of_one_layer() -> None:
+    loop = Loop(lambda heads: torch.stack(heads).sum(0).repeat(1, 1, 4))
+    with record() as maps:
+        loop.eval()(X[:1])
+    assert maps.groups == ("#1", "#2", "#3", "#4")

@@ -256,3 +256,69 @@ def test_weights_of_pooled_states_are_those_of_the_model_that_train_makes() -> N
     (pooled,) = maps.only("pool")
     assert pooled.keys.pieces == tuple("abcde")
     np.testing.assert_allclose(pooled.weights[0, 0], scores.softmax(-1), atol=1e-6)
+
+
+class Cross(nn.Module):
+    """One head that reads other states than its own, or its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.both = nn.Linear(16, 16), nn.Linear(16, 32)
+
+    def forward(self, states: Tensor, read: Tensor) -> Tensor:
+        key, value = self.both(read).chunk(2, -1)
+        mixed: Tensor = (self.query(states) @ key.mT / 4).softmax(-1) @ value
+        return mixed
+
+
+def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
+    """Perceiver (Jaegle et al. 2021): the last of the tokens stood for latents, and then nothing was recorded."""
+
+    class Latents(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.latents, self.read, self.own = nn.Parameter(torch.randn(1, 3, 16)), Cross(), Cross()
+
+        def forward(self, states: Tensor) -> Tensor:
+            latents = self.read(self.latents.expand(len(states), -1, -1), states)
+            mixed: Tensor = self.own(latents, latents)
+            return mixed
+
+    with attnviz.record(tokens=list("abcde")) as maps:
+        Latents()(STATES)
+    read, own = maps
+    assert (read.queries.pieces, read.keys.pieces) == (("⟨query 0⟩", "⟨query 1⟩", "⟨query 2⟩"), tuple("abcde"))
+    assert own.queries.pieces == own.keys.pieces == ("0", "1", "2")
+    with pytest.raises(InvalidRecord, match="4 names in tokens"), attnviz.record(tokens=list("abcd")):
+        Latents()(STATES)
+
+
+def test_a_text_and_what_it_is_read_with_have_their_names_where_both_are_as_long() -> None:
+    class Translator(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.read, self.write, self.cross = (nn.ModuleList([Cross(), Cross()]) for _ in range(3))
+
+        def forward(self, source: Tensor, states: Tensor) -> Tensor:
+            for layer in self.read:
+                source = source + layer(source, source)
+            for own, other in zip(self.write, self.cross, strict=True):
+                states = states + own(states, states)
+                states = states + other(states, source)
+            return states
+
+    with attnviz.record(tokens=list("vwxyz"), keys=list("abcde")) as maps:
+        Translator()(STATES, STATES + 1)
+    named = {one.provenance.facts.group: ("".join(one.queries.pieces), "".join(one.keys.pieces)) for one in maps}
+    assert named == {"read.*": ("abcde",) * 2, "write.*": ("vwxyz",) * 2, "cross.*": ("vwxyz", "abcde")}
+
+
+def test_two_texts_that_read_each_other_are_called_by_their_places() -> None:
+    class Both(nn.Module):
+        def forward(self, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+            scores = one @ other.mT
+            return scores.softmax(-1) @ other, scores.mT.softmax(-1) @ one
+
+    with attnviz.record() as maps:
+        Both()(STATES[:, :3], STATES)
+    assert [one.queries.pieces for one in maps] == [tuple("012"), tuple("01234")]

@@ -18,7 +18,7 @@ from torch.nn import functional
 from attnviz.models.capture.axes import batch_and_heads, split_heads
 from attnviz.models.capture.captured import CapturedAttention, Kernel, find_allowed, refuse_dropout
 from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture.pooled import EXPONENTIALS, SCALING, SUMS, TRANSPOSES, PoolTracker
+from attnviz.models.capture.pooled import EXPONENTIALS, MULTIPLYING, SUMS, TRANSPOSES, PoolTracker
 from attnviz.models.capture.softmax import (
     Softmax,
     head_first,
@@ -42,7 +42,7 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
     *SLICES,
 }
 UNCLEAR_AXES = "its heads share their values, and which axis is theirs and which that of the queries cannot be told"
-WATCHED = SOFTMAXES | COPIES | PRODUCTS | TRANSPOSES | EXPONENTIALS | SCALING | SUMS
+WATCHED = SOFTMAXES | COPIES | PRODUCTS | TRANSPOSES | EXPONENTIALS | MULTIPLYING | SUMS
 
 
 class TorchCall(NamedTuple):
@@ -97,11 +97,11 @@ class SoftmaxTracker:
             return call.result(), None
         if call.function in COPIES or call.function in TRANSPOSES:
             return self._copy(call), None
-        if call.function in SCALING or call.function in EXPONENTIALS:
+        if call.function in MULTIPLYING or call.function in EXPONENTIALS:
             result = call.result()
             self.note_use(call.function, call.args, result)
-            if call.function in SCALING:
-                self._pools.note_scaled(call.function, call.args, result)
+            if call.function in MULTIPLYING:
+                self._pools.note_weighted(call.args, result)
             elif self._follows_pools:
                 self._families += 1
                 self._pools.note_exponentials(self._families, result, is_product)
@@ -114,7 +114,8 @@ class SoftmaxTracker:
             pooled = self._pools.read_product(call.function, call.args, n_read)
         if pooled is None:
             return call.result(), None
-        self._end(pooled[1].family)
+        for family in pooled[1].families:
+            self._end(family)
         refuse_dropout(pooled[1].dropped, what())
         return call.result(), pooled[0]
 
@@ -174,8 +175,9 @@ class SoftmaxTracker:
 
     def note_use(self, function: Kernel, args: Sequence[Any], result: Any) -> None:
         """Remember of a softmax over tokens what it went through; a product with values takes that back."""
-        if not self._traces or not isinstance(result, Tensor) or not result.is_floating_point():
+        if not (self._traces or self._pools) or not isinstance(result, Tensor) or not result.is_floating_point():
             return
+        self._pools.note_change(args, result)
         for given in args[:2]:
             family = self._traces.get(given)
             if family is not None and family not in self.changed:

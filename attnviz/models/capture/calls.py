@@ -21,7 +21,7 @@ from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, T
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.captured import Kernel
 from attnviz.models.capture.fast_path import has_fast_path
-from attnviz.models.capture.flow import PRODUCTS, Flow, Origin, is_weight, list_tensors
+from attnviz.models.capture.flow import PRODUCTS, Flow, Origin, is_weight, joins_features, list_tensors
 from attnviz.models.capture.keeping import KERNELS, Keeper
 from attnviz.models.capture.kernels import axes_of
 from attnviz.models.capture.modules_at_work import ModulesAtWork
@@ -92,6 +92,7 @@ class Capture(TorchFunctionMode):
         self._at_work = ModulesAtWork(self._flow, self.unread, named)
         self._keeper = Keeper(take, choice, factored, modules_as_heads, self._at_work)
         self._repeating = False
+        self.side_by_side: list[tuple[int, ...]] = []  # attentions whose outputs were, query by query, in this order
 
     @property
     def n_seen(self) -> int:
@@ -144,6 +145,8 @@ class Capture(TorchFunctionMode):
             return self._run_kernel(TorchCall(function, args, kwargs))
         if why or not is_watched:
             result = function(*args, **kwargs)
+            if joins_features(function, args, kwargs):
+                self.side_by_side.append(self._flow.find_heads(list_tensors(args)))
             self._flow.follow(function, args, kwargs, result)
             self._following.note_use(function, args, result)
             self._look_for_products(function, args, kwargs, result, why)

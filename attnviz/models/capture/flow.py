@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
@@ -23,6 +24,7 @@ MATMULS: set[Kernel] = {
 }
 ADDING: set[Kernel] = {torch.baddbmm, Tensor.baddbmm}
 PRODUCTS: set[Kernel] = {*MATMULS, *ADDING, torch.einsum}
+JOINING: set[Kernel] = {torch.cat, torch.concat, torch.concatenate, torch.hstack, torch.stack}
 PROJECTIONS: set[Kernel] = {functional.linear, functional.conv1d, functional.conv2d, torch.addmm}  # by weights
 
 
@@ -90,6 +92,14 @@ class Flow:
             found |= self.find_origin(tensor).after
         return found
 
+    def find_heads(self, outputs: Iterable[Tensor]) -> tuple[int, ...]:
+        """Return the attentions that several tensors come after one each, besides what all come after; else nothing."""
+        found = [self.after(tensor) for tensor in outputs]
+        common = reduce(and_, found)
+        own = [after & ~common for after in found]
+        alone = len({*own}) == len(own) > 1 and all(each.bit_count() == 1 for each in own)
+        return tuple(each.bit_length() - 1 for each in own) if alone else ()
+
     def mark(self, result: object, origin: Origin) -> None:
         """Keep where the tensors of a result come from."""
         for tensor in list_tensors((result,)):
@@ -120,6 +130,17 @@ class Flow:
                 ((origin.product, origin.is_learned) for origin in origins if origin.product is not None), (None, False)
             )
         self.mark(result, Origin(after, product, is_learned))
+
+
+def joins_features(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether tensors [… query feature] are put side by side by a function, query by query."""
+    first = next(list_tensors(args), None)
+    if function not in JOINING or first is None:
+        return False
+    if function is torch.hstack:
+        return first.ndim == 2
+    dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
+    return dim in ((-1, -2, first.ndim, first.ndim - 1) if function is torch.stack else (-1, first.ndim - 1))
 
 
 def list_tensors(given: Iterable[Any]) -> Iterator[Tensor]:

@@ -89,8 +89,8 @@ class Keeper:
         return self._may_be_head(n_heads) or may_be_in(self._at_work.find_path()[0], self._choice.layers)
 
     def _may_be_head(self, n_heads: int) -> bool:
-        """Return whether a call may be one head of a layer whose heads are modules: it is chosen among them later."""
-        return self._modules_as_heads and n_heads == 1 and bool(self._at_work.find_path()[1])
+        """Return whether a call may be one head of a layer whose heads are calls: it is chosen among them later."""
+        return self._modules_as_heads and n_heads == 1
 
     def _heads(self, n_heads: int) -> tuple[int, ...]:
         return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._at_work.name_attention())

@@ -28,11 +28,6 @@ MULTIPLYING: set[Kernel] = {
     *(torch.mul, torch.multiply, Tensor.mul, Tensor.multiply, Tensor.mul_),
     *(Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__),
 }
-DIVIDING: set[Kernel] = {
-    *(torch.div, torch.divide, torch.true_divide, Tensor.div, Tensor.divide, Tensor.div_),
-    *(Tensor.__truediv__, Tensor.__itruediv__),
-}
-SCALING = MULTIPLYING | DIVIDING
 EXPONENTIALS: set[Kernel] = {torch.exp, Tensor.exp, Tensor.exp_}
 SUMS: set[Kernel] = {torch.sum, Tensor.sum}
 MAX_AXES = 3  # of a softmax that is no product of states: one of more may be over channels, heads or windows
@@ -43,7 +38,7 @@ MISSED = 1e-2  # by which weights of half precision may miss 1
 class _Pool:
     """A softmax and its copies, or exponentials and what became of them: whether they sum to 1 is seen at the end."""
 
-    family: int
+    families: frozenset[int]  # of the softmaxes that it comes of
     shape: tuple[int, ...]  # as it came
     is_product: bool  # whether its scores are a product of states with states
     may_have_heads: bool  # not so of one over what a projection gave, which may be a gate: of each token over experts
@@ -79,7 +74,7 @@ class PoolTracker:
 
     def drop(self, family: int) -> None:
         """Forget what was multiplied."""
-        self._known.drop(lambda other: other.family == family)
+        self._known.drop(lambda other: family in other.families)
 
     def note_softmax(self, family: int, scores: Tensor, result: Tensor, dim: object, is_product: bool) -> None:
         """Begin to follow a softmax, where it may be of this kind: one of parameters alone is the same for any text."""
@@ -87,12 +82,12 @@ class PoolTracker:
             return
         if is_product or result.ndim <= MAX_AXES:
             is_gate = dim % result.ndim == result.ndim - 1 and scores.stride(dim) == 1
-            self._known[result] = _Pool(family, tuple(result.shape), is_product, is_product or not is_gate)
+            self._known[result] = _Pool(frozenset({family}), tuple(result.shape), is_product, is_product or not is_gate)
 
     def note_exponentials(self, family: int, result: object, is_product: bool) -> None:
         """Begin to follow what may be divided by its sum: a softmax that is written out."""
         if isinstance(result, Tensor) and result.ndim and (is_product or result.ndim <= MAX_AXES):
-            self._known[result] = _Pool(family, tuple(result.shape), is_product, True)
+            self._known[result] = _Pool(frozenset({family}), tuple(result.shape), is_product, True)
 
     def note_copy(self, source: object, result: object, dropped: float) -> None:
         """Follow the same numbers in other axes."""
@@ -100,19 +95,23 @@ class PoolTracker:
         if pool is not None and isinstance(result, Tensor):
             self._known[result] = replace(pool, dropped=max(pool.dropped, dropped))
 
-    def note_scaled(self, function: Kernel, args: Sequence[Any], result: object) -> None:
-        """Follow weights that were masked or divided by a sum; and states times weights, until they are summed."""
+    def note_change(self, args: Sequence[Any], result: Tensor) -> None:
+        """Follow what weights became, masked or divided by their sum, say: the numbers tell whether it is weights."""
+        known = [self._known.get(one) for one in args[:3] if isinstance(one, Tensor) and one.shape == result.shape]
+        pools = [pool for pool in known if pool is not None]
+        if pools:
+            self._known[result] = replace(pools[0], families=frozenset().union(*(pool.families for pool in pools)))
+
+    def note_weighted(self, args: Sequence[Any], result: object) -> None:
+        """Follow states that were multiplied by weights, one by one, until they are summed."""
         tensors = [one for one in args[:2] if isinstance(one, Tensor)]
         known = [(place, pool) for place, one in enumerate(tensors) if (pool := self._known.get(one)) is not None]
-        if not known or not isinstance(result, Tensor):
+        if len(tensors) < 2 or len(known) != 1 or not isinstance(result, Tensor):
             return
         place, pool = known[0]
-        weights = tensors[place]
+        weights, states = tensors[place], tensors[1 - place]
         weights = weights[tuple(slice(1 if stride == 0 else None) for stride in weights.stride())]  # once, if expanded
-        if result.numel() == weights.numel():
-            self._known[result] = pool
-            return
-        if function in DIVIDING or len(known) != 1 or len(tensors) < 2 or is_weight(states := tensors[1 - place]):
+        if result.numel() == weights.numel() or is_weight(states):
             return
         axes = (1,) * (result.ndim - weights.ndim) + tuple(weights.shape)
         of_states = (1,) * (result.ndim - states.ndim) + tuple(states.shape)

@@ -131,7 +131,10 @@ def group_calls(calls: Iterable[Call]) -> list[Group]:
     groups: list[Group] = []
     for (number, path, nth), family in _join_wrapped(families).items():
         mark = f" #{nth + 1}" if (number, path) in several else ""
-        groups += [replace(group, name=group.name + mark, family=path + mark) for group in _join_alike(number, family)]
+        groups += [
+            replace(group, name=(group.name + mark).strip(), family=path + mark)
+            for group in _join_alike(number, family)
+        ]
     return sorted(groups, key=lambda group: group.number)
 
 

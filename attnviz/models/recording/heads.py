@@ -1,4 +1,4 @@
-"""Layers whose heads are modules of their own, as in code that writes one head first and puts several in a list.
+"""Layers whose heads are modules or calls of their own, as in code that writes one head first and then several.
 
 Knows paths and what follows what; no tokens, no records.
 """
@@ -17,21 +17,37 @@ from attnviz.models.capture.paths import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 
-def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
+def join_heads(calls: Sequence[Call], choice: LayersAndHeads, side_by_side: Sequence[Sequence[int]] = ()) -> list[Call]:
     """Calls in their order, those that are the heads of one layer as one call; only the chosen layers and heads.
 
     Calls are heads of one layer where each has one head, their paths differ in nothing but the last number, which
-    counts from 0 without a gap, their modules read the same states, and none reads what another gave.
+    counts from 0 without a gap, their modules read the same states, and none reads what another gave; or where they are
+    in one run of a module that put their outputs side by side, as `side_by_side` lists them.
 
     Raises InvalidSelection for a head that there is not, and InvalidRecord where such calls are factored.
     """
     beside: dict[tuple[object, ...], list[Call]] = defaultdict(list)
+    calls = _join_outputs(calls, choice, side_by_side)
     for call in calls:
         beside[_place(call)].append(call)
     found = [one for each in beside.values() for one in ([_join(each, choice)] if _are_heads(each) else each)]
     return sorted(
         (_choose(call, choice) for call in found if may_be_in(call.path, choice.layers)), key=lambda call: call.place
     )
+
+
+def _join_outputs(calls: Sequence[Call], choice: LayersAndHeads, side_by_side: Sequence[Sequence[int]]) -> list[Call]:
+    """Join calls of one run whose outputs were put side by side."""
+    found = {call.place: call for call in calls}
+    for places in side_by_side:
+        heads = [found[place] for place in places if place in found]
+        alike = {(call.number, call.path, call.run, call.shape, call.how) for call in heads}
+        if len(heads) == len(places) > 1 == len(alike) == heads[0].shape[1] and heads[0].factors is None:
+            for place in places:
+                del found[place]
+            joined = _join_ordered(heads, choice)
+            found[joined.place] = joined
+    return list(found.values())
 
 
 def _place(call: Call) -> tuple[object, ...]:
@@ -63,28 +79,31 @@ def _last_number(call: Call) -> int:
 
 def _join(calls: Sequence[Call], choice: LayersAndHeads) -> Call:
     ordered = sorted(calls, key=_last_number)
+    path = _without_last_number(ordered[0].path)
     if ordered[0].factors is not None:
         raise InvalidRecord(
-            f"the heads of {_without_last_number(ordered[0].path)} are modules of their own, which are not recorded by "
-            "their factors",
+            f"the heads of {path} are modules of their own, which are not recorded by their factors",
             hint="Leave out factored.",
         )
-    first, last = ordered[0], max(calls, key=lambda call: call.place)
+    return replace(_join_ordered(ordered, choice), path=path, n_alike=ordered[0].n_alike[:-1])
+
+
+def _join_ordered(ordered: Sequence[Call], choice: LayersAndHeads) -> Call:
+    """Return one call of several, each of which is a head of it."""
+    first, last = ordered[0], max(ordered, key=lambda call: call.place)
     after, sinks = 0, [call.sink for call in ordered]
-    for call in calls:
+    for call in ordered:
         after |= call.after
-    known = {call.own_keys for call in calls}
+    known = {call.own_keys for call in ordered}
     return replace(
         first,
-        path=_without_last_number(first.path),
         kept=np.concatenate([call.weights for call in ordered], axis=1),
         attendable=np.any([call.attendable for call in ordered], axis=0),
         sink=_side_by_side(sinks, first.shape),
-        error=max(call.error for call in calls),
+        error=max(call.error for call in ordered),
         place=last.place,
         after=after,
         own_keys=known.pop() if len(known) == 1 else None,
-        n_alike=first.n_alike[:-1],
         guess=next((call.guess for call in ordered if call.guess), ""),
         heads=tuple(range(len(ordered))),
         n_heads_in_model=None if choice == EVERY else len(ordered),

@@ -106,7 +106,7 @@ def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, 
     """
     n_queries, n_keys = group.n_queries, group.n_keys
     tokens, keys = names.matches_length("tokens", n_queries), names.matches_length("keys", n_keys)
-    if group.is_pooled and not known:
+    if not known and (group.is_pooled or _reads_tokens(group, names)):
         return "pooled"
     if group.n_steps > 1:
         return "cached" if group.own_keys else "cross"
@@ -118,10 +118,16 @@ def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, 
         return "cross" if later is None and keys and not group.own_keys else "self"
     if n_queries > n_keys or (later is None and keys):
         return "cross"
-    if known or _has_room(group) or ((tokens or names.tokens is None) and group.has_memory):
+    if known or _has_room(group) or group.has_memory:
         return "cached"
-    unnamed = names.tokens is None or tokens  # that keys are tokens, too
-    return "cross" if later is None and unnamed else "cached"
+    return "cross"
+
+
+def _reads_tokens(group: Group, names: Names) -> bool:
+    """Whether the tokens are what is attended to, and queries are not: as by numbers, latents and means are none."""
+    if names.keys is not None or group.n_steps > 1 or group.has_memory or _has_room(group):
+        return False
+    return names.matches_length("tokens", group.n_keys) and not names.matches_length("tokens", group.n_queries)
 
 
 def _has_room(group: Group) -> bool:

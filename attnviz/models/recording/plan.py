@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -50,6 +51,10 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
         masked_text: Text = "keys" if names.keys is not None or any(its == "cross" for _, its in of_pass) else "tokens"
         unsure = find_guessed([group for group, _ in of_pass])
         own: list[AxisLabels] = []  # of the tokens among themselves, in this pass
+        lengths = [n for group, _ in of_pass for n in (group.n_queries, group.n_keys)]
+        fits = any(
+            names.matches_length("tokens", n) for n in lengths
+        )  # else they may fit without padding, or are wrong
         for group, its in of_pass:
             if group.n_windows > 1 and not names.has_rows(group.n_rows):
                 sides = _label_windows(group)
@@ -66,7 +71,9 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
             elif its == "cross":
                 sides = _across(group, names, masked_text, own)
             else:
-                sides = _within(group, names, "tokens" if its == "self" else "keys", masked_text)
+                others = its == "self" and fits and not names.matches_length("tokens", group.n_queries)
+                named = replace(names, tokens=None, real=None) if others else names  # latents, which are no tokens
+                sides = _within(group, named, "tokens" if its == "self" else "keys", masked_text)
                 own = sides if its == "self" else own
             yield group, [side._replace(guess=ORDER) for side in sides] if group.name in unsure else sides
 
@@ -75,11 +82,19 @@ def _roles(passes: Sequence[Sequence[Group]], names: Names) -> Iterator[list[tup
     known: set[str] = set()
     for of_pass in passes:
         later = crossing(of_pass)
+        source = None if names.keys is None else _find_source(of_pass)
         roles = [
-            attention_role(group, names, later.get(group.name), bool(later), group.name in known) for group in of_pass
+            attention_role(group, names, later.get(group.name), bool(later) or group is source, group.name in known)
+            for group in of_pass
         ]
         known |= {group.name for group, its in zip(of_pass, roles, strict=True) if its in ("self", "cached")}
         yield list(zip(of_pass, roles, strict=True))
+
+
+def _find_source(groups: Sequence[Group]) -> Group | None:
+    """Return what another text may be read with, where one is attended to: the first of several that read their own."""
+    own = [group for group in groups if group.n_queries == group.n_keys and group.own_keys is not False]
+    return own[0] if len(own) > 1 and any(group.own_keys is False for group in groups) else None
 
 
 def _within(group: Group, names: Names, text: Text, masked_text: Text) -> list[AxisLabels]:

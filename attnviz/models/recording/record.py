@@ -121,7 +121,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     module in a loop that have one each are rows of one record, which `tokens` may name. Where rows of a batch are
     windows of what the outermost module read, each is a record of its own, its tokens called by their places.
 
-    Modules of one head each that are numbered from 0 and read the same states are the heads of one layer. Of calls that
+    Modules of one head each that are numbered from 0 and read the same states are the heads of one layer; so are calls
+    of one head whose outputs one module puts side by side, as in a loop over heads. Of calls that
     are taken for layers, though one reads nothing that those before it gave, the record's facts say that it is a guess.
 
     `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. The record's
@@ -152,7 +153,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     sizes = [len(rows) * max(map(len, rows)) for rows in (named.tokens, named.keys) if rows]
     with capture(calls.append, choice, factored=factored, modules_as_heads=True, named=sizes) as watching:
         yield recording
-    calls[:] = join_steps(join_heads(number_first_layers(calls), choice))
+    calls[:] = join_steps(join_heads(number_first_layers(calls), choice, watching.side_by_side))
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
