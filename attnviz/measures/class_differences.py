@@ -24,7 +24,7 @@ from attnviz.records import TINY
 
 MAX_CLASSES = 20
 STRATA = 4  # of lengths, from a number of tokens to its double: those of one differ by less than a fifth
-ROUNDING = 4 / UNIT  # of a variance: no spread at all is less
+ROUNDING = 4 / UNIT  # of a variance: below it nothing is told apart
 Bounds = Float64[np.ndarray, "2 column"]
 
 
@@ -147,19 +147,20 @@ def _compare(classes: ClassSums, bounds: Bounds, columns: Sequence[int], label: 
     known = (counts > 0).all(axis=0)
     n = np.where(known, counts, 1.0)
     means, both = sums[0] / n, n.sum(axis=0)
-    spread = np.where(sums[1] / n - means**2 > ROUNDING, sums[1] - n * means**2, 0.0)
     weights = np.where(known, n.prod(axis=0) / both, 0.0)
     total = np.maximum(weights.sum(axis=0), TINY)
     apart = means[0] - means[1]
     change = (weights * apart).sum(axis=0) / total
     off_mean = n[::-1] / both  # how far either side is from the mean of its stratum, as a share of the difference
-    residuals = spread + n * (off_mean * (apart - change)) ** 2
+    within, between = sums[1] / n - means**2, (off_mean * (apart - change)) ** 2
+    varies = (known & (np.maximum(within, between) > ROUNDING)).any(axis=(0, 1))
+    residuals = n * (np.maximum(within, ROUNDING) + between)
     leverages = 1 / both + off_mean**2 / total
     squares = np.where(known, off_mean**2 * residuals / np.maximum(1 - leverages, TINY), 0.0) / total**2
     square = squares.sum(axis=(0, 1))
     freedom = square**2 / np.maximum((squares**2 / np.maximum(n - 1, 0.5)).sum(axis=(0, 1)), TINY)
     enough = (np.where(known, n, 0.0).sum(axis=1) >= MIN_TEXTS).all(axis=0)
-    for place in np.flatnonzero(enough & (square > 0)).tolist():  # of equal numbers nothing can be tested
+    for place in np.flatnonzero(enough & varies).tolist():  # of equal numbers nothing can be tested
         degrees, width = max(1, min(MAX_DEGREES, int(freedom[place]))), float(np.ptp(bounds[:, columns[place]]))
         error, apart_by = sqrt(square[place]), float(change[place])
         p = p_value(apart_by / error, degrees)

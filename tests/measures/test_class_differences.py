@@ -109,6 +109,13 @@ def test_classes_without_texts_of_one_length_are_not_compared() -> None:
     assert (sums.n_matched, compare_classes(sums, BOUNDS, [0, 1])) == (0, [])
 
 
+def test_what_differs_by_less_than_rounding_is_no_difference() -> None:
+    """A share of 1e-9 of texts of one class, and of 2e-9 of the others, over many lengths."""
+    lengths, labels = lengths_and_labels(200, 0.0)
+    values = (1 + np.array(labels) + np.random.default_rng(5).uniform(0, 0.1, 200))[:, None] * [1e-8, 1e-9]
+    assert compare_classes(sum_classes(values, BOUNDS, labels, lengths), BOUNDS, [0, 1]) == []
+
+
 def test_copies_of_two_texts_are_no_difference() -> None:
     values = np.tile([[1 / 3, 0.1], [5.0, 0.9]], (50, 1))
     assert compare_classes(sum_classes(values, BOUNDS, [0, 1] * 50, [8] * 100), BOUNDS, [0, 1]) == []
