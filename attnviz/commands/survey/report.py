@@ -146,10 +146,10 @@ def _interval(mean: float, half: float) -> str:
 def _patterns_table(survey: Survey) -> Table:
     """List of each pattern the heads that it names, the one with the largest share, and what that is held against."""
     facts = survey.facts or ModelFacts()
-    columns = [*map(Column, ("pattern", "names heads", "most of it in", "share")), Column("equal share", minor=True)]
+    columns = [*map(Column, ("pattern", "names heads", "largest", "share")), Column("equal", minor=True)]
     if facts.chance or facts.shuffled:
         columns.append(Column(f"share on {format_count(facts.n_texts, 'texts')}", minor=True))
-    columns += [Column("by chance")] if facts.chance else []
+    columns += [Column("chance")] if facts.chance else []
     columns += [Column("words shuffled", minor=True)] if facts.shuffled else []
     rows: list[Row] = []
     names = [[name for name, _ in of_head] for of_head in name_survey_heads(survey)]
