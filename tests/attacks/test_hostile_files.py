@@ -115,7 +115,11 @@ def test_labels_of_a_config_are_bounded(name: str, value: float, tmp_path: Path)
     load(tmp_path, {name: value}, r"says [0-9,]+ labels. At most 100,000")
 
 
-def test_a_config_names_no_code_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["attn_implementation", "_attn_implementation"])
+@pytest.mark.parametrize("value", ["evil-user/evil-kernel", {"": "evil-user/evil-kernel"}])
+def test_a_config_names_no_code_that_is_loaded(
+    name: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`attn_implementation` may name a kernel of the hub, which the package `kernels` fetches and runs."""
     from transformers import AutoModel
 
@@ -127,7 +131,7 @@ def test_a_config_names_no_code_that_is_loaded(tmp_path: Path, monkeypatch: pyte
         return from_config(config, **more)
 
     monkeypatch.setattr(AutoModel, "from_config", watched)
-    load(tmp_path, {"attn_implementation": "evil-user/evil-kernel"}, "")
+    load(tmp_path, {name: value}, "")
     assert seen == ["eager"]
 
 

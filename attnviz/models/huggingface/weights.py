@@ -98,6 +98,7 @@ def load_weights(
             check_labels(files.folder)
             # Whatever the config names there may be code of the hub: the package `kernels` would fetch and run it.
             config = AutoConfig.from_pretrained(files.folder, attn_implementation="eager", **safely)
+            config._attn_implementation = "eager"  # also over a setting of this very name, here and in parts
             _check_sizes(files, config)
             with torch.device("meta"):
                 n_parameters = AutoModel.from_config(config, trust_remote_code=False).num_parameters()
