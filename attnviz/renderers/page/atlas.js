@@ -117,7 +117,7 @@ class AtlasPage {
     this.width = null;
     this.showCards();
     this.showPlot();
-    const close = this.plot.nClose ? [`${this.plot.nClose} without a number are too close to others.`] : [];
+    const close = this.plot.nClose ? [`Too close to others for a number: ${this.plot.nClose}.`] : [];
     this.said.textContent = [HINT, ...close, ...this.axes().map(sayMeasure)].join(" ");
     this.markFound();
   }

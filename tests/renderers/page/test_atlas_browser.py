@@ -158,7 +158,7 @@ def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> No
     numbers = page.page.locator(".called").all_text_contents()
     assert "0.8" in numbers
     assert len(numbers) < 9
-    assert f"{9 - len(numbers)} without a number are too close to others." in page.page.inner_text("#view")
+    assert f"Too close to others for a number: {9 - len(numbers)}." in page.page.inner_text("#view")
 
 
 def test_numbers_of_either_sign_are_held_against_a_line_at_0(shown: Open) -> None:
