@@ -224,6 +224,19 @@ def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]
         assert found.provenance.facts.guess == ""
 
 
+def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None:
+    """They were left out of the record."""
+
+    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        weights = (torch.arange(N).view(1, N, 1) * 50.0).softmax(1)
+        return weights, (weights * states).sum(1)
+
+    with attnviz.record(tokens=WORDS) as maps:
+        Reader(pool).eval()(torch.arange(N)[None])
+    assert maps[0].keys.pieces == tuple(WORDS)
+    assert (maps[0].weights[0, 0, 0] == 0).sum() > N // 2
+
+
 @pytest.mark.parametrize("n_texts", [1, 3])
 def test_heads_that_pool_their_own_part_of_the_states(n_texts: int) -> None:
     def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from torch.nn import functional
 from attnviz.models.capture.axes import batch_and_heads, split_heads
 from attnviz.models.capture.captured import CapturedAttention, Kernel, find_allowed, refuse_dropout
 from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture.pooled import EXPONENTIALS, MULTIPLYING, SUMS, TRANSPOSES, PoolTracker
+from attnviz.models.capture.pooled import EXPONENTIALS, MULTIPLYING, SUMS, TRANSPOSES, Pool, PoolTracker
 from attnviz.models.capture.softmax import (
     Softmax,
     head_first,
@@ -102,9 +102,10 @@ class SoftmaxTracker:
             self.note_use(call.function, call.args, result)
             if call.function in MULTIPLYING:
                 self._pools.note_weighted(call.args, result)
-            elif self._follows_pools:
+            elif self._follows_pools and isinstance(result, Tensor):
                 self._families += 1
-                self._pools.note_exponentials(self._families, result, is_product)
+                pool = Pool(frozenset({self._families}), tuple(result.shape), is_product)
+                self._pools.note_exponentials(pool, result)
             return result, None
         if call.function in SUMS:
             pooled = self._pools.read_sum(call.args, call.kwargs, n_read)
@@ -121,23 +122,22 @@ class SoftmaxTracker:
 
     def _softmax(self, call: TorchCall, n_read: Collection[int], what: Callable[[], str], is_product: bool) -> Any:
         scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
-        if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
-            return self._note_pool(scores, call.result(), dim, is_product)
-        with torch.no_grad(), torch._C.DisableTorchFunction():  # before the softmax, which may overwrite its scores
-            passing = find_allowed(scores)
-            attendable = None if bool(passing.all()) else passing
+        passing = _find_passing(scores, dim)  # before the softmax, which may overwrite its scores
         result = call.result()
-        self._follow(result, attendable, n_read, what)
-        return self._note_pool(scores, result, dim, is_product)
+        if isinstance(scores, Tensor) and isinstance(result, Tensor) and result.numel():
+            if scores.ndim >= 3 and dim in (-1, scores.ndim - 1):
+                self._follow(result, passing, n_read, what)
+            self._note_pool(scores, result, dim, is_product, passing is not None)
+        return result
 
-    def _note_pool(self, scores: object, result: Any, dim: object, is_product: bool) -> Any:
-        """Follow a softmax whose axes its product will tell. Returns the result itself."""
-        if self._follows_pools and isinstance(scores, Tensor) and isinstance(result, Tensor) and result.numel():
+    def _note_pool(self, scores: Tensor, result: Tensor, dim: object, is_product: bool, is_masked: bool) -> None:
+        """Follow a softmax whose axes its product will tell."""
+        if self._follows_pools:
             softmax = self._known.get(result)
             self._families += softmax is None
             family = self._families if softmax is None else softmax.family
-            self._pools.note_softmax(family, scores, result, dim, is_product)
-        return result
+            pool = Pool(frozenset({family}), tuple(result.shape), is_product, is_masked)
+            self._pools.note_softmax(pool, scores, result, dim)
 
     def knows(self, tensor: object) -> bool:
         """Return whether a tensor is followed as weights, or as states times weights."""
@@ -158,7 +158,7 @@ class SoftmaxTracker:
     def adopt(self, weights: Tensor, n_read: Collection[int], what: Callable[[], str]) -> None:
         """Follow weights that no softmax of torch's gave, such as exp(scores) over their sum, as if one had."""
         if weights.ndim < 3:
-            self._note_pool(weights, weights, -1, True)
+            self._note_pool(weights, weights, -1, True, True)
             return
         with torch.no_grad(), torch._C.DisableTorchFunction():
             passing = weights > 0
@@ -237,6 +237,17 @@ class SoftmaxTracker:
             if weights.ndim == 4 and softmax.shape[1] > 1 and _share_values(call, weights, value):
                 return _read_shared_values(softmax, weights.detach(), n_positions)
             return read_product(softmax, weights.detach())
+
+
+def _find_passing(scores: object, dim: object) -> Tensor | None:
+    """Return which scores let attention through, keys last; None where all do, or nothing can be said."""
+    if not (isinstance(scores, Tensor) and scores.is_floating_point() and scores.numel() and isinstance(dim, int)):
+        return None
+    if not -scores.ndim <= dim < scores.ndim:
+        return None
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        passing = find_allowed(scores.movedim(dim, -1))
+        return None if bool(passing.all()) else passing
 
 
 def _read_shared_values(softmax: Softmax, weights: Tensor, n_positions: Sequence[int]) -> CapturedAttention:

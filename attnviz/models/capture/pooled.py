@@ -35,13 +35,14 @@ MISSED = 1e-2  # by which weights of half precision may miss 1
 
 
 @dataclass(frozen=True)
-class _Pool:
+class Pool:
     """A softmax and its copies, or exponentials and what became of them: whether they sum to 1 is seen at the end."""
 
     families: frozenset[int]  # of the softmaxes that it comes of
     shape: tuple[int, ...]  # as it came
     is_product: bool  # whether its scores are a product of states with states
-    may_have_heads: bool  # not so of one over what a projection gave, which may be a gate: of each token over experts
+    is_masked: bool = True  # whether it gives no weight to some; else a weight of 0 is one that is too small
+    may_have_heads: bool = True  # not so over what a projection gave, which may be a gate: of each token over experts
     dropped: float = 0.0
 
 
@@ -49,7 +50,7 @@ class _Pool:
 class _Weighted:
     """States times weights, which are summed next: the weights with the axes of the product."""
 
-    pool: _Pool
+    pool: Pool
     weights: Float[Tensor, "*axes"]
     states: Sequence[int]  # their shape with the axes of the product
 
@@ -61,7 +62,7 @@ class PoolTracker:
     """
 
     def __init__(self, named: Collection[int] = ()) -> None:
-        self._known: ByIdentity[_Pool] = ByIdentity()
+        self._known: ByIdentity[Pool] = ByIdentity()
         self._weighted: ByIdentity[_Weighted] = ByIdentity()
         self._named = named
 
@@ -76,18 +77,18 @@ class PoolTracker:
         """Forget what was multiplied."""
         self._known.drop(lambda other: family in other.families)
 
-    def note_softmax(self, family: int, scores: Tensor, result: Tensor, dim: object, is_product: bool) -> None:
+    def note_softmax(self, pool: Pool, scores: Tensor, result: Tensor, dim: object) -> None:
         """Begin to follow a softmax, where it may be of this kind: one of parameters alone is the same for any text."""
         if not isinstance(dim, int) or result.shape[dim] < 2 or (scores.ndim == 1 and is_weight(scores)):
             return
-        if is_product or result.ndim <= MAX_AXES:
+        if pool.is_product or result.ndim <= MAX_AXES:
             is_gate = dim % result.ndim == result.ndim - 1 and scores.stride(dim) == 1
-            self._known[result] = _Pool(frozenset({family}), tuple(result.shape), is_product, is_product or not is_gate)
+            self._known[result] = replace(pool, may_have_heads=pool.is_product or not is_gate)
 
-    def note_exponentials(self, family: int, result: object, is_product: bool) -> None:
+    def note_exponentials(self, pool: Pool, result: Tensor) -> None:
         """Begin to follow what may be divided by its sum: a softmax that is written out."""
-        if isinstance(result, Tensor) and result.ndim and (is_product or result.ndim <= MAX_AXES):
-            self._known[result] = _Pool(frozenset({family}), tuple(result.shape), is_product, True)
+        if result.ndim and (pool.is_product or result.ndim <= MAX_AXES):
+            self._known[result] = pool
 
     def note_copy(self, source: object, result: object, dropped: float) -> None:
         """Follow the same numbers in other axes."""
@@ -100,7 +101,8 @@ class PoolTracker:
         known = [self._known.get(one) for one in args[:3] if isinstance(one, Tensor) and one.shape == result.shape]
         pools = [pool for pool in known if pool is not None]
         if pools:
-            self._known[result] = replace(pools[0], families=frozenset().union(*(pool.families for pool in pools)))
+            families = frozenset[int]().union(*(pool.families for pool in pools))
+            self._known[result] = replace(pools[0], families=families, is_masked=True)
 
     def note_weighted(self, args: Sequence[Any], result: object) -> None:
         """Follow states that were multiplied by weights, one by one, until they are summed."""
@@ -119,7 +121,7 @@ class PoolTracker:
 
     def read_sum(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], n_positions: Collection[int]
-    ) -> tuple[CapturedAttention, _Pool] | None:
+    ) -> tuple[CapturedAttention, Pool] | None:
         """Return the weights of states that are summed over words, and what they come of."""
         weighted = self._weighted.get(args[0] if args else kwargs.get("input"))
         dim = next((kwargs[name] for name in ("dim", "axis") if name in kwargs), args[1] if len(args) > 1 else None)
@@ -134,7 +136,7 @@ class PoolTracker:
 
     def read_product(
         self, function: Kernel, args: Sequence[Any], n_positions: Collection[int]
-    ) -> tuple[CapturedAttention, _Pool] | None:
+    ) -> tuple[CapturedAttention, Pool] | None:
         """Return the weights that a product of matrices sums states with, and what they come of."""
         if function is torch.einsum:
             return self._read_einsum(args, n_positions)
@@ -150,7 +152,7 @@ class PoolTracker:
             return self._read(pool, weights.detach(), batch, queries, keys, n_positions)
         return None
 
-    def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, _Pool] | None:
+    def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, Pool] | None:
         operands = list(args[1:])
         operands = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
         if not isinstance(args[0], str) or len(operands) != 2:
@@ -173,13 +175,13 @@ class PoolTracker:
 
     def _read(
         self,
-        pool: _Pool,
+        pool: Pool,
         weights: Float[Tensor, "*axes"],
         batch: Sequence[int],
         queries: Sequence[int],
         keys: int,
         n_positions: Collection[int],
-    ) -> tuple[CapturedAttention, _Pool] | None:
+    ) -> tuple[CapturedAttention, Pool] | None:
         """Return [text, head, query, key]; None where these are no weights over words."""
         n_keys, leading = weights.shape[keys], [weights.shape[axis] for axis in batch]
         n_texts = self._count_texts(pool, leading, n_keys, n_positions)
@@ -190,14 +192,12 @@ class PoolTracker:
             ordered = ordered.reshape(n_texts, math.prod(leading) // n_texts, -1, n_keys)
             if not bool(((ordered.sum(dim=-1) - 1).abs() <= MISSED).all()) and not pool.dropped:
                 return None
-            attendable = (ordered > 0).any(dim=1)
+            attendable = (ordered > 0).any(dim=1) | (not pool.is_masked)
             ordered, _, error = renormalise(ordered, None, weights.dtype)
         is_pooled = not pool.is_product or len(pool.shape) < MAX_AXES or ordered.shape[2] == 1
         return CapturedAttention(ordered, attendable, None, "multiplied", error, is_pooled=is_pooled), pool
 
-    def _count_texts(
-        self, pool: _Pool, leading: Sequence[int], n_keys: int, n_positions: Collection[int]
-    ) -> int | None:
+    def _count_texts(self, pool: Pool, leading: Sequence[int], n_keys: int, n_positions: Collection[int]) -> int | None:
         """Return how many texts the axes of a batch hold, besides heads; None where keys are no words.
 
         Gates over experts and soft choices of a class are softmaxes, too: words are what some module reads.
