@@ -7,6 +7,7 @@ holds more than printable ASCII.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -18,6 +19,8 @@ SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # a space only at the ends: with
 SPACES = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"  # Zs
 DOTTED_CIRCLE = "◌"  # carries a mark that has no base of its own
 FORMULA = tuple("=+-@＝＋－＠")  # what makes a spreadsheet compute a cell; the wide ones do so in some locales
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
+REPLACEMENT = "\ufffd"
 MAX_EXCERPT_LENGTH = 40  # characters of a text that name it
 MAX_MARKS = 6  # on one base; no script stacks more, Zalgo does
 
@@ -65,6 +68,11 @@ def escape_for_display(text: str, max_width: int = 24) -> str:
     while units and width > max_width - len(CUT):
         width -= units.pop()[1]
     return "".join(shown for shown, _ in units) + CUT
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate, which no encoding has, by U+FFFD."""
+    return LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
 def escape_for_spreadsheet(text: str) -> str:

@@ -32,7 +32,9 @@ SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
 )
 WITHOUT = ("without", "without_mean")  # of every command that shows one model
-STYLE = (  # options of every command that draws
+# Options of every command that draws.
+LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
+STYLE = (  # options of every command that draws maps
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
     *("title", "transparent", "svg_text", "out", "open"),
 )

@@ -19,13 +19,12 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
-from attnviz.measures.summaries import UNIT
+from attnviz.measures.summaries import UNIT, Bounds
 from attnviz.records import TINY
 
 MAX_CLASSES = 20
 STRATA = 4  # of lengths, from a number of tokens to its double: those of one differ by less than a fifth
 ROUNDING = 4 / UNIT  # of a variance: below it nothing is told apart
-Bounds = Float64[np.ndarray, "2 column"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ Importing this room imports neither datasets nor pyarrow, which take a second: e
 from __future__ import annotations
 
 import codecs
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attnviz.bounded import expand_path, is_file, is_folder
-from attnviz.display import list_first, quote_beginning
+from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
@@ -46,8 +45,6 @@ ENDINGS: tuple[Plugin, ...] = (
 )
 
 SOURCES = (*NAMES, *ENDINGS)
-REPLACEMENT = "\ufffd"
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
 MAX_NAMED = 3  # in a notice; the rest is counted
 ARCHIVE_ENDINGS = (".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz")
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -84,11 +81,6 @@ class Corpus:
         """Return the texts that `--index` names, else all if `every`, else the first. Raises InvalidSelection."""
         places = select_numbers(index, len(self.documents), "text") if index or every else (0,)
         return [self.documents[place] for place in places]
-
-
-def replace_surrogates(text: str) -> str:
-    """Replace each lone surrogate, which no encoding has, by U+FFFD."""
-    return _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
 def mend_surrogates(

@@ -8,10 +8,10 @@ from itertools import chain, islice
 from pathlib import Path
 
 from attnviz.bounded import exists, expand_path
-from attnviz.display import list_first
+from attnviz.display import list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
-from attnviz.text import ENDINGS, NAMES, replace_surrogates
+from attnviz.text import ENDINGS, NAMES
 from attnviz.text.archives import Place, find_member, is_archive, is_compressed, open_archive
 from attnviz.text.class_folders import (
     find_class_files,

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
+from attnviz.display import replace_surrogates
 from attnviz.specs import TextOptions
-from attnviz.text import Document, describe_argument, load_corpus, replace_surrogates, splits
+from attnviz.text import Document, describe_argument, load_corpus, splits
 from attnviz.text.dataset import open_parts
 from attnviz.text.source import Source
 

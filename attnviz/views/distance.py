@@ -11,7 +11,7 @@ from attnviz.display import pluralize
 from attnviz.measures.distance import DistanceBands, measure_distance_bands
 from attnviz.records import AttentionMaps
 from attnviz.report import Curve, Curves, Line
-from attnviz.views.head_pictures import Place, describe_mean, is_mean
+from attnviz.views.head_pictures import Place, name_within_layer
 
 N_COLUMNS = 4
 
@@ -34,13 +34,9 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool
         yield Curves(
             "distance" if len(layers) == 1 else f"distance-layer-{number}",
             f"attention by distance, layer {number}: {over}",
-            tuple(_draw_chart(found, head, _name_chart(maps, (layer, head)), highest) for head in heads),
+            tuple(_draw_chart(found, head, name_within_layer(maps, (layer, head)), highest) for head in heads),
             N_COLUMNS,
         )
-
-
-def _name_chart(maps: AttentionMaps, place: Place) -> str:
-    return describe_mean(maps) if is_mean(maps, place) else f"head {maps.head_names[place[1]]}"
 
 
 def distance_data(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:

@@ -73,10 +73,10 @@ def name_head(maps: AttentionMaps, place: Place) -> str:
 def name_place(maps: AttentionMaps, place: Place) -> tuple[str, str]:
     """Name the map of a head for files, and for people: "layer 3, head 5", "layer 3, mean of 8 heads"."""
     layer, head = maps.layer_numbers[place[0]], maps.head_names[place[1]]
-    return name_map(layer, head), f"layer {layer}, {_name_within_layer(maps, place)}"
+    return name_map(layer, head), f"layer {layer}, {name_within_layer(maps, place)}"
 
 
-def _name_within_layer(maps: AttentionMaps, place: Place) -> str:
+def name_within_layer(maps: AttentionMaps, place: Place) -> str:
     """Name a head where its layer is known: "head 5", "mean of 8 heads"."""
     return describe_mean(maps) if is_mean(maps, place) else f"head {maps.head_names[place[1]]}"
 
@@ -189,7 +189,7 @@ def arrange_overview(
     if n_columns > MAX_NAMED and edges is None:  # 12 panels in a row are narrower than their titles would be
         title, names = f"layer.head: {title}".rstrip(": "), [name_head(maps, place) for place in places]
     elif len(layers) == 1 and not spec.pick:
-        names = [_name_within_layer(maps, place) for place in places]
+        names = [name_within_layer(maps, place) for place in places]
     known, not_here = _name_known(maps, places)
     notes = (known.get(place, ("", "")) for place in places)
     pictures = tuple(

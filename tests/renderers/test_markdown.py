@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from attnviz.renderers.documents import markdown
+from attnviz.renderers.documents.hidden import HIDDEN
 from attnviz.renderers.documents.markdown import document, inline
 from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Column, Curve, Curves, Heatmap, HeatmapGrid, Line, Note, Report, Table
@@ -288,7 +288,7 @@ def test_a_picture_is_a_file_and_never_an_address() -> None:
 def test_all_that_a_terminal_writes_out_is_written_out() -> None:
     for code in range(0x11000):
         if terminal.HIDDEN.match(chr(code)):
-            assert markdown.HIDDEN.match(chr(code)), hex(code)
+            assert HIDDEN.match(chr(code)), hex(code)
 
 
 def test_a_real_report_reads_as_one() -> None:

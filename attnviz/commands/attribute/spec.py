@@ -6,6 +6,7 @@ from typing import Annotated
 from attnviz.options import FIGURE, MODEL, OUTPUT, Only, Option
 from attnviz.specs import (
     KEEP,
+    LOOKS,
     WITHOUT,
     Against,
     FigureOptions,
@@ -28,7 +29,6 @@ Method = Annotated[
 ]
 
 MODEL_OPTIONS = ("model", "heads", "seed", "device", "max_memory", *WITHOUT)
-LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 
 
 @dataclass(frozen=True, kw_only=True)

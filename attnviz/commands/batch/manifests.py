@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from attnviz.bounded import read_bytes
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.source_file import format_path
+from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidConfig, InvalidSource
 from attnviz.option_values import TYPE_NAMES, InvalidValue, shorten
 from attnviz.store.manifest import SCHEMA, Entry, Manifest
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
 MAX_PART = 255  # bytes of a name in a path: what file systems take
 MAX_MANIFEST = 2**27  # bytes: all measures of 2,200 texts through 144 heads; ten times that in memory
-SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
 WANTED_HERE = {  # by pydantic's name for what is wrong
@@ -163,7 +163,7 @@ def _clean(value: Any, name: str = "") -> Any:
     """Sorted where the order says nothing, and every text one that can be read again."""
     match value:
         case str():
-            return SURROGATE.sub("\ufffd", value)
+            return replace_surrogates(value)
         case dict():
             members = sorted(value.items()) if name in SORTED else value.items()
             return {_clean(key): _clean(member, key) for key, member in members}

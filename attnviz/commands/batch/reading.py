@@ -20,6 +20,7 @@ from yaml import events as at
 
 from attnviz.bounded import open_input
 from attnviz.commands.batch.source_file import Position, Problem, SourceFile, Steps
+from attnviz.display import LONE_SURROGATE
 from attnviz.option_values import shorten, shorten_name
 
 MAX_BYTES = 1024 * 1024  # bytes
@@ -33,7 +34,6 @@ NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-SURROGATE = re.compile("[\ud800-\udfff]")
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -201,7 +201,7 @@ class _Reading:
         text: str = event.value
         if "\0" in text:
             return self.spoil(steps, event, "holds a NUL character, which no setting can")
-        if not SURROGATE.search(text):
+        if not LONE_SURROGATE.search(text):
             return text
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

@@ -18,7 +18,7 @@ def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
     """The table for n tokens of width d and kernels of width k, and where sources disagree. Raises nothing."""
     columns = [Column(name) for name in ("layer", "operations", "", "steps", " ", "longest path", "  ")]
     title = f"Layers that connect n = {n} {pluralize(n, 'tokens')} of width d = {d} (kernel k = {k})"
-    return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d, k)))
+    return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d)))
 
 
 def stack_height(n: int, k: int) -> int:
@@ -42,7 +42,7 @@ def _rows(n: int, d: int, k: int) -> Iterator[Row]:
     yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, count_dilated_layers(n, k))))
 
 
-def _remarks(n: int, d: int, k: int) -> Iterator[str]:
+def _remarks(n: int, d: int) -> Iterator[str]:
     yield (
         "Source: Vaswani et al. 2017, table 1. It gives convolutions the path O(log_k n); its text says this needs "
         "dilated kernels, and that contiguous ones need O(n / k) layers: both stand here. Counted are layers until one "

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields
 
 from attnviz import store
-from attnviz.commands.explain.spec import LOOKS, ExplainSpec
+from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.decomposition import Decomposable
@@ -14,7 +14,7 @@ from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Traceable
 from attnviz.options import find_changed
 from attnviz.selection import select_numbers
-from attnviz.specs import PrintOptions
+from attnviz.specs import LOOKS, PrintOptions
 
 PICTURES = ("explanation", "steps-*")  # what figures are called
 EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
-from attnviz.specs import Against, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
+from attnviz.specs import LOOKS, Against, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
 
 LabelKind = Literal["en", "zh"]
-LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 
 
 @dataclass(frozen=True, kw_only=True)

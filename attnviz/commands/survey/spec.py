@@ -9,6 +9,7 @@ from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.registry import suggest_name
 from attnviz.running.cluster_options import ClusterOptions, Processes
 from attnviz.specs import (
+    LOOKS,
     OF_DATA_SETS,
     SHARED_BY_ALL,
     WITHOUT,
@@ -22,7 +23,6 @@ from attnviz.specs import (
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
 MAX_TOP = 10
-LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out", "open")
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
 Card = Annotated[
@@ -46,7 +46,7 @@ class SurveySpec:
     model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL, *WITHOUT)] = ModelOptions(
         max_tokens=512, keep="head-tail"
     )
-    figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="survey")
+    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="survey")
     measure: Measure = ()
     null: Annotated[
         tuple[str, ...],
@@ -124,7 +124,7 @@ class MergeSpec:
     """
 
     parts: Annotated[tuple[str, ...], Option("Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")]
-    figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="merged")
+    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="merged")
     top: Top = 3
     head_card: Card = ()
     printing: PrintOptions = PrintOptions()

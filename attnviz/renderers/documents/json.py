@@ -9,15 +9,14 @@ digits that give the same float32 again. The same report gives the same bytes.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from attnviz.display import replace_surrogates
 from attnviz.report import Report
 
 SCHEMA = 1
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def render(reports: Iterable[Report]) -> bytes:
@@ -91,7 +90,7 @@ def _plain(value: object) -> str:
 
 def _make_plain(value: object) -> object:
     if isinstance(value, str):
-        return SURROGATE.sub("\ufffd", value)
+        return replace_surrogates(value)
     if isinstance(value, Sequence):
         return [_make_plain(inner) for inner in value]
     return value

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from attnviz.renderers.documents.hidden import write_out_hidden
 from attnviz.report import CaseResult
 
 # What XML 1.0 does not have, and what it has and a reader would not see. The newline stays: messages have lines.
@@ -34,4 +35,4 @@ def document(suite: str, cases: Sequence[CaseResult]) -> bytes:
 
 
 def _visible(text: str) -> str:
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return write_out_hidden(text, HIDDEN)

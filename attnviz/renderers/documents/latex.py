@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from attnviz.renderers import numbers
+from attnviz.renderers.documents.hidden import write_out_hidden
 from attnviz.report import (
     Charts,
     Column,
@@ -23,8 +24,6 @@ from attnviz.report import (
     Table,
 )
 
-# The last door: a view has written these out already, another report may not have.
-HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
 # Signs of TeX; [ and *, which a row's end takes for an option of its own; and the typographic signs of our own reports,
 # so that these need no more than pdfLaTeX.
 SIGNS = {
@@ -94,15 +93,11 @@ def fragment(*reports: Report, full: bool = False) -> str:
 
 def escape_latex(text: str) -> str:
     """`text` for the middle of a line, a heading or a cell."""
-    return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], _visible(text))
-
-
-def _visible(text: str) -> str:
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], write_out_hidden(text))
 
 
 def _comment(text: str) -> str:
-    return f"% {_visible(text)}"
+    return f"% {write_out_hidden(text)}"
 
 
 def _lines(report: Report, full: bool) -> Iterator[str]:

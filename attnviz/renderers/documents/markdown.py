@@ -12,11 +12,10 @@ from typing import assert_never
 from urllib.parse import quote
 
 from attnviz.renderers import numbers
+from attnviz.renderers.documents.hidden import write_out_hidden
 from attnviz.renderers.links import addresses
 from attnviz.report import Charts, Column, Formula, Heatmap, HeatmapGrid, Note, Report, Section, Table
 
-# The last door: a view has written these out already, another report may not have.
-HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
 SIGNS = re.compile(
     r"""
       (?P<late> [@$] | \#(?=[0-9]) | :(?=[\w+-]+:) | /(?=/) | (?i:(?<=www)\.) | \\(?=[(\[]) )
@@ -109,7 +108,6 @@ def _escape(text: str, late: str) -> str:
             return ENTITY.format(ord(sign))
         return ENTITIES.get(sign, f"\\{sign}")
 
-    text = HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-    text = SIGNS.sub(escape_sign, text)
+    text = SIGNS.sub(escape_sign, write_out_hidden(text))
     opening = OPENING.match(text)
     return f"{text[: opening.end() - 1]}\\{text[opening.end() - 1 :]}" if opening else text

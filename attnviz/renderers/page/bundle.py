@@ -16,12 +16,13 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from attnviz.display import replace_surrogates
+
 HERE = "attnviz.renderers.page"
 IMPORT = re.compile(r'^import \{[^}]*\} from "[./\w-]*/(?P<name>[\w-]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?function |const |class |let )", re.MULTILINE)
 IDLE = re.compile(r"^ *//.*\n| +// .*$|/\*.*?\*/|^ +|\n(?=\n)", re.MULTILINE)  # a tenth of scripts and styles
 CLOSING = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # of JSON within HTML, where they could end the block
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @cache
@@ -61,7 +62,7 @@ def write_policy(script: str, style: str) -> str:
 
 def write_title(title: str) -> str:
     """A title as HTML, whatever characters are in it."""
-    return escape(SURROGATE.sub("\ufffd", title).replace("\0", "\ufffd"))
+    return escape(replace_surrogates(title).replace("\0", "\ufffd"))
 
 
 def write_json(document: object) -> str:
