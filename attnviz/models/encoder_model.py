@@ -49,7 +49,7 @@ class EncoderModel:
     n_attention_parameters: int  # of them in the projections of attention
     tokenizer: TextTokenizer
     forward: Forward
-    attentions: tuple[nn.Module, ...]  # that `forward` calls, one per layer, each giving `Attended`
+    attentions: tuple[nn.Module, ...]  # that `forward` calls, one per layer, each giving `AttentionOutput`
     device: torch.device
     spec: ModelOptions
     settings: tuple[tuple[str, Setting], ...]

@@ -148,7 +148,7 @@ def _share_rows(tensors: Arrays) -> Arrays:
 
 
 def expand_rows(tensors: Mapping[str, np.ndarray]) -> Arrays:
-    """What `gathered` was given. Raises InvalidRecord for an index that does not fit, or fits too much."""
+    """Return what `_share_rows` was given. Raises InvalidRecord for an index that does not fit, or fits too much."""
     held = count_expanded_bytes({name: (tensor.shape, tensor.nbytes) for name, tensor in tensors.items()})
     if held > MAX_EXPANDED_BYTES:
         raise InvalidRecord(f"a record of {held:,} bytes is more than {MAX_EXPANDED_BYTES:,}")

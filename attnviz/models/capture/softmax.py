@@ -53,7 +53,7 @@ def head_first(softmax: Softmax) -> Softmax:
 
 
 def read_product(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
-    """The weights as they were multiplied, but for `renormalised`. Both have the axes of the softmax, or fewer."""
+    """Return weights as they were multiplied, but for `renormalise`. Both have the axes of the softmax, or fewer."""
     weights = to_batch_heads(multiplied.reshape(softmax.shape)).to(torch.float32, copy=True)
     n_batch, _, n_queries, n_keys = weights.shape
     sink = None if softmax.sink is None else to_batch_heads(softmax.sink.unsqueeze(-1)).squeeze(-1)
