@@ -223,6 +223,12 @@ def test_averaging(opened: Open, write: Write, slider: float, noise: float) -> N
     assert found[-1] == round(200 * alike.sum() / len(words))
 
 
+def shades(panel: Any) -> list[float]:
+    """How strongly each key of the query that is chosen is coloured, in percent."""
+    stops = panel.locator(".map .chosen").evaluate("row => row.style.backgroundImage")
+    return [float(share) for share in re.findall(r"--heat\) ([\d.]+)%", stops)]
+
+
 def test_heads_side_by_side(opened: Open, write: Write) -> None:
     page = opened(write())
     choose(page, query=5)
@@ -244,7 +250,9 @@ def test_heads_side_by_side(opened: Open, write: Write) -> None:
         assert [weight for _, weight in listed] == pytest.approx(row[order].tolist(), abs=ROUNDED)
         assert listed[0][0] == order[0]
         assert panel.locator(".map .row").count() == 11
+        assert shades(panel) == pytest.approx(100 * np.clip(np.log2(row * 11) / np.log2(11), 0, 1), abs=0.1)
     text = page.page.locator("#heads").inner_text()
+    assert "the strongest 11 times" in text  # all of the attention of a query with 11 keys
     tops = {int(weights[5].argmax()) for weights in maps[:8]}
     assert f"{len(tops)} different words" in text
     each, mean = np.mean(effective[:8]), effective[8]

@@ -6,9 +6,9 @@ import { change, choice, choosers, headsOf, maskNote, onChange, WHICH_ROW } from
 import { button, decimal } from "./parts.js";
 import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
 
-const MOST = 4; // doublings of an equal share up to the darkest shade
 const N_TOP = 3;
 const all = [...lesson.tokens.keys()];
+const MOST = Math.min(16, Math.max(2, all.length)); // equal shares, of the strongest shade: of few keys no more is to be had
 const PATTERNS = {
   "previous token": "previous",
   "next token": "next",
@@ -26,7 +26,7 @@ export function headsSection(place) {
   place.append(describeSizes(), lead, choosers("layer", "query"), maskNote(), grid, found);
   onChange([...WHICH_ROW, "causal"], () => {
     const shown = lesson.models.flatMap((model, at) => panelsOf(model, at));
-    lead.replaceChildren(...say("heads.lead", { query: token(choice.query) }));
+    lead.replaceChildren(...say("heads.lead", { query: token(choice.query), most: MOST }));
     const focused = [...grid.children].findIndex((each) => each.contains(document.activeElement));
     grid.replaceChildren(...shown.map((each) => each.panel));
     grid.children[focused]?.querySelector("button")?.focus();
@@ -99,7 +99,7 @@ function drawMap(map, label) {
     const open = choice.causal ? query + 1 : weights.length;
     const step = 100 / weights.length;
     const stops = weights.map((weight, at) => {
-      const shade = Math.min(1, Math.max(0, Math.log2(weight * open) / MOST));
+      const shade = Math.min(1, Math.max(0, Math.log2(weight * open) / Math.log2(MOST)));
       const colour = `color-mix(in srgb, var(--heat) ${(100 * shade).toFixed(1)}%, var(--ground))`;
       return `${choice.causal && at > query ? "var(--forbidden)" : colour} ${at * step}% ${(at + 1) * step}%`;
     });
