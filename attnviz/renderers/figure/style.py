@@ -101,15 +101,17 @@ class Theme(NamedTuple):
     frame: str = FRAME
     lift: str = LIFT
     diverging: str = DIVERGING
+    blue: str = COLOURS[0]
 
     def find_ink(self, colour: str) -> str:
         """What stands for one of our inks on this ground."""
-        return {INK: self.ink, GREY: self.grey, FRAME: self.frame, COLOURS[-1]: self.ink}.get(colour, colour)
+        inks = {INK: self.ink, GREY: self.grey, FRAME: self.frame, COLOURS[0]: self.blue, COLOURS[-1]: self.ink}
+        return inks.get(colour, colour)
 
 
 SIZES, PAPER = Sizes(), Theme()
 # The darkest of the colours of multiples is the ground.
-DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "#3b3943", "#555555", "lift_r", "berlin")
+DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "#3b3943", "#555555", "lift_r", "berlin", "#2e8bd0")
 THEMES = {"paper": (PAPER, AXIS), "slide": (PAPER, 14.0), "dark": (DARK, 14.0)}  # and the size of axes' names
 
 

@@ -27,6 +27,7 @@ from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.distributions import BROAD, DOT, MIN_VALUES
 from attnviz.renderers.figure.files import is_annotated, undrawable
 from attnviz.renderers.figure.style import COLOURS, DARK, MIN_FONT_SIZE
+from attnviz.renderers.shades import luminance
 from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Line, Report, Sample
 from tests.renderers.figure.reports import (
     ACCURACY,
@@ -430,3 +431,13 @@ def test_there_are_no_cells_whose_numbers_could_be_left_out() -> None:
     assert is_annotated(BOTH[0])
     assert is_annotated(BOTH[1])
     assert not is_annotated(heatmap(40))
+
+
+def test_every_colour_can_be_read_as_text_on_a_dark_ground() -> None:
+    """What stands beside a dot or a peak has its colour."""
+    ground, *inks = (
+        luminance([255 * part for part in mpl.colors.to_rgb(colour)])
+        for colour in (DARK.ground, *map(DARK.find_ink, COLOURS))
+    )
+    assert min((ink + 0.05) / (ground + 0.05) for ink in inks) >= 4.5
+    assert len({DARK.find_ink(colour) for colour in COLOURS}) == len(COLOURS)
