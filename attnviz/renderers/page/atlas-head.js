@@ -91,7 +91,7 @@ function momentOf(moment) {
   const ofFirst = `first token ${short(first)}`;
   const numbers = first > share ? [`${ofFirst}, then `, ...most] : ["most to ", ...most, ` · ${ofFirst}`];
   const where = `${text.title}, token ${query} · `;
-  const about = element("p", { class: "hint" }, where, ...numbers, ` · ${short(effective)} effective keys · `);
+  const about = element("p", { class: "hint" }, where, ...numbers, ` · ${short(effective)} effective keys`);
   return element("div", { class: "of-moment" }, words, about, ...commandsOf(moment, about));
 }
 
@@ -114,7 +114,7 @@ function commandsOf({ text, query }, about) {
     place.hidden = !place.hidden;
     button.setAttribute("aria-expanded", !place.hidden);
   });
-  about.append(button);
+  about.append(" · ", button);
   return [place];
 }
 

@@ -261,6 +261,8 @@ def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     refused(run_here("explain", TEXT, "--model", "random:2", "--against", "positive"), said)
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
+    cut = worked(run_here("explain", TEXT, "--max-tokens", "3")).stdout
+    assert f"first 3 of {len(TEXT.split())} tokens" in cut
 
 
 @pytest.mark.parametrize(
@@ -280,8 +282,9 @@ def test_other_models_are_refused_in_a_line(kind: str, auto: str, said: str, run
 def test_texts_that_are_data(text: str, run_here: RunHere, tmp_path: Path) -> None:
     folder = saved(tmp_path / "tiny", "gpt2", auto=CAUSAL)
     run = worked(run_here("explain", "--model", folder, "--text", text, "--format", "png,html"))
-    n_tokens = len(take_apart(folder, text).subject.ids)
-    assert f"· {n_tokens} tokens" in " ".join(run.stdout.split())
+    special = take_apart(folder, text).subject.tokens.special
+    n_tokens = len(special) - sum(special)  # as heatmap counts, which says of markers that they are some
+    assert f"· {n_tokens} token" in " ".join(run.stdout.split())
     asked = ("--head", "0.0", "--query", "0", "--print", "latex")
     latex = worked(run_here("explain", "--model", folder, "--text", text, *asked))
     assert "\\textquoteleft{}" in latex.stdout

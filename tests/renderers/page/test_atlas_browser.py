@@ -120,6 +120,13 @@ def test_points_are_chosen_with_the_keyboard(shown: Open) -> None:
     assert page.page.get_attribute(f"#{after}", "aria-pressed") == "true"
 
 
+def test_a_moment_that_no_command_draws_ends_with_its_numbers(shown: Open) -> None:
+    whole = atlas_report()
+    assert whole.atlas is not None
+    page = shown(replace(whole, atlas=replace(whole.atlas, commands=())))
+    assert page.page.locator(".of-moment .hint").first.inner_text().endswith(" effective keys")
+
+
 def test_a_moment_says_the_command_that_draws_it(shown: Open) -> None:
     page = shown(atlas_report())
     page.page.get_by_role("button", name="draw this").first.click()

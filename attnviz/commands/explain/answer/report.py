@@ -13,7 +13,7 @@ from attnviz.commands.explain.answer.words import (
     quote_answer,
     quote_word,
 )
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display
 from attnviz.records import Provenance, Tokens
 from attnviz.records.explanation import CellExplanation, Contribution, Explanation, Look
 from attnviz.report import Block, Column, Note, Report, Row, Table
@@ -97,8 +97,8 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
 
 def _compose_subtitle(provenance: Provenance, tokens: Tokens) -> str:
     name = escape_for_display(provenance.text_name, MAX_NAME)
-    n_tokens = f"{len(tokens)} {pluralize(len(tokens), 'tokens')}"
-    return captions.join(name, captions.describe_origin(provenance), n_tokens)
+    extent = captions.describe_extent(provenance, len(tokens) - sum(tokens.special))
+    return captions.join(name, captions.describe_origin(provenance), extent)
 
 
 def _unique_looks(contributions: Sequence[Contribution]) -> list[Look]:
