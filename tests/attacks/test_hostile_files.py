@@ -115,6 +115,12 @@ def test_labels_of_a_config_are_bounded(name: str, value: float, tmp_path: Path)
     load(tmp_path, {name: value}, r"says [0-9,]+ labels. At most 100,000")
 
 
+def test_tokens_that_settings_add_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer_config.json").write_bytes(b" " * (2**23 + 1))
+    with pytest.raises(InvalidModel, match=r"tokenizer_config\.json is 8 MiB long, at most 8 MiB are read"):
+        find_files(tmp_path, "", 4.0)
+
+
 @pytest.mark.parametrize("name", ["attn_implementation", "_attn_implementation"])
 @pytest.mark.parametrize("value", ["evil-user/evil-kernel", {"": "evil-user/evil-kernel"}])
 def test_a_config_names_no_code_that_is_loaded(

@@ -33,9 +33,10 @@ VOCABULARIES = (
     "tokenizer.model",
     "sentencepiece.bpe.model",
 )
+ADDITIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 FETCHED = (  # never *.bin, *.pt or *.py
     *(CONFIG, GENERATION, WEIGHTS, INDEX, "model-*.safetensors"),
-    *(*VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *(*VOCABULARIES, "merges.txt", *ADDITIONS),
 )
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 SAFE = "Save it as safetensors: model.save_pretrained(folder, safe_serialization=True)."
@@ -44,6 +45,7 @@ INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
 REMOVE = "Remove that folder, and install its package again if it is of one."
 MAX_LABELS = 100_000
+MAX_ADDITIONS = 2**23  # bytes; the largest in use have 1.2 MB, and a token added there takes 90 times its length
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
     check_installed()
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
         if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
-            check_file_size(folder / file, MAX_VOCABULARY, InvalidModel, AGAIN)
+            check_file_size(folder / file, MAX_ADDITIONS if file in ADDITIONS else MAX_VOCABULARY, InvalidModel, AGAIN)
     if (folder / TOKENIZER).is_file():
         content = read_bytes(folder / TOKENIZER, MAX_VOCABULARY, InvalidModel, AGAIN)
         check_tokenizer(content.decode("utf-8", "replace"), folder / TOKENIZER)
