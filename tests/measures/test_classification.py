@@ -17,6 +17,7 @@ from attnviz.measures.classification import (
     compare_accuracies,
     compute_reliability,
     confusion_matrix,
+    draw_calibrated_error,
     f1,
     find_occurring_labels,
     log_loss,
@@ -149,6 +150,23 @@ def test_calibration_by_hand() -> None:
     assert bins.n_texts.tolist() == [0, 0, 1, 3]
     assert bins.confidence.tolist() == pytest.approx([np.nan, np.nan, 0.6, 0.9], nan_ok=True)
     assert bins.accuracy.tolist() == pytest.approx([np.nan, np.nan, 1, 1 / 3], nan_ok=True)
+
+
+def test_error_of_a_calibrated_model_by_hand() -> None:
+    """One text of confidence 0.75: an error of 0.25 in three of four draws, and of 0.75 in the others."""
+    mean, bound = draw_calibrated_error(np.array([0.75]))
+    assert mean == pytest.approx((3 * 0.25 + 0.75) / 4, abs=0.05)
+    assert bound == 0.75
+
+
+def test_few_texts_have_more_error_by_chance() -> None:
+    """Beside it stands the mean of as many draws by another generator, which have to be within its noise."""
+    confidence = np.random.default_rng(5).uniform(0.5, 1, 2_000)
+    few, many = draw_calibrated_error(confidence[:60]), draw_calibrated_error(confidence)
+    others = np.random.default_rng(6)
+    drawn = [calibration_error(confidence[:60], others.random(60) < confidence[:60]) for _ in range(200)]
+    assert few[0] == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(100))
+    assert many[1] < few[0] < few[1]
 
 
 def test_fifteen_bins_unless_said_otherwise() -> None:

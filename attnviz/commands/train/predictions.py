@@ -38,6 +38,7 @@ class _Scores:
     macro_f1: float
     f1: tuple[float, ...]
     calibration_error: float
+    calibrated_error: tuple[float, float]  # of a model that is calibrated, by chance: its mean, and the 95 % bound
     log_loss: float
     mean_confidence: float
     confusion: Int[np.ndarray, "gold predicted"]
@@ -61,8 +62,9 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
     """Show each text with its label, or how many of each where there are more than `listed`; scores where labels came.
 
     The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
-    texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error, calibration_bins,
-    log_loss, mean_confidence, confusion [given][predicted]; predictions, each with text, label, probability,
+    texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error,
+    calibration_error_by_chance {mean, below_95}, calibration_bins, log_loss, mean_confidence, confusion
+    [given][predicted]; predictions, each with text, label, probability,
     probabilities {label}, given, tokens, tokens_read, tokens_unknown; label and probability are null where half
     of the tokens or more are unknown. A given label that the model lacks stands there as its number. Of a model of
     several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
@@ -152,6 +154,7 @@ def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> _Scores | 
         macro_f1=classification.macro_f1(confusion),
         f1=tuple(classification.f1(confusion).tolist()),
         calibration_error=classification.calibration_error(confidence, gold == predicted, N_BINS),
+        calibrated_error=classification.draw_calibrated_error(confidence, N_BINS),
         log_loss=classification.log_loss(probabilities, gold),
         mean_confidence=float(confidence.mean()),
         confusion=confusion,
@@ -224,12 +227,13 @@ def _numbers_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Ta
 
 def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
     interval = f"95 % interval over texts {scores.accuracy.low:.3f} to {scores.accuracy.high:.3f}"
+    chance = "by chance {:.3f}, 95 % below {:.3f}".format(*scores.calibrated_error)
     rows = (
         ("texts with labels", scores.n_texts),
         (f"accuracy ({interval})", scores.accuracy.value),
         ("macro F1", scores.macro_f1),
         *((f"F1 of {escape_for_display(name)}", value) for name, value in zip(labels, scores.f1, strict=True)),
-        (f"calibration error (ECE, {N_BINS} bins)", scores.calibration_error),
+        (f"calibration error (ECE, {N_BINS} bins; {chance})", scores.calibration_error),
         ("log loss (nats)", scores.log_loss),
         ("mean confidence", scores.mean_confidence),
     )
@@ -291,6 +295,7 @@ def _describe_scores(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, o
         "macro_f1": scores.macro_f1,
         "f1": dict(zip(labels, scores.f1, strict=True)),
         "calibration_error": scores.calibration_error,
+        "calibration_error_by_chance": {"mean": scores.calibrated_error[0], "below_95": scores.calibrated_error[1]},
         "calibration_bins": N_BINS,
         "log_loss": scores.log_loss,
         "mean_confidence": scores.mean_confidence,

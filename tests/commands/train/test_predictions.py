@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from math import log
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.display import FORMULA
+from attnviz.measures.classification import draw_calibrated_error
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.renderers.documents.json import write_alone
@@ -147,13 +149,14 @@ def test_scores_by_hand() -> None:
     assert names(of) == ["predictions", "scores", "confusion"]
     scores = table(of, "scores")
     assert headers(scores) == ["what", "value"]
+    chance, bound = draw_calibrated_error(np.array([0.75, 0.875, 0.625, 0.75]))
     assert [row[0] for row in scores.rows] == [
         "texts with labels",
         "accuracy (95 % interval over texts 0.301 to 0.954)",
         "macro F1",
         "F1 of negative",
         "F1 of positive",
-        "calibration error (ECE, 15 bins)",
+        f"calibration error (ECE, 15 bins; by chance {chance:.3f}, 95 % below {bound:.3f})",
         "log loss (nats)",
         "mean confidence",
     ]
@@ -300,6 +303,7 @@ def test_data_by_hand() -> None:
     scores = {name: document.pop(name) for name in ("macro_f1", "calibration_error", "log_loss")}
     loss = -(log(0.75) + log(0.875) + log(0.375) + log(0.75)) / 4
     assert scores == pytest.approx({"macro_f1": (2 / 3 + 4 / 5) / 2, "calibration_error": 0.3125, "log_loss": loss})
+    chance, bound = draw_calibrated_error(np.array([0.75, 0.875, 0.625, 0.75]))
     assert document == {
         "model": "multi:8",
         "status": "trained",
@@ -308,6 +312,7 @@ def test_data_by_hand() -> None:
         "texts": 6,
         "scored": 4,
         "accuracy": 0.75,
+        "calibration_error_by_chance": {"mean": chance, "below_95": bound},
         "calibration_bins": 15,
         "mean_confidence": 0.75,
         "confusion": [[1, 1], [0, 2]],
