@@ -63,12 +63,15 @@ def main() -> None:
             rows.append([numbers for _, numbers in test_methods(subject, methods)])
         spent = time.process_time() - begun
         print(f"{asked.model}, {'encoder alone' if alone else 'whole'}, {len(documents)} texts, {spent:.0f} CPU s")
-        for name, numbers in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True):
-            each = MethodTest(name, *numbers)
+        tests = [MethodTest(name, *of) for name, of in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True)]
+        best = max(tests, key=lambda each: each.comprehensiveness.mean())
+        for name, each in zip(methods, tests, strict=True):
             taus = [Mean.from_numbers(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
             means = map(Mean.from_numbers, (each.comprehensiveness, each.sufficiency))
             says = "comprehensiveness {}, sufficiency {}".format(*means)
-            print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes", flush=True)
+            behind = Mean.from_numbers(best.comprehensiveness - each.comprehensiveness)
+            print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes")
+            print(f"  {'':20} comprehensiveness behind the best, paired: {behind}", flush=True)
 
 
 if __name__ == "__main__":
