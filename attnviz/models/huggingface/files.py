@@ -45,7 +45,7 @@ INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
 REMOVE = "Remove that folder, and install its package again if it is of one."
 MAX_LABELS = 100_000
-MAX_ADDITIONS = 2**23  # bytes; the largest in use have 1.2 MB, and a token added there takes 90 times its length
+MAX_ADDITIONS = 2**23  # bytes: a token that is added there takes some 80 times its length
 
 
 @dataclass(frozen=True)
