@@ -185,10 +185,7 @@ function numberTable(rows) {
     const name = element("th", { scope: "row", title: about }, title, element("span", { class: "hint" }, ` ${unit}`));
     return element("tr", {}, name, ...cells.map((cell) => element("td", { class: "number" }, cell)));
   });
-  return element(
-    "table",
-    { class: "numbers" },
-    element("thead", {}, element("tr", {}, ...heads)),
-    element("tbody", {}, ...lines),
-  );
+  const [head, body] = [element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...lines)];
+  const around = { class: "wide", tabindex: 0 };
+  return element("div", around, element("table", { class: "numbers" }, head, body));
 }

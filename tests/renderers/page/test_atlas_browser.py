@@ -142,6 +142,8 @@ def test_a_phone_shows_all_of_it(shown: Open, scheme: str) -> None:
     boxes = [page.page.locator(".card").nth(place).bounding_box() for place in range(2)]
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]  # one below the other
     page.page.set_viewport_size({"width": 240, "height": 844})
+    ends = page.page.locator(".card .wide").evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
+    assert 0 < max(ends) <= 240  # numbers scroll in their own box
     assert page.page.locator(".card thead th").evaluate_all(BROKEN_WORDS) == []
 
 
