@@ -21,6 +21,7 @@ from attnviz.records.grid import Grid
 from attnviz.store.weights import ROUNDED, FileWeights
 
 EXACT = 1e-4  # by which a sum of float32 may miss 1
+ONE_SHAPE = "Give the layers of one shape at a time. attnviz.record takes them all, as they come."
 AXES = "a tuple with a [batch, head, query, key] for each layer, or one array [layer, head, query, key]"
 NO_WEIGHTS = (
     'Load the model with attn_implementation="eager": other kernels give no weights. attnviz.record needs none of that.'
@@ -51,9 +52,9 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
 
     Args:
         attentions: weights after softmax, as tensors, arrays or nested lists: a tuple with a [batch, head, query, key]
-            for each layer, in which the batch may be left out; or one array [layer, head, query, key], in which layers
-            and heads may be left out, and of one query the queries. Or the path of a .npy, .npz, .pt, .safetensors or
-            .csv that holds them, of which no pickle is ever run.
+            for each layer, in which the batch may be left out, and None for a layer without attention; or one array
+            [layer, head, query, key], in which layers and heads may be left out, and of one query the queries. Or the
+            path of a .npy, .npz, .pt, .safetensors or .csv that holds them, of which no pickle is ever run.
         tokens: the pieces of the text, or of each text of the batch; without them tokens are called by position. Of
             several texts the first axis of an array is the texts, and there is one layer. Names that fit the keys alone
             are theirs.
@@ -107,16 +108,21 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     side = _side(weights.shape, of_tokens, of_keys, row, real_tokens(attention_mask))
     side = side._replace(grid=keys if isinstance(keys, Grid) else None)
     weights = np.ascontiguousarray(weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)])
+    given = file.weights if isinstance(file.weights, list | tuple) else ()
+    numbers = tuple(number for number, layer in enumerate(given) if layer is not None)
+    n_layers = len(given) if len(numbers) < len(given) else None
     causal = side.same and _looks_back_only(weights)
     attendable = np.tri(len(side.queries), dtype=bool) if causal else np.ones(weights.shape[2:], dtype=bool)
     guess += [CAUSAL] if causal else []
     guess += filter(None, (_describe_sums(weights), file.guess))
     about = About(file.name or "module" if model is None else model, file.revision, trained, text_name)
     settings = (("weights", "as given"), ("row", row), *((("array", file.array),) if file.array else ()))
-    provenance = provenance_of(about, side, settings, Facts(causal=causal, guess=" ".join(guess)))
+    provenance = provenance_of(
+        about, side, settings, Facts(causal=causal, guess=" ".join(guess), n_layers_in_model=n_layers)
+    )
     try:
         with np.errstate(invalid="ignore"):  # of infinite weights, which are refused
-            return record_of(weights, None, attendable, side, provenance, ((), ()))
+            return record_of(weights, None, attendable, side, provenance, (numbers, ()))
     except InvalidRecord as error:
         raise InvalidRecord(error.problem, hint=error.hint or find_reason(weights)) from error
 
@@ -148,11 +154,15 @@ def _layers(
         raise InvalidRecord("there are no weights in these attentions", hint=NO_WEIGHTS)
     if not len(given):
         raise InvalidRecord("these attentions are empty", hint=NO_WEIGHTS)
-    layers = [_array(layer, file.rounding) for layer in given]
+    layers = [_array(layer, file.rounding) for layer in given if layer is not None]
     shapes = {layer.shape for layer in layers}
     if len(shapes) != 1 or not all(layer.ndim in (3, 4) and layer.size for layer in layers):
         found = " and ".join(map(str, sorted(shapes)[:2]))
-        raise InvalidRecord(f"{len(layers)} layers of shape {found} are not attentions", hint=f"Expected {AXES}.")
+        alike = all(layer.ndim == layers[0].ndim in (3, 4) and layer.size for layer in layers)
+        what = "do not go into one array" if alike else "are not attentions"
+        raise InvalidRecord(
+            f"{len(layers)} layers of shape {found} {what}", hint=ONE_SHAPE if alike else f"Expected {AXES}."
+        )
     layers = [layer if layer.ndim == 4 else layer[None] for layer in layers]
     if n_texts not in (1, len(layers[0])):
         found = f"{n_texts} texts are named, and this is attention of {len(layers[0])}"
