@@ -224,6 +224,49 @@ def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]
         assert found.provenance.facts.guess == ""
 
 
+class Picture(nn.Module):
+    """Attention among the places of a picture, whose channels come before them; `attend` says how."""
+
+    def __init__(self, attend: Callable[[Picture, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.attend, self.weights = attend, torch.empty(0)
+        self.query, self.key, self.value = (nn.Conv2d(16, 16, 1) for _ in range(3))
+        self.score = nn.Conv2d(16, 1, 1)
+
+    def forward(self, states: Tensor) -> Tensor:
+        return self.attend(self, states)
+
+
+def by_places(model: Picture, states: Tensor) -> Tensor:
+    """As in SAGAN (Zhang et al. 2019)."""
+    query, key, value = (layer(states).flatten(2) for layer in (model.query, model.key, model.value))
+    model.weights = torch.bmm(query.permute(0, 2, 1), key).softmax(-1)
+    return torch.bmm(value, model.weights.permute(0, 2, 1))
+
+
+def by_context(model: Picture, states: Tensor) -> Tensor:
+    """As in GCNet (Cao et al. 2019)."""
+    model.weights = model.score(states).flatten(2).softmax(2)
+    return torch.matmul(states.flatten(2)[:, None], model.weights.unsqueeze(-1))
+
+
+def by_sum_over_places(model: Picture, states: Tensor) -> Tensor:
+    weights: Tensor = model.score(states).flatten(1).softmax(1)
+    model.weights = weights[:, None]
+    return (states * weights.view(-1, 1, *states.shape[2:])).sum((2, 3))
+
+
+@pytest.mark.parametrize("attend", [by_places, by_context, by_sum_over_places])
+def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Picture, Tensor], Tensor]) -> None:
+    model = Picture(attend)
+    with attnviz.record() as maps, torch.no_grad():
+        model(drawn(14, 2, 16, 2, 3))
+    assert len(maps) == 2
+    for found, right in zip(maps, model.weights, strict=True):
+        np.testing.assert_allclose(found.weights[0, 0], right.numpy(), atol=1e-6)
+        assert found.provenance.facts.guess == ""
+
+
 def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None:
     """They were left out of the record."""
 

@@ -293,6 +293,25 @@ def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
         Latents()(STATES)
 
 
+def test_attention_over_layers_does_not_take_the_names_of_tokens() -> None:
+    """One group whose keys are no tokens refused the whole record."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers, self.score = nn.ModuleList([Attention(), Attention()]), nn.Linear(16, 1)
+
+        def forward(self, states: Tensor) -> Tensor:
+            means = [(states := layer(states)).mean(1) for layer in self.layers]
+            read = torch.stack(means, dim=1)
+            mixed: Tensor = (self.score(read).softmax(1) * read).sum(1)
+            return mixed
+
+    with attnviz.record(tokens=list("abcde")) as maps:
+        Mixed().eval()(STATES)
+    assert [one.keys.pieces for one in maps] == [tuple("abcde"), ("0", "1")]
+
+
 def test_a_text_and_what_it_is_read_with_have_their_names_where_both_are_as_long() -> None:
     class Translator(nn.Module):
         def __init__(self) -> None:

@@ -146,7 +146,7 @@ class Keeper:
                 return ""
             return "no product of queries with keys was seen under this softmax"
         n_positions = self._at_work.n_positions_of_all
-        if n_positions and n_batch * n_queries not in n_positions:
+        if n_positions and n_batch * n_queries not in n_positions | self._at_work.n_read:
             queries = f"{n_queries} queries" if n_batch == 1 else f"{n_queries} queries in each of {n_batch} texts"
             return f"{queries} are not the number of tokens that the module read"
         return ""

@@ -80,8 +80,11 @@ class ModulesAtWork:
         """Note how many positions the innermost module was given, also of those around it that were given none."""
         floats = [one for one in given if isinstance(one, Tensor) and one.is_floating_point() and not one.is_nested]
         n_read = {one.shape[:-1].numel() for one in floats if one.ndim >= 2}
-        if isinstance(self._calls[-1].module, nn.Embedding) and not states.is_nested:  # sentences, and all their words
+        module = self._calls[-1].module
+        if isinstance(module, nn.Embedding) and not states.is_nested:  # sentences, and all their words
             n_read |= {states.shape[:end].numel() for end in range(min(2, states.ndim), states.ndim + 1)}
+        if isinstance(module, nn.Conv1d | nn.Conv2d):  # whose positions are behind the channels
+            n_read |= {one.numel() // module.in_channels for one in floats}
         for call in self._calls:
             call.n_read |= n_read
         if states.is_floating_point() and states.ndim >= 2 and not states.is_nested:

@@ -125,13 +125,14 @@ class PoolTracker:
         """Return the weights of states that are summed over words, and what they come of."""
         weighted = self._weighted.get(args[0] if args else kwargs.get("input"))
         dim = next((kwargs[name] for name in ("dim", "axis") if name in kwargs), args[1] if len(args) > 1 else None)
-        dim = dim[0] if isinstance(dim, list | tuple) and len(dim) == 1 else dim
-        if weighted is None or not isinstance(dim, int):
+        dims = [dim] if isinstance(dim, int) else dim
+        if weighted is None or not isinstance(dims, list | tuple):
             return None
-        weights, keys = weighted.weights, dim % weighted.weights.ndim
+        weights = weighted.weights
+        keys = [each % weights.ndim for each in dims]
         many = [(n > 1, n_states > 1) for n, n_states in zip(weights.shape, weighted.states, strict=True)]
-        batch = [axis for axis, (one, other) in enumerate(many) if axis != keys and one == other]
-        queries = [axis for axis, (one, other) in enumerate(many) if axis != keys and one != other]  # and features
+        batch = [axis for axis, (one, other) in enumerate(many) if axis not in keys and one == other]
+        queries = [axis for axis, (one, other) in enumerate(many) if axis not in keys and one != other]  # and features
         return self._read(weighted.pool, weights, batch, queries, keys, n_positions)
 
     def read_product(
@@ -149,7 +150,7 @@ class PoolTracker:
             keys = weights.ndim - 1 if place == 0 or weights.ndim == 1 else weights.ndim - 2
             batch = list(range(weights.ndim - 2)) if states.ndim > 2 else []
             queries = [axis for axis in range(weights.ndim) if axis != keys and axis not in batch]
-            return self._read(pool, weights.detach(), batch, queries, keys, n_positions)
+            return self._read(pool, weights.detach(), batch, queries, [keys], n_positions)
         return None
 
     def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, Pool] | None:
@@ -164,10 +165,7 @@ class PoolTracker:
             pool, term, other = self._known.get(operands[place]), terms[place], terms[1 - place]
             if pool is None or not _are_states(operands[1 - place], operands[place]):
                 continue
-            summed = [letter for letter in term if letter in other and letter not in output]
-            if len(summed) != 1:
-                return None
-            keys = term.index(summed[0])
+            keys = [axis for axis, letter in enumerate(term) if letter in other and letter not in output]
             batch = [axis for axis, letter in enumerate(term) if letter in other and letter in output]
             queries = [axis for axis, letter in enumerate(term) if letter not in other]
             return self._read(pool, operands[place].detach(), batch, queries, keys, n_positions)
@@ -179,16 +177,16 @@ class PoolTracker:
         weights: Float[Tensor, "*axes"],
         batch: Sequence[int],
         queries: Sequence[int],
-        keys: int,
+        keys: Sequence[int],
         n_positions: Collection[int],
     ) -> tuple[CapturedAttention, Pool] | None:
         """Return [text, head, query, key]; None where these are no weights over words."""
-        n_keys, leading = weights.shape[keys], [weights.shape[axis] for axis in batch]
+        n_keys, leading = math.prod(weights.shape[axis] for axis in keys), [weights.shape[axis] for axis in batch]
         n_texts = self._count_texts(pool, leading, n_keys, n_positions)
-        if n_texts is None:
+        if n_texts is None or n_keys < 2:
             return None
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            ordered = weights.permute(*batch, *queries, keys).to(torch.float32, copy=True)
+            ordered = weights.permute(*batch, *queries, *keys).to(torch.float32, copy=True)
             ordered = ordered.reshape(n_texts, math.prod(leading) // n_texts, -1, n_keys)
             if not bool(((ordered.sum(dim=-1) - 1).abs() <= MISSED).all()) and not pool.dropped:
                 return None

@@ -52,9 +52,6 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
         unsure = find_guessed([group for group, _ in of_pass])
         own: list[AxisLabels] = []  # of the tokens among themselves, in this pass
         lengths = [n for group, _ in of_pass for n in (group.n_queries, group.n_keys)]
-        fits = any(
-            names.matches_length("tokens", n) for n in lengths
-        )  # else they may fit without padding, or are wrong
         for group, its in of_pass:
             if group.n_windows > 1 and not names.has_rows(group.n_rows):
                 sides = _label_windows(group)
@@ -67,12 +64,13 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
                     for row in range(group.n_rows)
                 ]
             elif its == "pooled":
-                sides = _label_pooled(group, names, masked_text)
+                sides = _label_pooled(
+                    group, _leave_out_names(group.n_keys, names, lengths) if names.keys is None else names, masked_text
+                )
             elif its == "cross":
                 sides = _across(group, names, masked_text, own)
             else:
-                others = its == "self" and fits and not names.matches_length("tokens", group.n_queries)
-                named = replace(names, tokens=None, real=None) if others else names  # latents, which are no tokens
+                named = _leave_out_names(group.n_queries, names, lengths) if its == "self" else names
                 sides = _within(group, named, "tokens" if its == "self" else "keys", masked_text)
                 own = sides if its == "self" else own
             yield group, [side._replace(guess=ORDER) for side in sides] if group.name in unsure else sides
@@ -89,6 +87,15 @@ def _roles(passes: Sequence[Sequence[Group]], names: Names) -> Iterator[list[tup
         ]
         known |= {group.name for group, its in zip(of_pass, roles, strict=True) if its in ("self", "cached")}
         yield list(zip(of_pass, roles, strict=True))
+
+
+def _leave_out_names(n: int, names: Names, lengths: Sequence[int]) -> Names:
+    """Leave out the names of tokens where `n` things are none, such as latents: others of the pass are as many.
+
+    Where the names fit nothing, they may fit what is left without padding, or are wrong.
+    """
+    fits = any(names.matches_length("tokens", other) for other in lengths)
+    return replace(names, tokens=None, real=None) if fits and not names.matches_length("tokens", n) else names
 
 
 def _find_source(groups: Sequence[Group]) -> Group | None:
