@@ -332,7 +332,7 @@ def test_a_text_and_what_it_is_read_with_have_their_names_where_both_are_as_long
     assert named == {"read.*": ("abcde",) * 2, "write.*": ("vwxyz",) * 2, "cross.*": ("vwxyz", "abcde")}
 
 
-def test_two_texts_that_read_each_other_are_called_by_their_places() -> None:
+def test_two_texts_that_read_each_other_have_their_own_names() -> None:
     class Both(nn.Module):
         def forward(self, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
             scores = one @ other.mT
@@ -341,3 +341,9 @@ def test_two_texts_that_read_each_other_are_called_by_their_places() -> None:
     with attnviz.record() as maps:
         Both()(STATES[:, :3], STATES)
     assert [one.queries.pieces for one in maps] == [tuple("012"), tuple("01234")]
+    with attnviz.record(tokens=list("xyz"), keys=list("abcde")) as named:
+        Both()(STATES[:, :3], STATES)
+    assert [("".join(one.queries.pieces), "".join(one.keys.pieces)) for one in named] == [
+        ("xyz", "abcde"),
+        ("abcde", "xyz"),
+    ]

@@ -11,11 +11,12 @@ WHAT = "the attention in "
 MAX_NAMED = 4  # places in a sentence
 READ = "scaled_dot_product_attention, flex_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded"
 NO_SOFTMAX = (
-    f"{READ}. No softmax ran here: a model such as Mamba has none, and kernels of other libraries are not seen."
+    f"{READ}. No softmax ran here: a model such as Mamba has none, and other libraries are not seen. "
+    "attnviz.from_attentions takes weights of NumPy, say."
 )
 UNUSED = (
     f"{READ}. {{ran}} ran here, and none was multiplied with values as it was: attention in pieces, such as "
-    "Longformer's, cannot be put together."
+    "Longformer's, cannot be put together. attnviz.from_attentions takes weights that the model gives."
 )
 
 

@@ -68,7 +68,7 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
                     group, _leave_out_names(group.n_keys, names, lengths) if names.keys is None else names, masked_text
                 )
             elif its == "cross":
-                sides = _across(group, names, masked_text, own)
+                sides = _across(group, _turn_names(group, names), masked_text, own)
             else:
                 named = _leave_out_names(group.n_queries, names, lengths) if its == "self" else names
                 sides = _within(group, named, "tokens" if its == "self" else "keys", masked_text)
@@ -87,6 +87,13 @@ def _roles(passes: Sequence[Sequence[Group]], names: Names) -> Iterator[list[tup
         ]
         known |= {group.name for group, its in zip(of_pass, roles, strict=True) if its in ("self", "cached")}
         yield list(zip(of_pass, roles, strict=True))
+
+
+def _turn_names(group: Group, names: Names) -> Names:
+    """Exchange the names of tokens and keys where what was called keys attends to the tokens, by their numbers."""
+    fits = names.matches_length("keys", group.n_queries) and names.matches_length("tokens", group.n_keys)
+    turned = fits and names.real is None and not names.matches_length("tokens", group.n_queries)
+    return replace(names, tokens=names.keys, keys=names.tokens) if turned else names
 
 
 def _leave_out_names(n: int, names: Names, lengths: Sequence[int]) -> Names:
