@@ -39,14 +39,19 @@ class AnswerInfo:
         labels = tuple(names) if distinct else tuple(f"{name} ({place})" for place, name in enumerate(names))
         return cls(labels, kind, number_labels(names) if kind == "label" else None, third_party=True)
 
-    def find_label(self, given: int | None) -> int | None:
-        """Return the place of the label that a data set calls `given`; None where that is not known.
+    def find_labels(self, given: Sequence[int | None]) -> list[int | None]:
+        """Return the place of the label that each number of a data set means; None where there is none.
 
-        A number that no label has stays as it is, and is beyond the last label.
+        Where any of them is a number that no label has, all are None: of classes 0, 1 and 2 the 1 is hardly the
+        "positive" of a model that has two.
         """
-        if given is None or self.numbers is None:
-            return None
-        return self.numbers.index(given) if given in self.numbers else given
+        places = {} if self.list_lacking(given) else {number: place for place, number in enumerate(self.numbers or ())}
+        return [None if number is None else places.get(number) for number in given]
+
+    def list_lacking(self, given: Sequence[int | None]) -> list[int]:
+        """Return the numbers of a data set that no label has, in rising order; below 0 they say that there is none."""
+        lacking = {number for number in given if number is not None and number >= 0} - {*(self.numbers or ())}
+        return [] if self.numbers is None else sorted(lacking)
 
     def list_numbers(self) -> list[tuple[int, str]]:
         """Return the numbers that data sets give the labels, beside the labels, in rising order."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attnviz.display import escape_for_display, list_first
+from collections.abc import Iterator, Sequence
+
+from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
 from attnviz.records.training_metrics import Prediction
 
@@ -35,20 +37,32 @@ def name_answer(answers: AnswerInfo, prediction: Prediction) -> str:
     return ", ".join(escape_for_display(answers.labels[place]) for place in chosen) or NO_LABEL
 
 
-def describe_given_labels(answers: AnswerInfo) -> str | None:
-    """Say how the labels that come with texts are read, or why they are not; None of a model trained on them."""
+def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> Iterator[str]:
+    """Say how the labels that come with texts are read, or why they are not; nothing of a model trained on them."""
+    if all(number is None for number in given):
+        return
+    if lacking := answers.list_lacking(given):
+        known = list_first(answers.list_numbers(), MAX_NAMED, lambda pair: f"{pair[0]} ({escape_for_display(pair[1])})")
+        n = sum(number in lacking for number in given)
+        texts = f"{n} of {len(given)} {pluralize(len(given), 'texts')} {'has' if n == 1 else 'have'}"
+        yield (
+            f"Given labels are not compared: {texts} one that the model lacks ({list_first(lacking, MAX_NAMED, str)}), "
+            f"so that all may mean something else. It has {known}."
+        )
+        return
     if not answers.third_party:
-        return None
+        return
     names = list_first(answers.labels, MAX_NAMED, escape_for_display)
     if answers.numbers is not None:
         read = list_first(answers.list_numbers(), MAX_NAMED, lambda pair: f"{pair[0]} as {escape_for_display(pair[1])}")
-        return f"Given labels are read by the names of the model's own: {read}."
+        yield f"Given labels are read by the names of the model's own: {read}."
+        return
     reasons = {
         "score": f"the model answers with {'a number' if len(answers.labels) == 1 else 'numbers'}, not with a label",
         "labels": "the model gives a text any number of labels",
         "label": f"the names of the model's own ({names}) do not say which number each has",
     }
-    return f"Given labels are not compared: {reasons[answers.kind]}."
+    yield f"Given labels are not compared: {reasons[answers.kind]}."
 
 
 def describe_kind(answers: AnswerInfo) -> str | None:

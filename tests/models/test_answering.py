@@ -71,10 +71,9 @@ def own_logits(kind: str, text: str, **settings: Any) -> torch.Tensor:
 def test_numbers_are_read_off_the_names_of_labels(names: tuple[str, ...], numbers: tuple[int, ...] | None) -> None:
     assert number_labels(names) == numbers
     answers = AnswerInfo.from_names(names, "label")
-    for place, number in enumerate(numbers or ()):
-        assert answers.find_label(number) == place
-    assert answers.find_label(7) == (None if numbers is None else 7)
-    assert answers.find_label(None) is None
+    assert answers.find_labels([*(numbers or ()), -1, None]) == [*range(len(numbers or ())), None, None]
+    assert answers.find_labels([0, None, 7]) == [None] * 3
+    assert answers.list_lacking([7, 0, None, 7, -1]) == ([] if numbers is None else [7])
 
 
 def test_names_that_are_alike_are_told_apart_by_their_places() -> None:
@@ -108,7 +107,7 @@ def test_each_of_several_labels_has_a_probability_of_its_own(tmp_path: Path) -> 
     subject = model.subject(TEXT, "text", Question())
     assert subject.target.value == pytest.approx(float(expected.max()), abs=1e-6)
     assert subject.target.against == ""
-    (own, *_) = card.without_attention(subject, 0)
+    (own, *_) = card.without_attention(subject, model.answers.find_labels([0])[0])
     assert own == ("", (0, 0, pytest.approx(np.nan, nan_ok=True)))
 
 

@@ -18,6 +18,7 @@ from attnviz.records.attribution import Attribution, MethodTest, Question, Repla
 from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
 from attnviz.text import Corpus, Document
+from attnviz.views.answers import describe_given_labels
 
 CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
 SEE_ALL = (CHANCE, LEAVE_ONE_OUT, "relevance")
@@ -38,6 +39,7 @@ def card_of(
     replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
     yield Progress(0, len(documents), "texts", notices=corpus.notices)
     read: list[Document] = []
+    given = [document.label for document in documents]
     n_removable: list[int] = []  # tokens of each text
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question)
@@ -49,13 +51,15 @@ def card_of(
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         for name, row in test_methods(subject, methods):
             rows[name].append(row)
-        for name, row in without_attention(subject, document.label):
+        known = info.find_labels(given)[count - 1] if (info := subject.answering.answers) else None
+        for name, row in without_attention(subject, known):
             replaced[name].append(row)
         yield Progress(count, len(documents), "texts", document.name)
     notices = (
         *_describe_left_out(len(documents) - len(read), len(documents)),
         *describe_short(n_removable),
         *_describe_blind(subject, methods),
+        *(describe_given_labels(info, given) if info else ()),
     )
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
@@ -102,14 +106,12 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str
         yield name, (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
 
 
-def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str, Sequence[float]]]:
+def without_attention(subject: Subject, known: int | None) -> Iterator[tuple[str, Sequence[float]]]:
     """Of one text, by what its attention is replaced: see `_differ`, and right answers; "" is as it is.
 
-    Nothing of a model whose attention is not seen.
+    `known` is the place of the right label. Nothing of a model whose attention is not seen.
     """
-    own, info = subject.answers(), subject.answering.answers
-    known = None if info is None else info.find_label(label)
-    known = known if info is not None and known in range(len(info.labels)) else None
+    own = subject.answers()
 
     def judge_answers(answers: Sequence[np.ndarray]) -> Sequence[float]:
         right = np.nan if known is None else np.mean([each.argmax() == known for each in answers])

@@ -67,7 +67,7 @@ class ModelComparison:
         """
         if self.answers is None:
             return None
-        labels = [self.answers.find_label(each.gold) for each in self.predictions]
+        labels = self.answers.find_labels([each.gold for each in self.predictions])
         if None in labels:
             return None
         pairs = zip(self.predictions, labels, strict=True)

@@ -97,11 +97,11 @@ def _alike(comparison: Comparison) -> Iterator[str]:
 
 
 def _explain_labels(models: Sequence[ModelComparison]) -> Iterator[str]:
-    """Say how third-party models are held against the labels of the texts."""
+    """Say how models are held against the labels of the texts, where they were not trained on such."""
     for model in models:
-        if model.answers and any(each.gold is not None for each in model.predictions):
-            reading = describe_given_labels(model.answers)
-            yield from [] if reading is None else [f"{_name(model)}: {reading[0].lower()}{reading[1:]}"]
+        if model.answers:
+            for reading in describe_given_labels(model.answers, [each.gold for each in model.predictions]):
+                yield f"{_name(model)}: {reading[0].lower()}{reading[1:]}"
 
 
 def _unknown(models: Sequence[ModelComparison]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, list_first, pluralize
+from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.records.answers import AnswerInfo
@@ -25,7 +25,6 @@ from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labe
 
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
-MAX_NAMED = 5  # labels in a sentence
 MAX_LABELS = 10  # whose confusion is a table that can be read
 
 
@@ -91,7 +90,10 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
             "labels": list(labels),
             "texts": len(predictions),
             **(_describe_scores(scores, labels) if scores else {}),
-            "predictions": [_describe_prediction(prediction, answers) for prediction in predictions],
+            "predictions": [
+                _describe_prediction(prediction, given, answers)
+                for prediction, given in zip(predictions, _name_labels(predictions, answers, labels), strict=True)
+            ],
         },
     )
 
@@ -110,8 +112,7 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
         columns = ["score"]
     yield ("text", *verdict, "given", "tokens", "tokens_read", *columns)
     names = [escape_for_spreadsheet(label) for label in answers.labels]
-    for p in predictions:
-        given = _name_label(p.gold, answers, names)
+    for p, given in zip(predictions, _name_labels(predictions, answers, names), strict=True):
         found = ["; ".join(names[place] for place in answers.choose_labels(p))]
         found += [repr(float(p.probability))] if answers.kind == "label" else []
         yield (
@@ -130,17 +131,20 @@ def _shorten(text: str) -> str:
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _name_label(gold: int | None, answers: AnswerInfo, names: Sequence[str]) -> str | int | None:
-    """Return the name of a given label; its number where the model has no such label, or where that is not known."""
-    place = answers.find_label(gold)
-    return names[place] if place is not None and 0 <= place < len(names) else gold
+def _name_labels(
+    predictions: Sequence[Prediction], answers: AnswerInfo, names: Sequence[str]
+) -> list[str | int | None]:
+    """Return the name of each given label; its number where it is not known which of the model's that is."""
+    given = [p.gold for p in predictions]
+    places = answers.find_labels(given)
+    return [gold if place is None else names[place] for gold, place in zip(given, places, strict=True)]
 
 
 def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> _Scores | None:
-    """Score the texts whose given label is one of the model's; None where there are none."""
+    """Score the texts with labels, where these are the model's; None where there are none."""
     n_labels = len(answers.labels)
-    given = [(p, answers.find_label(p.gold)) for p in predictions if p.is_judged]
-    scored = [(p, label) for p, label in given if label is not None and 0 <= label < n_labels]
+    places = answers.find_labels([p.gold for p in predictions])
+    scored = [(p, label) for p, label in zip(predictions, places, strict=True) if p.is_judged and label is not None]
     if not scored:
         return None
     gold = np.array([label for _, label in scored], dtype=np.int64)
@@ -170,8 +174,7 @@ def _predictions_table(predictions: Sequence[Prediction], answers: AnswerInfo) -
     columns += [Column("given")] if labelled else []
     columns.append(Column("tokens read"))
     rows: list[Row] = []
-    for p in predictions:
-        given = _name_label(p.gold, answers, names)
+    for p, given in zip(predictions, _name_labels(predictions, answers, names), strict=True):
         cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
         verdict: Row = p.scores
@@ -264,18 +267,10 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: _Scor
     if n_others := sum(not p.is_judged for p in predictions):
         texts = "The text is" if n == 1 else f"{n_others} of {n} texts are"
         yield f"{texts} not judged: half of the tokens or more are not in the vocabulary. {OTHER_LANGUAGES}"
-    without = sum(p.gold is None for p in predictions)
-    if without < n and (reading := describe_given_labels(answers)):
-        yield reading
-    given = [_name_label(p.gold, answers, labels) for p in predictions] if answers.numbers else []
-    unknown = [label for label in given if isinstance(label, int)]
-    if given and 0 < without < n:
+    yield from describe_given_labels(answers, [p.gold for p in predictions])
+    without = sum(p.gold is None or p.gold < 0 for p in predictions)
+    if scores and without:
         yield f"Not scored: {without} of {n} texts, without a label."
-    if unknown:
-        texts = f"{len(unknown)} of {n} {pluralize(n, 'texts')}"
-        known = list_first(answers.list_numbers(), MAX_NAMED, lambda each: f"{each[0]} ({_shorten(each[1])})")
-        found = list_first(sorted(set(unknown)), MAX_NAMED)
-        yield f"Not scored: {texts}, with a label that the model does not have ({found}): it has {known}."
     if scores and scores.n_absent:
         absent = f"{scores.n_absent} of {len(labels)} labels"
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
@@ -303,7 +298,7 @@ def _describe_scores(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, o
     }
 
 
-def _describe_prediction(p: Prediction, answers: AnswerInfo) -> Mapping[str, object]:
+def _describe_prediction(p: Prediction, given: str | int | None, answers: AnswerInfo) -> Mapping[str, object]:
     """Describe one text for machines: names as they are, numbers unrounded."""
     labels, chosen, found = answers.labels, answers.choose_labels(p), dict[str, object]()
     if answers.kind == "label":
@@ -319,7 +314,7 @@ def _describe_prediction(p: Prediction, answers: AnswerInfo) -> Mapping[str, obj
     return {
         "text": p.text_name,
         **found,
-        "given": _name_label(p.gold, answers, labels),
+        "given": given,
         "tokens": p.n_tokens,
         "tokens_read": p.n_read,
         "tokens_unknown": p.n_unknown,

@@ -276,6 +276,15 @@ def test_values_can_weigh_a_comparison_and_its_records_stay_as_they_are(tmp_path
         assert first == second
 
 
+def test_classes_that_are_not_the_models_give_no_accuracy(tmp_path: Path) -> None:
+    """The 1 of three classes is not "positive"."""
+    texts = tmp_path / "texts.csv"
+    texts.write_text("text,label\nthe acting saved the film,1\na cat sat on the mat,0\nit was not good,2\n")
+    found = outcome(tmp_path, "single", dataset=str(texts), index=("0-2",), device="cpu")
+    assert data(found)["models"][0]["accuracy"] is None
+    assert "single: given labels are not compared: 1 of 3 texts has one that the model lacks" in notes(report(found))
+
+
 def test_third_party_classifiers_are_held_against_labels_by_the_names_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     names = {"swapped": ("POS", "NEG"), "moods": ("joy", "anger"), "regressor": ("score",)}

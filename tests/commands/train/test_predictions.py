@@ -23,7 +23,10 @@ from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report, Table
 from tests.made import HOSTILE, table
 
-LACKED, HAS = "with a label that the model does not have", "it has 0 (negative), 1 (positive)."
+UNCOMPARED, HAS = (
+    "Given labels are not compared:",
+    "so that all may mean something else. It has 0 (negative), 1 (positive).",
+)
 LABELS = ("negative", "positive")
 ANSWERS = AnswerInfo.from_training(LABELS)
 MODEL_S_CONFIDENCE = "A probability is the model's confidence in its answer, not the truth of it."
@@ -134,13 +137,13 @@ def test_no_texts() -> None:
 
 
 def test_given_labels_stand_beside_predicted_ones() -> None:
-    listing = table(report([said(0.75, 1), said(0.75, 0), said(0.75), said(0.75, 2)]), "predictions")
+    listing = table(report([said(0.75, 1), said(0.75, 0), said(0.75), said(0.75, -1)]), "predictions")
     assert headers(listing) == ["text", "predicted", "probability", "given", "tokens read"]
     assert [row[1:4:2] for row in listing.rows] == [
         ("positive", "positive"),
         ("positive", "negative"),
         ("positive", "-"),
-        ("positive", "2"),
+        ("positive", "-1"),
     ]
 
 
@@ -177,25 +180,23 @@ def test_confusion_has_given_labels_as_rows() -> None:
 
 
 def test_texts_that_are_not_scored_are_counted_and_change_no_score() -> None:
-    unscored = [said(0.1), said(0.1, 2), said(0.1), said(0.1, 5), said(0.1, -1)]
-    of = report([*unscored[:2], *SCORED, *unscored[2:]])
+    of = report([said(0.1), *SCORED, said(0.1), said(0.1, -1)])
     assert table(of, "scores") == table(report(SCORED), "scores")
     assert table(of, "confusion") == table(report(SCORED), "confusion")
-    assert notes(of) == [
-        "Not scored: 2 of 9 texts, without a label.",
-        f"Not scored: 3 of 9 texts, {LACKED} (-1, 2, 5): {HAS}",
-    ]
+    assert notes(of) == ["Not scored: 3 of 7 texts, without a label."]
     assert notes(report(SCORED)) == []
 
 
 def test_labels_that_the_model_lacks_make_no_score() -> None:
-    of = report([said(0.1, 2), said(0.1, 10**30)])
+    """Of classes 0, 1 and 2 the 1 is not known to be the model's "positive", so that no text is scored by any."""
+    of = report([*SCORED, said(0.1, 10**30), said(0.1, 2)])
     assert names(of) == ["predictions"]
     assert "accuracy" not in of.data
-    assert notes(of) == [f"Not scored: 2 of 2 texts, {LACKED} (2, {10**30}): {HAS}"]
+    assert [each["given"] for each in parsed(of)["predictions"]] == [*(p.gold for p in SCORED), 10**30, 2]
+    assert notes(of) == [f"{UNCOMPARED} 2 of 6 texts have one that the model lacks (2, {10**30}), {HAS}"]
     assert notes(report([said(0.1, 2, n_tokens=513)])) == [
         "Cut to what the model reads: 1 of 1 text (tokens left out in all: 1).",
-        f"Not scored: 1 of 1 text, {LACKED} (2): {HAS}",
+        f"{UNCOMPARED} 1 of 1 text has one that the model lacks (2), {HAS}",
     ]
 
 
@@ -274,7 +275,7 @@ def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: lis
 
 
 def test_data_by_hand() -> None:
-    document = parsed(report([*SCORED, said(0.5, 7, name="\x1b[31m", n_tokens=600), said(0.25)], listed=0))
+    document = parsed(report([*SCORED, said(0.5, -1, name="\x1b[31m", n_tokens=600), said(0.25)], listed=0))
     predictions = document.pop("predictions")
     assert predictions[0] == {
         "text": "text",
@@ -291,7 +292,7 @@ def test_data_by_hand() -> None:
         "label": "negative",
         "probability": 0.5,
         "probabilities": {"negative": 0.5, "positive": 0.5},
-        "given": 7,
+        "given": -1,
         "tokens": 600,
         "tokens_read": 512,
         "tokens_unknown": 0,
@@ -323,12 +324,12 @@ def test_data_by_hand() -> None:
 
 
 def test_rows_by_hand() -> None:
-    rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, 4)], ANSWERS))
+    rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, -1)], ANSWERS))
     assert rows == [
         ("text", "label", "probability", "given", "tokens", "tokens_read", "p_negative", "p_positive"),
         ("a, b", "negative", "0.9", "positive", "600", "512", "0.9", "0.1"),
         ("text", "positive", "0.6666666666666666", "", "9", "9", "0.33333333333333337", "0.6666666666666666"),
-        ("text", "positive", "0.75", "4", "9", "9", "0.25", "0.75"),
+        ("text", "positive", "0.75", "-1", "9", "9", "0.25", "0.75"),
     ]
     assert list(prediction_rows([], ANSWERS)) == rows[:1]
 
