@@ -41,12 +41,15 @@ def divide_by_sum(weights: Tensor) -> Tensor:
         lambda: torch.mm(torch.softmax(torch.mm(Q, K.t()) / math.sqrt(8), dim=-1), V),
         lambda: V.T @ torch.softmax(Q @ K.T / math.sqrt(8), dim=1).T,
         lambda: torch.einsum("...qk,...kd->...qd", (Q @ K.T / math.sqrt(8)).softmax(1), V),
+        lambda: torch.einsum("qk,kd,de->qe", (Q @ K.T / math.sqrt(8)).softmax(1), V, MATRIX),
+        lambda: functional.softmax(Q @ K.T / math.sqrt(8)) @ V,  # as code from before 2018 leaves out the axis
         lambda: divide_by_sum((Q @ K.T / math.sqrt(8)).exp()) @ V,
         lambda: torch.log_softmax(Q @ K.T / math.sqrt(8), dim=-1).exp() @ V,
         lambda: (V[None].mT @ torch.softmax(Q[None] @ K[None].mT / math.sqrt(8), -1).mT).mT,
         lambda: torch.softmax(((Q @ MATRIX) @ (K @ MATRIX.T.inverse()).T) / math.sqrt(8), dim=-1) @ (V @ MATRIX),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Implicit dimension choice")
 def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
     with attnviz.record(tokens=list("abcde")) as maps:
         run()

@@ -122,6 +122,8 @@ class SoftmaxTracker:
 
     def _softmax(self, call: TorchCall, n_read: Collection[int], what: Callable[[], str], is_product: bool) -> Any:
         scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
+        if dim is None and isinstance(scores, Tensor):
+            dim = 0 if scores.ndim in (0, 1, 3) else 1  # as torch takes it, with a warning
         passing = _find_passing(scores, dim)  # before the softmax, which may overwrite its scores
         result = call.result()
         if isinstance(scores, Tensor) and isinstance(result, Tensor) and result.numel():

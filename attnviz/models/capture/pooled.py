@@ -156,19 +156,19 @@ class PoolTracker:
     def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, Pool] | None:
         operands = list(args[1:])
         operands = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
-        if not isinstance(args[0], str) or len(operands) != 2:
+        if not isinstance(args[0], str):
             return None
         inputs, _, output = args[0].replace(" ", "").partition("->")
         terms = [_name_axes(term, one) for term, one in zip(inputs.split(","), operands, strict=True)]
         output = _name_axes(output, *operands)
-        for place in (0, 1):
-            pool, term, other = self._known.get(operands[place]), terms[place], terms[1 - place]
-            if pool is None or not _are_states(operands[1 - place], operands[place]):
+        for place, (weights, term) in enumerate(zip(operands, terms, strict=True)):
+            pool, other = self._known.get(weights), "".join(terms[:place] + terms[place + 1 :])
+            if pool is None or not any(_are_states(one, weights) for one in operands if one is not weights):
                 continue
             keys = [axis for axis, letter in enumerate(term) if letter in other and letter not in output]
             batch = [axis for axis, letter in enumerate(term) if letter in other and letter in output]
             queries = [axis for axis, letter in enumerate(term) if letter not in other]
-            return self._read(pool, operands[place].detach(), batch, queries, keys, n_positions)
+            return self._read(pool, weights.detach(), batch, queries, keys, n_positions)
         return None
 
     def _read(
