@@ -110,6 +110,26 @@ def test_what_was_changed_before_the_values_is_said() -> None:
         Attention(between=Heads()).eval()(STATES)
 
 
+def test_what_was_changed_is_said_too_where_keys_come_first() -> None:
+    class KeysFirst(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.factor, self.both = factor, nn.Linear(16, 48)
+
+        def forward(self, states: Tensor) -> Tensor:
+            query, key, value = self.both(states).unflatten(-1, (3, 4, 4)).permute(2, 0, 3, 1, 4)
+            weights = (key @ query.mT).softmax(-2) * self.factor
+            mixed: Tensor = (value.mT @ weights).permute(0, 3, 1, 2).flatten(2)
+            return mixed
+
+    with attnviz.record() as maps:
+        Stack([KeysFirst(1.0), KeysFirst(0.5)]).eval()(STATES)
+    assert groups(maps) == [("layers.*", (0,), (1, 4, 5, 5))]
+    assert maps.not_seen == (
+        "Not in here: softmaxes over products of states that were not multiplied with values as they were: layers.1."
+    )
+
+
 def test_weights_that_are_only_looked_at_are_not_changed() -> None:
     class Looks(nn.Module):
         def forward(self, weights: Tensor) -> Tensor:

@@ -147,8 +147,10 @@ class SoftmaxTracker:
 
     def expect(self, result: object, what: str) -> None:
         """Remember where a softmax over a product of states with states ran, until values are multiplied with it."""
-        if (softmax := self._known.get(result)) is not None:
-            self._expected[softmax.family] = what
+        softmax = self._known.get(result)
+        families = self._pools.find_families(result) if softmax is None else {softmax.family}
+        if isinstance(result, Tensor) and result.ndim >= 3:  # one on two axes may be of pairs of texts and images
+            self._expected |= dict.fromkeys(families, what)
 
     def find_unused(self, read: Collection[str]) -> list[str]:
         """Where softmaxes over products of states ran that no values were multiplied with as they were.

@@ -73,6 +73,11 @@ class PoolTracker:
         """Return whether a tensor is followed as weights, or as states times weights."""
         return self._known.get(tensor) is not None or self._weighted.get(tensor) is not None
 
+    def find_families(self, tensor: object) -> frozenset[int]:
+        """Return the softmaxes that a tensor comes of, of those that are followed."""
+        pool = self._known.get(tensor)
+        return frozenset() if pool is None else pool.families
+
     def drop(self, family: int) -> None:
         """Forget what was multiplied."""
         self._known.drop(lambda other: family in other.families)
