@@ -84,7 +84,7 @@ class PoolTracker:
 
     def note_softmax(self, pool: Pool, scores: Tensor, result: Tensor, dim: object) -> None:
         """Begin to follow a softmax, where it may be of this kind: one of parameters alone is the same for any text."""
-        if not isinstance(dim, int) or result.shape[dim] < 2 or (scores.ndim == 1 and is_weight(scores)):
+        if not isinstance(dim, int) or not result.ndim or (scores.ndim == 1 and is_weight(scores)):
             return
         if pool.is_product or result.ndim <= MAX_AXES:
             is_gate = dim % result.ndim == result.ndim - 1 and scores.stride(dim) == 1
@@ -188,7 +188,7 @@ class PoolTracker:
         """Return [text, head, query, key]; None where these are no weights over words."""
         n_keys, leading = math.prod(weights.shape[axis] for axis in keys), [weights.shape[axis] for axis in batch]
         n_texts = self._count_texts(pool, leading, n_keys, n_positions)
-        if n_texts is None or n_keys < 2:
+        if n_texts is None or not keys:
             return None
         with torch.no_grad(), torch._C.DisableTorchFunction():
             ordered = weights.permute(*batch, *queries, *keys).to(torch.float32, copy=True)

@@ -64,7 +64,8 @@ class Group:
     @property
     def is_pooled(self) -> bool:
         """Whether its queries need not be tokens."""
-        return all(call.is_pooled for call in self.calls) and (self.n_queries != self.n_keys or self.n_steps > 1)
+        square = self.n_queries == self.n_keys > 1 == self.n_steps
+        return all(call.is_pooled for call in self.calls) and not square
 
     @property
     def n_windows(self) -> int:
