@@ -169,7 +169,7 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
         (label,) = draw_plan(plan_picture(ahead, report, look), look).axes[0].texts
     assert label.get_horizontalalignment() == "right"  # on the side where the arc is not
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["writes for ‘x’", "writes against ‘x’", WROTE, "stays in the residual stream until it is read"]
+    assert legend == ["writes against ‘x’", "writes for ‘x’", WROTE, "stays in the residual stream until it is read"]
 
 
 def test_for_and_against_have_their_colours_whichever_wrote_more() -> None:
@@ -178,7 +178,7 @@ def test_for_and_against_have_their_colours_whichever_wrote_more() -> None:
     for_it = Contribution(HeadName(1, 0), 1.0, 0, 0.5, -0.5, (look,))
     against = Contribution(HeadName(1, 1), -2.0, 0, 0.5, 0.5, (replace(look, head=HeadName(1, 1)),))
     looks, legend = looks_of(draw_answer(tokens, [against, for_it], "x", 2))
-    assert [name for name, _ in legend[:2]] == ["writes for x", "writes against x"]
+    assert [name for name, _ in legend[:2]] == ["writes against x", "writes for x"]
     alone, legend = looks_of(draw_answer(tokens, [against], "x", 2))
     assert [name for name, _ in legend[:1]] == ["writes against x"]
     assert alone["writes against x"] == looks["writes against x"] != looks["writes for x"]

@@ -18,9 +18,9 @@ APART, MAX_APART = 0.08, 0.8  # layers, from a head to the next of its layer
 def draw_answer(tokens: Tokens, found: Sequence[Contribution], answer: str, n_layers: int) -> Arcs:
     """Draw the heads that wrote an answer, and those that wrote what they looked for."""
     arcs: dict[tuple[object, ...], Arc] = {}
-    groups = (f"writes for {answer}", f"writes against {answer}", WROTE)
+    groups = (f"writes against {answer}", f"writes for {answer}", WROTE)  # coloured as below and above 0
     for each in found:
-        own, *others = _list_arcs(each.looks, groups[each.written <= 0], n_layers)
+        own, *others = _list_arcs(each.looks, groups[each.written > 0], n_layers)
         for arc in (own._replace(label=f"{own.label} {each.written:+.2f}"), *others):
             arcs.setdefault((arc.label, arc.query, arc.key, arc.read_at), arc)
     drawn = sorted(arcs.values(), key=lambda arc: arc.group == WROTE)

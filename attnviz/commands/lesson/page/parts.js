@@ -23,7 +23,7 @@ export function vector(values, shown = 4) {
   return `(${[...few, ...(values.length > shown ? ["…"] : [])].join(", ")})`;
 }
 
-// The components side by side: blue above 0, orange below, as strong as they are large.
+// The components side by side: orange above 0, blue below, as strong as they are large.
 export function strip(name, values, largest) {
   const step = 100 / values.length;
   const stops = values.map((each, at) => {
