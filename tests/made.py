@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -184,9 +184,9 @@ def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:
     return model
 
 
-def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, n_bigrams: int = 0) -> Path:
+def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, **settings: Any) -> Path:
     """A folder like one that was trained, with random weights: one layer that adds a bias by distance to its scores,
-    and where `n_bigrams` are asked for, words and the first pairs weighed beside the encoder.
+    and the `settings` of a classifier, such as `n_bigrams` for words and the first pairs weighed beside the encoder.
     """
     import torch
 
@@ -199,7 +199,7 @@ def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, n_b
     with torch.random.fork_rng():
         torch.manual_seed(0)
         sizes = EncoderConfig(len(vocabulary), 16, n_heads, 1, 32, norm="pre", max_distance=8)
-        classifier = Classifier(ClassifierConfig(sizes, n_bigrams=n_bigrams))
+        classifier = Classifier(ClassifierConfig(sizes, **settings))
         if classifier.ngrams is not None:
             torch.nn.init.normal_(classifier.ngrams.weights.weight[len(SPECIAL) :])
     save_checkpoint(folder, Checkpoint(classifier, vocabulary, max_tokens=512, keep="head-tail"))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from attnviz import store
-from attnviz.commands.attribute.inputs import methods_of
+from attnviz.commands.attribute.inputs import ALL, methods_of
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
-from attnviz.models.attribution import Attributable
+from attnviz.models.attribution import POOLING, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
@@ -22,13 +21,14 @@ from attnviz.text import Corpus
 
 def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
     """Explain each text, or test methods over all of them."""
-    methods = methods_of(spec.method)
-    if spec.card:
-        from attnviz.commands.attribute.card import card_of  # torch comes with it: what is drawn is checked without
+    if not spec.card:
+        return _draw(spec, inputs)
+    from attnviz.commands.attribute.card import card_of  # torch comes with it: what is drawn is checked without
 
-        model = open_answering(spec, inputs.model, inputs.corpus)
-        return card_of(question_of(spec), methods, model, inputs.corpus, inputs.documents)
-    return _draw(spec, methods, inputs)
+    model = open_answering(spec, inputs.model, inputs.corpus)
+    methods, left_out = _choose_methods(spec, model, inputs)
+    corpus = replace(inputs.corpus, notices=(*inputs.corpus.notices, *left_out))
+    return card_of(question_of(spec), methods, model, corpus, inputs.documents)
 
 
 def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpus) -> Attributable:
@@ -44,15 +44,32 @@ def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpu
     return model
 
 
-def _draw(spec: AttributeSpec, methods: Sequence[str], inputs: Inputs) -> Events:
+def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
     out, documents = inputs.out, inputs.documents
-    explaining = Explaining.from_options(methods, question_of(spec), spec.figure, spec.top_k)
+    explaining = Explaining.from_options(methods_of(spec.method), question_of(spec), spec.figure, spec.top_k)
     model = open_answering(spec, inputs.model, inputs.corpus)
+    methods, left_out = _choose_methods(spec, model, inputs)
+    explaining = replace(explaining, methods=methods)
     with store.locked(out):
         for count, document in enumerate(documents):
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from explaining.draw(model, document, folder)
-            yield replace(drawn, notices=(*(inputs.corpus.notices if count == 0 else ()), *drawn.notices))
+            first = (*inputs.corpus.notices, *left_out) if count == 0 else ()
+            yield replace(drawn, notices=(*first, *drawn.notices))
+
+
+def _choose_methods(spec: AttributeSpec, model: Attributable, inputs: Inputs) -> tuple[list[str], tuple[str, ...]]:
+    """The methods that are asked for; of all, those that there are for this model, and what is said of the other."""
+    methods, document = methods_of(spec.method), inputs.documents[0]
+    if spec.method.strip() != ALL:
+        return methods, ()
+    from attnviz.models.attribution.subject import attribute as score  # torch comes with it
+
+    try:
+        score(model.subject(document.text, document.name, question_of(spec)), POOLING)
+    except InvalidModel as error:
+        return [name for name in methods if name != POOLING], (f"{POOLING} is left out: {error}",)
+    return methods, ()
 
 
 def question_of(spec: AttributeSpec) -> Question:

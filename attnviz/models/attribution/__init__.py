@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.attribution.subject import Subject
     from attnviz.records.attribution import Question
 
+POOLING = "pooling"  # the one that not every model has
 # Each takes a Subject and gives a MethodScores.
 METHODS = (
     Plugin("relevance", "attnviz.models.attribution.gradients:relevance", "gradient × input, norms and weights held"),
@@ -18,7 +19,7 @@ METHODS = (
     Plugin("attention-gradient", "attnviz.models.attribution.gradients:attention_gradient", "Chefer et al."),
     Plugin("value-norm", "attnviz.models.attribution.gradients:value_norm", "weight × length of what it moves"),
     Plugin("attention", "attnviz.models.attribution.gradients:attention", "attention received"),
-    Plugin("pooling", "attnviz.models.attribution.pooling:pooling", "the weights that a text's words are pooled with"),
+    Plugin(POOLING, "attnviz.models.attribution.pooling:pooling", "the weights that a text's words are pooled with"),
     Plugin("leave-one-out", "attnviz.models.attribution.deletion:leave_one_out", "a pass without each token"),
     Plugin(
         "integrated-gradients",

@@ -15,6 +15,7 @@ from attnviz.commands.attribute.card_report import card_report
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.models.attribution import METHODS
 from attnviz.options import build
 from attnviz.records import Provenance, Tokens
 from attnviz.records.attribution import Attribution, MethodTest, Target
@@ -86,6 +87,16 @@ def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
     coloured = render(found, "heads", Screen(80, True, "utf-8", True))
     assert "+++boring" not in coloured
     assert coloured.count("\x1b[38;5;") > 8
+
+
+def test_all_are_those_that_the_model_has(tmp_path: Path) -> None:
+    drawn = of.result(iter(events(inline_text="a fine film", out=str(tmp_path), method="all")))
+    data: Any = of.report(drawn).data
+    assert list(data["methods"]) == [method.name for method in METHODS if method.name != "pooling"]
+    assert any(notice.startswith("pooling is left out: multi:8 does not pool") for notice in drawn.notices)
+    pooled = save_classifier(tmp_path / "pooled", ["a fine film"], pool="attention")
+    data = report(inline_text="a fine film", out=str(tmp_path), method="all", model=str(pooled)).data
+    assert list(data["methods"]) == [method.name for method in METHODS]
 
 
 def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
