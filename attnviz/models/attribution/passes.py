@@ -18,7 +18,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidModel
-from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
+from attnviz.models.capture.arguments import factors
+from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall
 from attnviz.models.capture.captured import Kernel, find_allowed, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.module_attention import module_attention

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from attnviz.models.capture.arguments import factors, list_arguments, list_operands, list_sides
 from attnviz.models.capture.axes import batch_and_heads, split_heads
 from attnviz.models.capture.captured import CapturedAttention, Kernel, find_allowed, refuse_dropout
-from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
+from attnviz.models.capture.flow import PRODUCTS, ByIdentity
 from attnviz.models.capture.pooled import EXPONENTIALS, MULTIPLYING, SUMS, TRANSPOSES, Pool, PoolTracker
 from attnviz.models.capture.softmax import (
     Softmax,
@@ -97,11 +98,12 @@ class SoftmaxTracker:
             return call.result(), None
         if call.function in COPIES or call.function in TRANSPOSES:
             return self._copy(call), None
+        sides = list_sides(call.args, call.kwargs)
         if call.function in MULTIPLYING or call.function in EXPONENTIALS:
             result = call.result()
-            self.note_use(call.function, call.args, result)
+            self.note_use(call.function, sides, result)
             if call.function in MULTIPLYING:
-                self._pools.note_weighted(call.args, result)
+                self._pools.note_weighted(sides, result)
             elif self._follows_pools and isinstance(result, Tensor):
                 self._families += 1
                 pool = Pool(frozenset({self._families}), tuple(result.shape), is_product)
@@ -112,7 +114,7 @@ class SoftmaxTracker:
         else:
             if (seen := self._read_product(call, n_positions, what)) is not None:
                 return call.result(), seen
-            pooled = self._pools.read_product(call.function, call.args, n_read)
+            pooled = self._pools.read_product(call.function, sides, n_read)
         if pooled is None:
             return call.result(), None
         for family in pooled[1].families:
@@ -121,7 +123,7 @@ class SoftmaxTracker:
         return call.result(), pooled[0]
 
     def _softmax(self, call: TorchCall, n_read: Collection[int], what: Callable[[], str], is_product: bool) -> Any:
-        scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
+        scores, dim = list_arguments(call.args, call.kwargs, "input", "dim")
         if dim is None and isinstance(scores, Tensor):
             dim = 0 if scores.ndim in (0, 1, 3) else 1  # as torch takes it, with a warning
         passing = _find_passing(scores, dim)  # before the softmax, which may overwrite its scores
@@ -188,7 +190,7 @@ class SoftmaxTracker:
                 self.changed[family] = f"{self._places[family]} ({getattr(function, '__name__', 'another function')})"
 
     def _copy(self, call: TorchCall) -> Any:
-        (source,) = _list_arguments(call.args, call.kwargs, "input")
+        (source,) = list_arguments(call.args, call.kwargs, "input")
         softmax = self._known.get(source)
         result = call.result()
         if (family := self._traces.get(source)) is not None and isinstance(result, Tensor):
@@ -268,42 +270,8 @@ def _share_values(call: TorchCall, weights: Tensor, value: Tensor) -> bool:
     if call.function is not torch.einsum:
         return bool(value.shape[-3] == 1)
     first, second = str(call.args[0]).replace(" ", "").partition("->")[0].split(",")
-    term, other = (first, second) if _operands(call.args)[0] is weights else (second, first)
+    term, other = (first, second) if list_operands(call.args)[0] is weights else (second, first)
     return "." not in term and term[-3] not in other
-
-
-def _operands(args: Sequence[Any]) -> list[Any]:
-    """Of torch.einsum, in either form."""
-    operands = list(args[1:])
-    return list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
-
-
-def factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """What stands on the left and on the right of a product; nothing where it is none of weights with values."""
-    if function in ADDING:
-        _, left, right = _list_arguments(args, kwargs, "input", "batch1", "batch2")
-        return left, right
-    if function in MATMULS:
-        names = [name for name in ("input", "other", "mat2", "tensor2") if name in kwargs]
-        left, right = [*args, *(kwargs[name] for name in names)][:2]
-        return left, right
-    equation, operands = args[0], _operands(args)
-    if not isinstance(equation, str) or len(operands) != 2:
-        return None, None
-    terms, _, output = equation.replace(" ", "").partition("->")
-    first, _, second = terms.partition(",")
-    for (term, other), (left, right) in zip(
-        ((first, second), (second, first)), (operands, operands[::-1]), strict=True
-    ):
-        query, key = term[-2:-1], term[-1:]
-        if key in other and key not in output and query in output and query not in other:
-            return left, right
-    return None, None
-
-
-def _list_arguments(args: Sequence[Any], kwargs: Mapping[str, Any], *names: str) -> list[Any]:
-    """Arguments, whether they were given by place or by name."""
-    return [args[place] if place < len(args) else kwargs.get(name) for place, name in enumerate(names)]
 
 
 def _find_dropout(

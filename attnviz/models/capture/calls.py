@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
+from attnviz.models.capture.arguments import factors, list_sides
+from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.captured import Kernel
 from attnviz.models.capture.fast_path import has_fast_path
@@ -146,15 +147,15 @@ class Capture(TorchFunctionMode):
         if why or not is_watched:
             result = function(*args, **kwargs)
             if joins_features(function, args, kwargs):
-                self.side_by_side.append(self._flow.find_heads(list_tensors(args)))
+                self.side_by_side.append(self._flow.find_heads(list_tensors((*args, *kwargs.values()))))
             self._flow.follow(function, args, kwargs, result)
-            self._following.note_use(function, args, result)
+            self._following.note_use(function, list_sides(args, kwargs), result)
             self._look_for_products(function, args, kwargs, result, why)
             return result
         is_softmax = function in SOFTMAXES
-        is_product = bool(args) and (is_softmax or function in EXPONENTIALS) and self._is_product(args[0])
+        is_product = (is_softmax or function in EXPONENTIALS) and any(map(self._is_product, given[:1]))
         n_positions, n_read, name = tuple(self._at_work.n_positions), self._at_work.n_read, self._at_work.name_attention
-        if function in PRODUCTS and (weights := self._products.find_weights(args)) is not None:
+        if function in PRODUCTS and (weights := self._products.find_weights(given)) is not None:
             self._following.adopt(weights, n_read, name)
         weights = next(filter(self._following.knows, given), None)
         call = TorchCall(function, args, kwargs)

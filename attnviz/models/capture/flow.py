@@ -122,7 +122,11 @@ class Flow:
             after |= origin.after
         product, is_learned = None, False
         known = any(origin.product is not None for origin in origins)
-        if is_product and not is_weight(given[-1]) and (known or not is_projection(function, args)):
+        if (
+            is_product
+            and not is_weight(given[-1])
+            and (known or not is_projection(function, [*args, *kwargs.values()]))
+        ):
             product = origins[-2].after if len(origins) > 1 else 0, origins[-1].after if origins else 0
             is_learned = len(given) > 1 and is_weight(given[-2])
         elif function not in PROJECTIONS:
@@ -134,9 +138,9 @@ class Flow:
 
 def joins_features(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether tensors [… query feature] are put side by side by a function, query by query."""
-    first = next(list_tensors(args), None)
-    if function not in JOINING or first is None:
+    if function not in JOINING:
         return False
+    first = next(list_tensors((*args, *kwargs.values())))
     if function is torch.hstack:
         return first.ndim == 2
     dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
@@ -163,7 +167,7 @@ def is_projection(function: Kernel, args: Sequence[Any]) -> bool:
     That is so of a matrix that is no parameter, such as a course writes, unless a side is a product of states itself.
     """
     if function is torch.einsum:
-        terms = str(args[0]).replace(" ", "").partition("->")[0].split(",")
+        terms = args[0].replace(" ", "").partition("->")[0].split(",") if isinstance(args[0], str) else []
         return len(terms) == 2 and len(terms[1]) == 2 and terms[1][0] in terms[0] and terms[1][1] not in terms[0]
     sides = [one for one in args if isinstance(one, Tensor)][-2:]
     if len(sides) < 2 or sides[1].ndim != 2:

@@ -64,7 +64,7 @@ class ProductTracker:
         if not isinstance(result, Tensor) or not (function in PRODUCTS or self._known):
             return ""
         if function in PRODUCTS:
-            return self._multiply(function, args, result, n_read)
+            return self._multiply(function, [*args, *kwargs.values()], result, n_read)
         given = [*args[:2], *kwargs.values()]
         found = next((known for one in given if (known := self._known.get(one)) is not None), None)
         if found is not None and tuple(result.shape[-2:]) == found.shape:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.models.attention import Norms, value_norms
-from attnviz.models.capture.by_hand import factors
+from attnviz.models.capture.arguments import factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.flow import PRODUCTS
 from attnviz.models.capture.module_attention import module_attention

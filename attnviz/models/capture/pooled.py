@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.models.capture.arguments import list_operands
 from attnviz.models.capture.captured import CapturedAttention, Kernel, renormalise
 from attnviz.models.capture.flow import MATMULS, ByIdentity, is_weight
 
@@ -159,8 +160,7 @@ class PoolTracker:
         return None
 
     def _read_einsum(self, args: Sequence[Any], n_positions: Collection[int]) -> tuple[CapturedAttention, Pool] | None:
-        operands = list(args[1:])
-        operands = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+        operands = list_operands(args)
         if not isinstance(args[0], str):
             return None
         inputs, _, output = args[0].replace(" ", "").partition("->")
