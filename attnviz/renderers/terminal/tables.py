@@ -22,7 +22,7 @@ N_LABELS = 2  # columns that say which head it is
 def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: bool = False) -> Iterator[Text]:
     """A line per row; where the screen is too narrow, of heads as many tables as it takes, else a paragraph per row.
 
-    Cells of such a paragraph are named if `headed`, of a comparison, and where there are several. A `compact` table
+    Cells of such a paragraph are named if `headed`, of a comparison, and where several are numbers. A `compact` table
     does without minor columns, as many as it takes, and one of heads says so.
     """
     yield Text()
@@ -51,7 +51,9 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
             yield from page.prose(f"No room to show {names}: --measure NAME shows one.", DIM)
     else:
         places = places if table.role != "heads" else [*range(len(headers))]
-        named = headed or table.role == "compared" or (table.role == "facts" and len(places) > 2)
+        several = table.role == "facts" and len(places) > 2  # numbers, of which none says what it is
+        several = several and any(not isinstance(row[n], str) for row in table.rows for n in places)
+        named = headed or table.role == "compared" or several
         rows = [[row[n] for n in places] for row in cells]
         yield from _paragraphs(page, table, [headers[n] for n in places], rows, named)
 
