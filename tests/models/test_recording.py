@@ -196,7 +196,8 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
         ("the cat", 1, "Give its pieces"),
         (["the", ["cat"]], 1, "Give its pieces"),
         (WORDS, 2, r"tokens is of 1 text, the attention in h\.\* of 2"),
-        ([WORDS] * 3, 2, r"tokens is of 3 texts, the attention in h\.\* of 2"),
+        ([WORDS] * 3, 2, r"tokens is of 3 texts, the attention in h\.\* of 2.*list of lists"),
+        ([WORDS] * 2, 1, r"tokens is of 2 texts, the attention in h\.\* of 1.*a block of its own"),
     ],
 )
 def test_names_that_do_not_fit(names: Any, n_texts: int, said: str) -> None:

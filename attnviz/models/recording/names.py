@@ -171,8 +171,9 @@ def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group) ->
     """Raises InvalidRecord where there are not as many rows as the attention has."""
     if len(rows) != group.n_rows:
         texts = "1 text" if len(rows) == 1 else f"{len(rows)} texts"
+        one_by_one = "Record each text in a block of its own, or all of them as one batch."
         raise InvalidRecord(
             f"{what} is of {texts}, the attention in {group.place} of {group.n_rows}",
-            hint="Give a list of lists, one for each row of the batch.",
+            hint=one_by_one if group.n_rows == 1 else "Give a list of lists, one for each row of the batch.",
         )
     return cast(T, rows[row])
