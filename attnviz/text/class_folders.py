@@ -16,6 +16,7 @@ from attnviz.text.files import decode_whole, read_content, read_lines
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_no_columns
 
 LABELS = {"neg": 0, "negative": 0, "0": 0, "pos": 1, "positive": 1, "1": 1}  # as on the hub: negative is 0
+ENDING = ".txt"  # of files with one text
 LINE_ENDINGS = (".txt", ".neg", ".pos", ".negative", ".positive")  # of files with a text a line
 MAX_NAMED = 8
 
@@ -57,14 +58,16 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
     def read(split: str, needed: int | None) -> Rows:
         return Reviews(splits[split], wanted)
 
-    used = {str(place) for labelled in splits.values() for place in labelled.values()}
+    used = [place for labelled in splits.values() for place in labelled.values()]
     left = [
-        str(each)[len(str(folder)) + 1 :]
+        each
         for place in (folder, *(folder / split for split in splits if (folder / split).is_dir()))
         for each in _list_entries(place)
-        if each.is_dir() and str(each) not in used and each.name not in splits
+        if each.is_dir() and str(each) not in map(str, used) and each.name not in splits
     ]
-    notices = (f"{name}: labels from names of folders; not used: {list_first(left, MAX_NAMED)}",) if left else ()
+    left += [each for place in used for each in _list_entries(place) if each.suffix.lower() != ENDING]
+    names = [str(each)[len(str(folder)) + 1 :] for each in left]
+    notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
     return Source(name, tuple(splits), read, notices)
 
 
@@ -98,7 +101,7 @@ class Reviews:
             (path, label)
             for label, folder in labelled.items()
             for path in sorted(_list_entries(folder), key=_parse_number)
-            if path.suffix.lower() == ".txt" and path.is_file()
+            if path.suffix.lower() == ENDING and path.is_file()
         ]
 
     def __len__(self) -> int:

@@ -219,6 +219,13 @@ def test_the_parts_of_acl_imdb_are_data_sets_too(tmp_path: Path) -> None:
         assert corpus.notices[0].endswith("unsup")
 
 
+def test_files_of_classes_that_are_no_texts_are_said(tmp_path: Path) -> None:
+    write_folder(tmp_path, {**ACL, "aclImdb/train/pos/1_9.html": b"<p>fine</p>"})
+    corpus = read(tmp_path / "aclImdb" / "train")
+    assert rows(corpus) == [DULL, FINE]
+    assert corpus.notices[0].endswith("not used: unsup, pos/1_9.html")
+
+
 def test_one_of_two_files_of_classes_brings_the_other(tmp_path: Path) -> None:
     write_folder(tmp_path, CORNELL)
     corpus = read(tmp_path / "rt" / "rt-polarity.pos")
