@@ -22,7 +22,7 @@ from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
-from attnviz.views.patterns import can_look_at
+from attnviz.views.patterns import find_looking
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
 MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
@@ -196,7 +196,8 @@ def arrange_overview(
         replace(picture, title=name, note=note, strength=strength)
         for picture, name, (note, strength) in zip(pictures, names, notes, strict=True)
     )
-    footnote = (NAMED if known else "") + (f" ({', '.join(not_here)}: not in this text)" if known and not_here else "")
+    left_out = f" ({', '.join(not_here)}: not seen in this text)" if not_here else ""
+    footnote = f"{NAMED}{left_out}" if known else ""
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, edges=edges, footnote=footnote),)
 
 
@@ -212,14 +213,15 @@ def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | Non
 def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> tuple[dict[Place, tuple[str, str]], list[str]]:
     """Return what the model's card says that heads look at, by their places: "next token", and how strongly, "0.60".
 
-    Also return which of these names are left out, because this text has nothing of the kind.
+    Also return which of these names no head has, because this text has nothing of the kind or none looks at it.
     """
     heads = maps.heads_alone
     every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
     found = {place: re.fullmatch(r"(.+?)(?: ([01]\.[0-9]{2}|[0-9.]+ ×))?", every.get(place, "")) for place in places}
     named = {place: (label[1], label[2] or "") for place, label in found.items() if label}
-    here = {name: can_look_at(heads, name) for name, _ in named.values()}
-    return {place: label for place, label in named.items() if here[label[0]]}, [name for name in here if not here[name]]
+    here = {name: find_looking(heads, name) for name, _ in named.values()}
+    shown = {place: label for place, label in named.items() if here[label[0]][place]}
+    return shown, [name for name in here if name not in [label for label, _ in shown.values()]]
 
 
 def choose_columns(n_heads: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from attnviz.measures import MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.concentration import make_uniform, query_information
@@ -48,6 +49,27 @@ def can_look_at(maps: AttentionMaps, pattern: str) -> bool:
     return True
 
 
+def find_looking(maps: AttentionMaps, pattern: str) -> Bool[np.ndarray, "layer head"]:
+    """Find the heads of which this text shows a pattern, by the shares and multiples that `name_patterns` asks for.
+
+    None, where the text has nothing of the kind; all, where no measure says it ("sentence start") or it takes too long.
+    """
+    every = np.full((maps.n_layers, maps.n_heads), can_look_at(maps, pattern))
+    measures = [
+        each for each in MEASURES if each.label == pattern and (maps.self_attention or not each.self_attention_only)
+    ]
+    if maps.is_factored or not measures or not every.all():
+        return every
+    share, equal = (load(measures[0])(of).values for of in (maps, make_uniform(maps)))
+    return _stands_out(share.round(2), np.broadcast_to(equal, share.shape))
+
+
+def _stands_out(share: Float[np.ndarray, "*any"], equal: Float[np.ndarray, "*any"]) -> Bool[np.ndarray, "*any"]:
+    """Whether a share of attention is a pattern: large, or many times what equal attention would give."""
+    large = (share >= LARGE_SHARE) & (share >= MIN_MULTIPLE * equal)
+    return np.asarray(large | ((share >= MIN_SHARE) & (share >= LARGE_MULTIPLE * equal)))
+
+
 def name_patterns(maps: AttentionMaps) -> list[list[str]]:
     """Return of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
     if maps.queries.mostly_unknown or maps.keys.mostly_unknown:  # what is one and the same token shows places alone
@@ -67,9 +89,7 @@ def name_patterns(maps: AttentionMaps) -> list[list[str]]:
             shares.append(by_offset[..., MAX_OFFSET + offset])
             equals.append(np.broadcast_to(equal_by_offset[..., MAX_OFFSET + offset], shares[-1].shape))
     share, equal = np.stack(shares).round(2), np.stack(equals)  # as they are shown; of equal ones the first is taken
-    large = (share >= LARGE_SHARE) & (share >= MIN_MULTIPLE * equal)
-    special = (share >= MIN_SHARE) & (share >= LARGE_MULTIPLE * equal)
-    seen = np.where(large | special, share, 0.0)
+    seen = np.where(_stands_out(share, equal), share, 0.0)
     best, best_share = seen.argmax(axis=0), seen.max(axis=0)
     alike = np.zeros(share.shape[1:], dtype=bool)
     if len(maps.queries) > 2 and all(maps.allows_all(layer) for layer in range(maps.n_layers)):

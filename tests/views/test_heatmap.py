@@ -223,20 +223,32 @@ def test_heads_get_no_names_of_the_card_in_a_text_of_unknown_words() -> None:
         assert len([note for note in notes if "Known heads" in note]) == n_named
 
 
-def test_names_of_the_card_stand_where_the_text_can_show_them() -> None:
+def test_names_of_the_card_stand_where_this_text_shows_them() -> None:
+    """Of heads that look at their bracket, at the last token, and at the next one; the fourth has no name."""
     known = Facts(known_heads=("own bracket 0.60", "punctuation 0.50", "next token 0.90", ""))
 
     def drawn(*pieces: str, causal: bool = False) -> tuple[list[str], str]:
-        maps = random_maps(pieces, n_layers=2, n_heads=2, causal=causal)
+        n = len(pieces)
+        last, following = np.zeros((n, n)), np.eye(n, k=1)
+        last[:, -1] = following[-1, -1] = 1
+        weights = np.stack([np.eye(n)[::-1], last, following, np.full((n, n), 1 / n)]).reshape(2, 2, n, n)
+        maps = random_maps(pieces, n_layers=2, n_heads=2, causal=True) if causal else record(weights, tokens(*pieces))
         facts = replace(known, causal=causal)
         shown = overview(report(replace(maps, provenance=replace(maps.provenance, facts=facts))))
         return [each.note for each in shown.maps], shown.footnote
 
     said = "in grey: what a head looks at over many texts, by the model's card"
-    assert drawn("(", "a", ")") == (["own bracket", "punctuation", "next token", ""], said)
-    assert drawn("a", ",", "b") == (["", "punctuation", "next token", ""], f"{said} (own bracket: not in this text)")
-    left_out = "own bracket, next token: not in this text"
-    assert drawn("a", ",", causal=True) == (["", "punctuation", "", ""], f"{said} ({left_out})")
+    assert drawn("(", "a", "b", "c", ")") == (["own bracket", "punctuation", "next token", ""], said)
+    assert drawn("a", "b", ",") == (
+        ["", "punctuation", "next token", ""],
+        f"{said} (own bracket: not seen in this text)",
+    )
+    left_out = f"{said} (own bracket, punctuation: not seen in this text)"
+    assert drawn(",", "a", "b") == (
+        ["", "", "next token", ""],
+        left_out,
+    )  # it has a comma, and its head looks elsewhere
+    assert "next token" not in drawn("a", ",", causal=True)[0]
     assert drawn("a") == ([""] * 4, "")
 
 
