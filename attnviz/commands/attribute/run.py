@@ -7,9 +7,9 @@ from dataclasses import replace
 from attnviz import store
 from attnviz.commands.attribute.inputs import ALL, methods_of
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import Inputs
-from attnviz.models.attribution import POOLING, Attributable
+from attnviz.models.attribution import INTEGRATED_GRADIENTS, POOLING, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
@@ -59,17 +59,23 @@ def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
 
 
 def _choose_methods(spec: AttributeSpec, model: Attributable, inputs: Inputs) -> tuple[list[str], tuple[str, ...]]:
-    """The methods that are asked for; of all, those that there are for this model, and what is said of the other."""
+    """The methods that are asked for; of all, those that can be had of this model here, and why not the others."""
     methods, document = methods_of(spec.method), inputs.documents[0]
     if spec.method.strip() != ALL:
         return methods, ()
-    from attnviz.models.attribution.subject import attribute as score  # torch comes with it
+    from attnviz.models.attribution.gradients import check_captum  # torch comes with it
+    from attnviz.models.attribution.subject import attribute as score
 
-    try:
-        score(model.subject(document.text, document.name, question_of(spec)), POOLING)
-    except InvalidModel as error:
-        return [name for name in methods if name != POOLING], (f"{POOLING} is left out: {error}",)
-    return methods, ()
+    subject = model.subject(document.text, document.name, question_of(spec))
+    needs = {POOLING: lambda: score(subject, POOLING), INTEGRATED_GRADIENTS: check_captum}
+    left_out = []
+    for name, look in needs.items():
+        try:
+            look()
+        except (InvalidModel, InvalidOption) as error:
+            methods.remove(name)
+            left_out.append(f"{name} is left out: {error}")
+    return methods, tuple(left_out)
 
 
 def question_of(spec: AttributeSpec) -> Question:

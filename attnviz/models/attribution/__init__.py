@@ -11,7 +11,8 @@ if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.attribution.subject import Subject
     from attnviz.records.attribution import Question
 
-POOLING = "pooling"  # the one that not every model has
+POOLING = "pooling"  # not every model has it
+INTEGRATED_GRADIENTS = "integrated-gradients"  # by a library that not everybody has
 # Each takes a Subject and gives a MethodScores.
 METHODS = (
     Plugin("relevance", "attnviz.models.attribution.gradients:relevance", "gradient × input, norms and weights held"),
@@ -22,7 +23,7 @@ METHODS = (
     Plugin(POOLING, "attnviz.models.attribution.pooling:pooling", "the weights that a text's words are pooled with"),
     Plugin("leave-one-out", "attnviz.models.attribution.deletion:leave_one_out", "a pass without each token"),
     Plugin(
-        "integrated-gradients",
+        INTEGRATED_GRADIENTS,
         "attnviz.models.attribution.gradients:integrated_gradients",
         "from no words to these, by captum",
     ),

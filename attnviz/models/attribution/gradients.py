@@ -53,6 +53,14 @@ def gradient(subject: Subject) -> MethodScores:
     return MethodScores(_gradient_times_input(subject.run(watching), watching), 1 + BACKWARD)
 
 
+def check_captum() -> None:
+    """Raise InvalidOption where captum is not installed."""
+    if find_spec("captum") is None:
+        raise InvalidOption(
+            "--method integrated-gradients needs captum", hint="Install it with: pip install 'attnviz[attribution]'"
+        )
+
+
 def integrated_gradients(subject: Subject) -> MethodScores:
     """Integrated gradients from words of zeros (Sundararajan et al. 2017, arXiv:1703.01365), as captum computes them.
 
@@ -60,10 +68,7 @@ def integrated_gradients(subject: Subject) -> MethodScores:
     near these a layer norm turns quickly, so more steps are taken while they miss it. Raises InvalidOption where captum
     is not installed.
     """
-    if find_spec("captum") is None:
-        raise InvalidOption(
-            "--method integrated-gradients needs captum", hint="Install it with: pip install 'attnviz[attribution]'"
-        )
+    check_captum()
     from captum.attr import IntegratedGradients
 
     words = subject.answering.words

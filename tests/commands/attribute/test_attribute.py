@@ -15,7 +15,7 @@ from attnviz.commands.attribute.card_report import card_report
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.attribution import METHODS
+from attnviz.models.attribution import METHODS, gradients
 from attnviz.options import build
 from attnviz.records import Provenance, Tokens
 from attnviz.records.attribution import Attribution, MethodTest, Target
@@ -90,6 +90,7 @@ def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
 
 
 def test_all_are_those_that_the_model_has(tmp_path: Path) -> None:
+    pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
     drawn = of.result(iter(events(inline_text="a fine film", out=str(tmp_path), method="all")))
     data: Any = of.report(drawn).data
     assert list(data["methods"]) == [method.name for method in METHODS if method.name != "pooling"]
@@ -97,6 +98,16 @@ def test_all_are_those_that_the_model_has(tmp_path: Path) -> None:
     pooled = save_classifier(tmp_path / "pooled", ["a fine film"], pool="attention")
     data = report(inline_text="a fine film", out=str(tmp_path), method="all", model=str(pooled)).data
     assert list(data["methods"]) == [method.name for method in METHODS]
+
+
+def test_all_do_without_captum_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradients, "find_spec", lambda _: None)
+    drawn = of.result(iter(events(inline_text="a fine film", out=str(tmp_path), method="all")))
+    data: Any = of.report(drawn).data
+    assert "integrated-gradients" not in data["methods"]
+    assert any("pip install 'attnviz[attribution]'" in notice for notice in drawn.notices)
+    with pytest.raises(InvalidOption, match="needs captum"):
+        events(inline_text="a fine film", out=str(tmp_path), method="integrated-gradients")
 
 
 def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
