@@ -11,7 +11,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from attnviz.measures.intervals import t_quantile
+from attnviz.numbers.intervals import t_quantile
 from tests.process import ROOT
 
 STUDIES = ROOT / "docs/studies"

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.errors import InvalidSource
-from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
-from attnviz.records.training_metrics import Interval
+from attnviz.numbers.intervals import MIN_TEXTS, Interval, compute_intervals
 
 N_BINS = 15  # as in Guo et al.
 N_CALIBRATED_DRAWS = 200

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
+from attnviz.numbers.intervals import Interval
 from attnviz.records import Setting, is_mostly_unknown
 
 # A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
@@ -53,15 +54,6 @@ class Prediction:
     def probability(self) -> float:
         """How sure the model is of its answer."""
         return max(self.probabilities)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A number that was measured, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

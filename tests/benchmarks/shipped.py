@@ -35,13 +35,13 @@ from attnviz.commands.train.pretraining import LEARNING_RATE, LEARNING_RATE_OF_O
 from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
-from attnviz.measures.intervals import compute_intervals, compute_seed_interval
 from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
+from attnviz.numbers.intervals import Interval, compute_intervals, compute_seed_interval
 from attnviz.options import build
-from attnviz.records.training_metrics import AttentionCost, Baseline, Interval, TestMetrics
+from attnviz.records.training_metrics import AttentionCost, Baseline, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions

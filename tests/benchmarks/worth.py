@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from attnviz.measures.intervals import compute_intervals, correct_p_values, p_value
 from attnviz.models.batches import Ids, batch_by_length, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.encoder import EncoderBlock
-from attnviz.records.training_metrics import AttentionCost, Interval
+from attnviz.numbers.intervals import Interval, compute_intervals, correct_p_values, p_value
+from attnviz.records.training_metrics import AttentionCost
 
 BATCH, TOKENS = 64, 2**14  # texts, and tokens of them, at a time
 ALIKE, OTHER = "every key alike", "queries of another text"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.measures.class_differences import ClassSums, compare_classes, merge_classes, sum_classes, widen_bounds
-from attnviz.measures.intervals import t_quantile
+from attnviz.numbers.intervals import t_quantile
 
 BOUNDS = np.array([[0.0, 0.0], [10.0, 1.0]])
 

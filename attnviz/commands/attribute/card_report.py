@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count
-from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
+from attnviz.numbers.intervals import MIN_TEXTS, compute_intervals
 from attnviz.records import Provenance
 from attnviz.records.answers import AnswerKind
 from attnviz.records.attribution import MethodTest, PerText, ReplacedTest

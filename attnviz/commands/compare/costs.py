@@ -8,7 +8,8 @@ from typing import TypeVar
 from attnviz.commands.compare.comparison import Comparison, ModelComparison
 from attnviz.display import escape_for_display
 from attnviz.measures.classification import compute_score_interval
-from attnviz.records.training_metrics import Interval, TestMetrics
+from attnviz.numbers.intervals import Interval
+from attnviz.records.training_metrics import TestMetrics
 from attnviz.report import Cell, Column, Table
 from attnviz.views.answers import name_answer
 

@@ -20,9 +20,9 @@ from attnviz.commands.compare.spread import distributions_picture
 from attnviz.commands.compare.theory import theory_blocks
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import jsd
-from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.numbers.intervals import MIN_TEXTS, compute_intervals
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, HeatmapGrid, Picture, Report

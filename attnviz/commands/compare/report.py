@@ -12,7 +12,7 @@ from attnviz.commands.compare.costs import costs_table
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import verdict
 from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count, pluralize
-from attnviz.measures.intervals import MIN_TEXTS
+from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table

@@ -10,7 +10,7 @@ import numpy as np
 from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.divergence import max_divergence_from_mean
-from attnviz.measures.intervals import compute_seed_interval
+from attnviz.numbers.intervals import compute_seed_interval
 from attnviz.records.training_metrics import TestMetrics
 from attnviz.views.answers import describe_answer, describe_given_labels
 from attnviz.views.likeness import describe_likeness

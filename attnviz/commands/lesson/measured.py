@@ -6,9 +6,9 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from attnviz.measures.intervals import compute_seed_interval
 from attnviz.models.built_in import SHIPPED
-from attnviz.records.training_metrics import Interval, Metrics, TestMetrics
+from attnviz.numbers.intervals import Interval, compute_seed_interval
+from attnviz.records.training_metrics import Metrics, TestMetrics
 from attnviz.running.metrics import NAME, load_metrics
 
 HEADS = (1, 2, 4, 8)

@@ -14,7 +14,7 @@ from attnviz.commands.survey.file import load_survey, survey_bytes
 from attnviz.commands.survey.heads import STRENGTH, describe_heads
 from attnviz.commands.survey.survey import Survey, SurveyInfo, SurveyMeasure
 from attnviz.errors import InvalidRecord
-from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
+from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
 from attnviz.records.differences import (
     ComparedMeans,
     Difference,

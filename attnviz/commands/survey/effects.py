@@ -11,7 +11,7 @@ from attnviz.commands.survey.heads import ablation_tests, mean_intervals
 from attnviz.commands.survey.survey import ABLATION, Survey
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES, ClassDifference, compare_classes, widen_bounds
-from attnviz.measures.intervals import MIN_TEXTS
+from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
 
 ALPHA = 0.05

@@ -13,8 +13,8 @@ from jaxtyping import Float64
 from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, SurveyMeasure, TextExcerpt
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.display import escape_for_spreadsheet
-from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.measures.summaries import N_EXTREMES
+from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.records import is_mostly_unknown, training_metrics
 from attnviz.records.training_metrics import LARGE_SHARE, HeadMetrics, HeadScore, name_offset
 from attnviz.report import Row

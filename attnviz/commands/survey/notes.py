@@ -9,8 +9,8 @@ from attnviz.commands.survey.heads import LARGE, count_unknown
 from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, Survey
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import SOME_TEXTS_MEASURES
-from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.measures.summaries import N_SAMPLED
+from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
 from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, RARE_PATTERN
 

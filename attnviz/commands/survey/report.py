@@ -28,7 +28,7 @@ from attnviz.commands.survey.survey import ABLATION, ModelFacts, Survey, SurveyM
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import DEFAULT_MEASURES
-from attnviz.measures.intervals import MIN_TEXTS
+from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records.training_metrics import name_offset
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views import captions

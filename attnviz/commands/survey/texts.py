@@ -23,10 +23,10 @@ from attnviz.errors import InvalidText
 from attnviz.measures import MEASURES, measure_possible
 from attnviz.measures.class_differences import sum_classes, widen_bounds
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.intervals import MIN_TEXTS
 from attnviz.measures.rows import count_attendable, sum_by_distance
 from attnviz.measures.summaries import Summary
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
+from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records import AttentionMaps
 from attnviz.text import Document
 from attnviz.views.patterns import LABELS

@@ -17,8 +17,9 @@ from jaxtyping import Int
 from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
+from attnviz.numbers.intervals import Interval
 from attnviz.records.answers import AnswerInfo
-from attnviz.records.training_metrics import Interval, Prediction
+from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind

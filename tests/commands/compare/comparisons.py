@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnviz.commands.compare.comparison import Comparison, Cost, MeanDifference, MeasureInfo, ModelComparison
-from attnviz.measures.intervals import compute_seed_interval
+from attnviz.numbers.intervals import compute_seed_interval
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
 

@@ -17,9 +17,9 @@ import pytest
 
 from attnviz.cli import app
 from attnviz.commands.lesson import measured
-from attnviz.measures.intervals import t_quantile
 from attnviz.models.built_in import SHIPPED
-from attnviz.records.training_metrics import AttentionCost, Baseline, Interval, Metrics
+from attnviz.numbers.intervals import Interval, t_quantile
+from attnviz.records.training_metrics import AttentionCost, Baseline, Metrics
 from attnviz.running.metrics import load_metrics
 from tests import study
 from tests.browser import Opened

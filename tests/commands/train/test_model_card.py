@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from attnviz.commands.train.model_card import card_report, format_command
 from attnviz.commands.train.spec import TrainSpec
+from attnviz.numbers.intervals import Interval
 from attnviz.options import list_values
 from attnviz.records import training_metrics
-from attnviz.records.training_metrics import AttentionCost, Baseline, HeadMetrics, HeadScore, History, Interval
+from attnviz.records.training_metrics import AttentionCost, Baseline, HeadMetrics, HeadScore, History
 from attnviz.renderers.documents import markdown
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal import show as terminal

@@ -1,0 +1,99 @@
+"""Tables as Parquet files, and back from files that somebody else may have written.
+
+A file is somebody else's until it is checked: what its footer promises is bounded before a page is unpacked, columns
+have the types that are asked for, and numbers are finite. A string that is repeated is one string in the file and
+millions in memory (391 bytes may hold 10 GB), so columns of strings are read as dictionaries and what they would unpack
+to is counted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from attnviz.bounded import format_bytes
+from attnviz.errors import InputError
+
+MAX_FOOTER = 2**26  # bytes of any string in it
+MAX_UNPACKED = 2**31  # bytes of all columns
+
+
+def encode_table(table: pa.Table, about: Mapping[str, str]) -> bytes:
+    """Write a table as Parquet, with what it is about in the metadata. The same rows give the same bytes."""
+    sink = pa.BufferOutputStream()
+    named = table.combine_chunks().replace_schema_metadata(dict(about))
+    parquet.write_table(named, sink, compression="zstd")
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def read_table(
+    path: Path,
+    columns: Mapping[str, pa.DataType],
+    others: pa.DataType | None,
+    invalid: type[InputError],
+    max_bytes: int = MAX_UNPACKED,
+) -> tuple[pa.Table, dict[str, str]]:
+    """Read a table and what it is about: these `columns` of these types, and any `others` of one type, or none.
+
+    Raises `invalid` for what is not Parquet, unpacks to more than `max_bytes`, lacks a column, has one of another type,
+    or holds a number that is not finite: one that is missing is null.
+    """
+    try:
+        with parquet.ParquetFile(path, thrift_string_size_limit=MAX_FOOTER) as file:
+            _check_size(path, _count_bytes(file), max_bytes, invalid)
+            schema = file.schema_arrow
+            _check_types(path, schema, columns, others, invalid)
+            strings = [field.name for field in schema if pa.types.is_string(field.type)]
+        packed = parquet.read_table(path, read_dictionary=strings, thrift_string_size_limit=MAX_FOOTER)
+        unpacked = sum(_count_unpacked(packed[name]) for name in strings)
+        _check_size(path, unpacked, max_bytes, invalid)
+        about = {name.decode(): value.decode() for name, value in (schema.metadata or {}).items()}
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise invalid(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]:.200}") from error
+    table = packed.cast(pa.schema([(field.name, field.type) for field in schema]))
+    for field in schema:
+        if pa.types.is_floating(field.type) and pc.all(pc.is_finite(table[field.name])).as_py() not in (True, None):
+            raise invalid(f"{path}: {field.name!r:.80} holds a number that is not finite", hint="Leave it out: null.")
+    return table, about
+
+
+def _check_types(
+    path: Path,
+    schema: pa.Schema,
+    columns: Mapping[str, pa.DataType],
+    others: pa.DataType | None,
+    invalid: type[InputError],
+) -> None:
+    if missing := [name for name in columns if name not in schema.names]:
+        raise invalid(f"{path} has no column {missing[0]!r}")
+    if len(set(schema.names)) < len(schema.names):
+        raise invalid(f"{path} has two columns of one name")
+    for field in schema:
+        wanted = columns.get(field.name, others)
+        if field.type != wanted:
+            expected = "is not expected" if wanted is None else f"holds {field.type}, not {wanted}"
+            raise invalid(f"{path}: column {field.name!r:.80} {expected}")
+
+
+def _check_size(path: Path, n_bytes: int, max_bytes: int, invalid: type[InputError]) -> None:
+    if n_bytes > max_bytes:
+        raise invalid(f"{path} unpacks to {format_bytes(n_bytes)}, at most {format_bytes(max_bytes)} are read")
+
+
+def _count_bytes(file: parquet.ParquetFile) -> int:
+    """Count the bytes that the pages take in memory, by the larger of what the footer says and what numbers take."""
+    metadata = file.metadata
+    pages = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+    return max(int(pages), 8 * metadata.num_rows * metadata.num_columns)
+
+
+def _count_unpacked(column: Any) -> int:
+    """Count the bytes of a column of strings once each row has its own."""
+    lengths = [pc.take(pc.binary_length(of.dictionary.cast(pa.binary())), of.indices) for of in column.chunks]
+    return sum(int(pc.sum(each).as_py() or 0) for each in lengths)

@@ -1,0 +1,135 @@
+"""The table that every number is a row of: key columns say what a row is of, the other columns hold its values.
+
+A table is Arrow's, so that files, pandas and polars take it as it is. There is one way to do each thing that used to be
+written for each kind of number anew: tables merge by putting rows under one another, are compared by a join of their
+keys, and split into classes by a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float64
+
+from attnviz.errors import InvalidOption
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Key = tuple[object, ...]
+BEFORE, AFTER = "before", "after"  # what `join` adds to the names of values
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Rows with key columns, in the order of the tuple, and columns of values. A value may be missing (null)."""
+
+    table: pa.Table
+    keys: tuple[str, ...]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, object]], keys: Sequence[str]) -> Self:
+        """Make a table of rows; a column that a row lacks is null there. Columns come in the order they are met in."""
+        given = list(rows)
+        names = dict.fromkeys([*keys, *(name for row in given for name in row)])
+        return cls(pa.table({name: [row.get(name) for row in given] for name in names}), tuple(keys))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names of the columns that are no keys."""
+        return tuple(name for name in self.table.column_names if name not in self.keys)
+
+    def array(self, name: str) -> np.ndarray:
+        """Return one column: numbers as float64 with NaN where there is none, anything else as objects."""
+        column = self.table[name]
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type):
+            return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        return np.array([*column.to_pylist(), None], dtype=object)[:-1]  # else numpy makes one array of equal lists
+
+    def matrix(self, names: Sequence[str] | None = None) -> Float64[np.ndarray, "row column"]:
+        """Return columns of numbers side by side, all values unless named; NaN where there is none."""
+        names = self.values if names is None else names
+        columns = [self.array(name) for name in names]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(self), 0))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return each row by the names of its columns."""
+        found: list[dict[str, Any]] = self.table.to_pylist()
+        return found
+
+    def list_keys(self) -> list[Key]:
+        """Return the key of each row."""
+        return list(zip(*(self.table[name].to_pylist() for name in self.keys), strict=True))
+
+    def select(self, **wanted: object) -> Self:
+        """Return the rows whose columns hold these values, or one of these where a list is given."""
+        kept = np.ones(len(self), dtype=bool)
+        for name, value in wanted.items():
+            column = self.table[name]
+            several = value if isinstance(value, list) else [value]
+            kept &= pc.is_in(column, value_set=pa.array(several, column.type)).to_numpy(zero_copy_only=False)
+        return replace(self, table=self.table.filter(pa.array(kept)))
+
+    def sort(self, *names: str) -> Self:
+        """Return the rows in the order of these columns, by default of the keys."""
+        order = [(name, "ascending") for name in names or self.keys]
+        return replace(self, table=self.table.sort_by(order)) if order else self
+
+    def group(self, *names: str) -> Iterator[tuple[Key, Self]]:
+        """Yield the rows of each combination of values in these columns, in the order in which they are met."""
+        places: dict[Key, list[int]] = {}
+        for place, key in enumerate(zip(*(self.table[name].to_pylist() for name in names), strict=True)):
+            places.setdefault(key, []).append(place)
+        for key, rows in places.items():
+            yield key, replace(self, table=self.table.take(rows))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a DataFrame, its keys as columns like any other."""
+        frame: pd.DataFrame = self.table.to_pandas()
+        return frame
+
+
+def stack(parts: Sequence[Numbers]) -> Numbers:
+    """Put tables of the same keys under one another and sort the rows by key, so that the order of parts says nothing.
+
+    Columns that only some parts have are null in the others. Raises InvalidOption where a key stands in two rows.
+    """
+    keys = parts[0].keys
+    assert all(part.keys == keys for part in parts), "parts of one table have the same keys"
+    whole = Numbers(pa.concat_tables([part.table for part in parts], promote_options="permissive"), keys).sort()
+    found = whole.list_keys()
+    if len(set(found)) < len(found):
+        twice = next(one for one, other in pairwise(found) if one == other)
+        named = ", ".join(f"{name} {value}" for name, value in zip(keys, twice, strict=True))
+        raise InvalidOption(f"two parts hold the same row ({named})", hint="Name each part once.")
+    return Numbers(whole.table.combine_chunks(), keys)
+
+
+def join(before: Numbers, after: Numbers) -> Numbers:
+    """Put the values of two tables of the same keys side by side, "x" as "x before" and "x after".
+
+    A row for each key of either side, in the order of `after`, then what only `before` has; null where a side has none.
+    Which sides hold a key stands in the columns "in before" and "in after". Keys are unique on each side.
+    """
+    assert before.keys == after.keys, "tables are joined by the same keys"
+    sides = {BEFORE: before, AFTER: after}
+    places = {side: {key: place for place, key in enumerate(of.list_keys())} for side, of in sides.items()}
+    keys = list(dict.fromkeys([*places[AFTER], *places[BEFORE]]))
+    columns: dict[str, Any] = {}
+    taken = {side: pa.array([places[side].get(key) for key in keys], pa.int64()) for side in sides}
+    for name in before.keys:
+        one, other = (of.table[name].take(taken[side]) for side, of in sides.items())
+        columns[name] = pc.coalesce(one.cast(other.type) if pa.types.is_null(one.type) else one, other)
+    for side, of in sides.items():
+        columns[f"in {side}"] = pc.is_valid(taken[side])
+        columns |= {f"{name} {side}": of.table[name].take(taken[side]) for name in of.values}
+    return Numbers(pa.table(columns), before.keys)

@@ -1,0 +1,73 @@
+"""The table by laws that a reader can check by hand."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from attnviz.errors import InvalidOption
+from attnviz.numbers.table import Numbers, join, stack
+
+ROWS: list[dict[str, object]] = [
+    {"text": text, "head": head, "entropy": text + head / 10 if (text, head) != (2, 1) else None}
+    for text in range(4)
+    for head in range(2)
+]
+
+
+def numbers(rows: list[dict[str, object]]) -> Numbers:
+    return Numbers.from_rows(rows, ("text", "head"))
+
+
+def test_the_order_of_parts_and_of_rows_says_nothing() -> None:
+    parts = [numbers(ROWS[:3]), numbers(ROWS[3:4]), numbers(random.Random(0).sample(ROWS[4:], 4))]
+    for order in permutations(parts):
+        assert stack(order).table.equals(numbers(ROWS).table)
+
+
+def test_a_row_that_two_parts_hold_is_refused_by_its_key() -> None:
+    with pytest.raises(InvalidOption, match=r"two parts hold the same row \(text 1, head 1\)"):
+        stack([numbers(ROWS[:4]), numbers(ROWS[3:])])
+
+
+def test_a_column_of_one_part_only_is_missing_in_the_other() -> None:
+    whole = stack([numbers(ROWS[:1]), numbers([ROWS[1] | {"peak": 0.5}])])
+    assert whole.values == ("entropy", "peak")
+    assert np.isnan(whole.array("peak")).tolist() == [True, False]
+
+
+def test_columns_are_arrays_with_nan_where_there_is_no_number() -> None:
+    values = numbers(ROWS).matrix(["entropy", "head"])
+    assert values[5].tolist()[1] == 1
+    assert np.isnan(values[:, 0]).tolist() == [row["entropy"] is None for row in ROWS]
+    assert numbers([{"text": 1, "head": None, "name": ["a", "b"]}]).array("name").tolist() == [["a", "b"]]
+
+
+def test_rows_are_selected_by_one_value_or_one_of_several() -> None:
+    assert numbers(ROWS).select(head=1, text=[1, 3]).rows() == [ROWS[3], ROWS[7]]
+    assert len(numbers(ROWS).select(text=9)) == 0
+
+
+def test_a_class_is_a_group() -> None:
+    found = {key: of.rows() for key, of in numbers(ROWS).group("head")}
+    assert found == {(0,): ROWS[::2], (1,): ROWS[1::2]}
+
+
+def test_comparing_is_a_join() -> None:
+    changed = [row | {"entropy": 9.0} if row["text"] == 1 else row for row in ROWS[2:]]
+    found = join(numbers(ROWS[:6]), numbers(changed))
+    assert found.list_keys() == [*numbers(changed).list_keys(), (0, 0), (0, 1)]
+    by_key = dict(zip(found.list_keys(), found.rows(), strict=True))
+    sides = [(row["entropy before"], row["entropy after"]) for row in (by_key[1, 0], by_key[3, 0], by_key[0, 0])]
+    assert sides == [(1.0, 9.0), (None, 3.0), (0.0, None)]
+    assert [by_key[key]["in before"] for key in ((1, 0), (3, 0))] == [True, False]
+    assert [by_key[key]["in after"] for key in ((1, 0), (0, 0))] == [True, False]
+
+
+def test_pandas_gets_it_as_it_is() -> None:
+    frame = numbers(ROWS).to_pandas()
+    assert list(frame.columns) == ["text", "head", "entropy"]
+    assert frame["entropy"].mean() == pytest.approx(np.nanmean(numbers(ROWS).array("entropy")))
