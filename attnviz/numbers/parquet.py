@@ -90,7 +90,7 @@ def _count_bytes(file: parquet.ParquetFile) -> int:
     """Count the bytes that the pages take in memory, by the larger of what the footer says and what numbers take."""
     metadata = file.metadata
     pages = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-    return max(int(pages), 8 * metadata.num_rows * metadata.num_columns)
+    return max(int(pages), 8 * int(metadata.num_rows * metadata.num_columns))
 
 
 def _count_unpacked(column: Any) -> int:
