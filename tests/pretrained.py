@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidModel
+from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import find_model
 from attnviz.specs import ModelOptions
 
@@ -211,3 +213,9 @@ def packaged(name: str) -> Any:
         return find_model(ModelOptions(model=name, device="cpu"))
     except InvalidModel as error:
         pytest.skip(str(error))
+
+
+@cache
+def decoder() -> Any:
+    """The real decoder, opened once for all tests of a process. Not to be changed. Skips where it is not installed."""
+    return packaged("smollm2").answering(Decomposable).open(())

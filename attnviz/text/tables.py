@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 
 from attnviz.bounded import format_bytes
@@ -83,10 +84,20 @@ class TextTable:
 
     def _list_values(self, name: str) -> Iterator[object]:
         """Yield the values of a column up to the first row that cannot be read, which reading names."""
-        key = self._find_key(name)
+        key, first = self._find_key(name), self._first_rows
+        rest = islice(self._list_rows(), LOOKED_AT, None) if len(first) == LOOKED_AT else ()
+        for fields in chain(first, rest):
+            yield fields.get(key) if isinstance(fields, Mapping) else fields[key]
+
+    @cached_property
+    def _first_rows(self) -> list[Fields]:
+        """Read the rows that columns are guessed from, once for all columns."""
+        return list(islice(self._list_rows(), LOOKED_AT))
+
+    def _list_rows(self) -> Iterator[Fields]:
         with suppress(InvalidSource), closing(self.rows()) as rows:
             for _, fields in rows:
-                yield fields.get(key) if isinstance(fields, Mapping) else fields[key]
+                yield fields
 
 
 def open_table(path: Place, wanted: Wanted) -> TextTable | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -110,10 +109,8 @@ def test_a_device_that_is_not_here(device: str, run_forked: RunCli, run_here: Ru
     "network", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": None, "HF_ENDPOINT": "https://hub.invalid"}]
 )
 def test_a_data_set_without_a_network(dataset: str, network: dict[str, str | None], run_cli: RunCli) -> None:
-    """In the time of a look-up and of a start without torch, under a second. `.invalid` never resolves (RFC 2606)."""
-    before = time.monotonic()
+    """`.invalid` never resolves (RFC 2606)."""
     run = run_cli("heatmap", "--dataset", dataset, env=network)
-    assert time.monotonic() - before < 4, "on a busy machine; where a library tries for itself it takes 20 s and more"
     refused(run, f"data set {dataset!r} is not on this machine", "--dataset PATH", "--dataset sample")
 
 

@@ -140,7 +140,7 @@ def test_known_heads_of_a_real_encoder() -> None:
 @pytest.mark.slow
 def test_known_heads_of_a_real_decoder() -> None:
     """Heads that are known from other measurements, in a sentence and in a text that says words twice."""
-    model = pretrained.packaged("smollm2").open(())
+    model = pretrained.decoder()
     known = {(1, 2), (2, 1), (11, 1), (16, 0), (18, 6), (23, 0), (23, 3)}
     sentence = model.attention("When Mary and John went to the store, John gave a drink to")
     assert len(known & {every(sentence)[n] for n in chosen(sentence)}) >= 4

@@ -27,13 +27,12 @@ EXTRA = {"pytorch_model.bin": b"not to be fetched", "modeling.py": b"raise Syste
 
 # The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
-import json, sys, time
+import json, sys
 from attnviz.errors import AttnvizError
 from attnviz.models.loading import find_model
 from attnviz.models.huggingface.files import find_files
 from attnviz.specs import ModelOptions
 for name, room in json.loads(sys.argv[1]):
-    begun = time.monotonic()
     try:
         model = find_model(ModelOptions(model=name, max_memory=room))
         model.check()
@@ -41,7 +40,7 @@ for name, room in json.loads(sys.argv[1]):
         said = [str(files.folder), model.name, files.n_parameters, files.revision()]
     except AttnvizError as error:
         said = [str(error)]
-    print(json.dumps({"said": said, "took": time.monotonic() - begun, "torch": "torch" in sys.modules}))
+    print(json.dumps({"said": said, "torch": "torch" in sys.modules}))
 """
 
 
@@ -52,7 +51,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(cache: Path, *names: str, room: float = 4.0, **environment: str) -> list[dict[str, Any]]:
-    """What a process of its own finds under each name, and how long that took."""
+    """What a process of its own finds under each name."""
     keep = {"PATH": "/usr/bin:/bin", "HF_HOME": str(cache), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     run = subprocess.run(
         [sys.executable, "-c", ASK, json.dumps([(name, room) for name in names])],
@@ -99,7 +98,7 @@ def test_what_the_hub_does_not_give(whole: Path, tmp_path: Path) -> None:
     assert f"the weights of {REPOSITORY} need" in small
 
 
-def test_without_a_network_the_answer_comes_at_once(tmp_path: Path) -> None:
+def test_without_a_network_the_answer_says_so(tmp_path: Path) -> None:
     cases = (
         asked(tmp_path, "some-org/none", "gpt9", HF_HUB_OFFLINE="1"),
         asked(tmp_path, "some-org/none", HF_ENDPOINT="http://127.0.0.1:9"),
@@ -107,7 +106,6 @@ def test_without_a_network_the_answer_comes_at_once(tmp_path: Path) -> None:
     for each in (*cases[0], *cases[1]):
         assert "no model or folder" in each["said"][0]
         assert "Give the folder of a model, or a name: single, multi" in each["said"][0]
-        assert each["took"] < 5  # seconds; a library that tries for itself takes half a minute
         assert not each["torch"]
     assert "HF_HUB_OFFLINE is set" in cases[0][0]["said"][0]
     assert "127.0.0.1 cannot be reached" in cases[1][0]["said"][0]

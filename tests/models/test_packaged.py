@@ -222,14 +222,10 @@ def test_the_real_encoder_by_name_is_the_one_in_its_package() -> None:
 
 
 @pytest.mark.slow
-def test_the_real_decoder_is_what_the_library_reads_and_knows_who_gets_the_drink() -> None:
-    """Converted once for all tests; 64 tokens in all 270 heads, and two heads that are known for what they do."""
-    reference = made.packaged("smollm2")
-    model = reference.answering().open(())
+def test_the_real_decoder_knows_who_gets_the_drink_and_has_the_heads_that_it_is_known_for() -> None:
+    """That files are read as the library reads them, to the bit, is tested of the small one above."""
+    model = made.decoder()
     assert (model.n_layers, model.n_heads, model.n_parameters) == (30, 9, SMOLLM2.n_parameters)
-    text = " ".join([f"{MARY} Mary."] * 4)
-    assert len(model.encode(text).source.ids) == 64
-    check_as_the_library_reads_it(model, reference.source, text)
     ids = torch.tensor([model.encode(MARY).source.ids])
     with torch.inference_mode():
         probabilities = model.loaded.headed(input_ids=ids).logits[0, -1].softmax(-1)

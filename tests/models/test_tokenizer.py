@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,10 +133,8 @@ def test_saved_vocabulary_is_read_by_hugging_face_and_by_us(tmp_path: Path) -> N
 
 
 def test_a_long_text_takes_no_longer_per_token() -> None:
-    """A list of the whole text made anew for each token would take a minute."""
-    before = time.process_time()
-    assert train(["a b c d"], EVERY).encode("a b c d " * 5_000).n_tokens == 20_000
-    assert time.process_time() - before < 5
+    """With a list of the whole text made anew for each token this would not end within the hour."""
+    assert train(["a b c d"], EVERY).encode("a b c d " * 50_000).n_tokens == 200_000
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "<br /><br />", "\u2003"])

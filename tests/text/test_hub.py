@@ -8,7 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 
 from attnviz.errors import InvalidSource
-from attnviz.store.hub import LOOK_UP_SECONDS
 from attnviz.text import hub as module
 from tests.hub import Hub, running
 from tests.process import ROOT
@@ -31,19 +29,17 @@ FILES = {
 
 # The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
-import json, sys, time
+import json, sys
 from attnviz.errors import InvalidSource
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 for dataset, split in json.loads(sys.argv[1]):
-    start = time.monotonic()
     try:
         corpus = load_corpus(TextOptions(dataset=dataset, split=split))
         said = [[d.text, d.name, d.label] for d in corpus.documents], corpus.notices
     except InvalidSource as error:
         said = str(error), []
-    took = time.monotonic() - start
-    print(json.dumps({"said": said[0], "notices": said[1], "took": took, "heavy": "datasets" in sys.modules}))
+    print(json.dumps({"said": said[0], "notices": said[1], "heavy": "datasets" in sys.modules}))
 """
 
 
@@ -60,12 +56,11 @@ def ask(home: Path, *questions: tuple[str, str | None], **env: str) -> list[Any]
     return [SimpleNamespace(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def test_without_a_network_the_answer_is_immediate(tmp_path: Path) -> None:
+def test_without_a_network_the_answer_says_so(tmp_path: Path) -> None:
     """`.invalid` never resolves (RFC 2606)."""
     for answer in ask(tmp_path, ("imdb", None), ("some/thing", "train[:5]"), HF_ENDPOINT="https://hub.invalid"):
         assert "is not on this machine, and hub.invalid cannot be reached" in answer.said
         assert answer.said.endswith("Use a local copy with --dataset PATH, or the packaged --dataset sample.")
-        assert answer.took < 1
         assert not answer.heavy
 
 
@@ -106,18 +101,17 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("online")
 def test_a_look_up_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    released = Event()
+    released, ended = Event(), list[bool]()
 
     def hang(*_: object) -> list[object]:
-        released.wait(60)
+        ended.append(released.wait(60))
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    start = time.monotonic()
     with pytest.raises(InvalidSource, match="cannot be reached"):
         opened("imdb")
+    assert ended == [], "it was not waited for"
     released.set()
-    assert time.monotonic() - start < 3 * LOOK_UP_SECONDS
 
 
 @pytest.mark.usefixtures("online")

@@ -113,9 +113,9 @@ def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> Non
 
 
 def test_a_file_without_a_header_is_not_recited(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(",".join(["x" * 1000] * 1000) + "\n")
+    (tmp_path / "a.csv").write_text(",".join(["x" * 100] * 400) + "\n")
     for column in (None, "y"):
-        with pytest.raises(InvalidSource, match="19, 980 more") as error:
+        with pytest.raises(InvalidSource, match="19, 380 more") as error:
             opened(tmp_path / "a.csv", text_column=column)
         assert len(error.value.hint) < 1200
 

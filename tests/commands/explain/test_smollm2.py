@@ -5,8 +5,8 @@ All of it is held against SmolLM2-135M in four bits, which a package carries.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
-from tests.pretrained import packaged
+from tests.pretrained import decoder
 
 WORDS = (
     "river lemon seven window honest paper drum cloud market silver yellow pencil garden winter bottle island mirror"
@@ -27,16 +27,21 @@ WORDS = (
 GIVEN = "When Mary and John went to the store, John gave a drink to"
 INDUCTION = (HeadName(18, 6), HeadName(17, 3), HeadName(17, 4))
 PREVIOUS_TOKEN = Writer("head", 16, 0)
-MAX_SECONDS = 3.0  # of a processor, for a sentence
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def smollm2() -> Decomposable:
-    model = packaged("smollm2").answering(Decomposable).open(())
+    model = decoder()
     assert isinstance(model, Decomposable)
     return model
+
+
+@pytest.fixture(scope="module")
+def repeated(smollm2: Decomposable) -> Stream:
+    """Words that come twice."""
+    return take_apart(smollm2, f" {WORDS} {WORDS}")
 
 
 def take_apart(model: Decomposable, text: str, against: str | None = None) -> Stream:
@@ -44,14 +49,13 @@ def take_apart(model: Decomposable, text: str, against: str | None = None) -> St
 
 
 @pytest.mark.parametrize("head", INDUCTION, ids=str)
-def test_induction_heads_look_for_what_one_head_wrote(smollm2: Decomposable, head: HeadName) -> None:
+def test_induction_heads_look_for_what_one_head_wrote(repeated: Stream, head: HeadName) -> None:
     """Where words come twice, they look behind the first time, because 16.0 wrote there what stood before."""
     n_words = len(WORDS.split())
-    stream = take_apart(smollm2, f" {WORDS} {WORDS}")
-    assert len(stream.subject.ids) == 2 * n_words
+    assert len(repeated.subject.ids) == 2 * n_words
     for query in range(n_words + 4, 2 * n_words - 1, 4):
         key = query - n_words + 1
-        look = find_reason(stream, head, query, key)
+        look = find_reason(repeated, head, query, key)
         assert look.weight > 0.5
         assert look.named is not None
         assert look.named.writer == PREVIOUS_TOKEN
@@ -63,12 +67,7 @@ def test_induction_heads_look_for_what_one_head_wrote(smollm2: Decomposable, hea
 
 
 def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    begun = time.process_time()
     found = explain_answer(take_apart(smollm2, GIVEN, against=" John"))
-    taken = time.process_time() - begun
-    torch.set_num_threads(threads)
     assert (found.target.name, found.target.against) == (" Mary", " John")
     assert found.total == pytest.approx(found.logit, rel=1e-5)
     assert found.logit == pytest.approx(6.12, abs=0.01)
@@ -79,7 +78,6 @@ def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None
     assert heads["24.4"].from_source == pytest.approx(-1.17, abs=0.02)
     assert heads["23.0"].written > 0.8
     assert abs(heads["23.0"].removal) < 0.1  # what it writes others make up for
-    assert taken < MAX_SECONDS
 
 
 def test_a_word_is_taken_with_its_space(smollm2: Decomposable) -> None:
@@ -108,7 +106,10 @@ GIFTS = (
 
 
 def test_contributions_by_head_and_sentence_go_with_the_cost_of_removal(smollm2: Decomposable) -> None:
-    """What a head gives at the last token is replaced by its mean over the sentences: two minutes of a processor."""
+    """What a head gives at the last token is replaced by its mean over the sentences.
+
+    Nothing changes before the last token: the others are read once, and all heads of a layer are tried side by side.
+    """
     written, ids, answers = [], [], []
     for number, (taker, giver, place, thing) in enumerate(GIFTS):
         first, second = (taker, giver) if number % 2 == 0 else (giver, taker)
@@ -118,28 +119,30 @@ def test_contributions_by_head_and_sentence_go_with_the_cost_of_removal(smollm2:
         answers.append((stream.subject.answer, stream.subject.against))
         written.append(stream.split_logit(*answers[-1]).heads.sum(axis=2))
         ids.append(stream.subject.ids)
+    contributions = np.stack(written)
+    n_texts, n_layers, n_heads = contributions.shape
     model: Any = getattr(smollm2, "headed")  # noqa: B009
-    read, asked = torch.tensor(ids), torch.tensor(answers)
+    read, asked = (torch.tensor(each).repeat(n_heads, 1) for each in (ids, answers))
     projections = [layer.self_attn.o_proj for layer in model.model.layers]
+    with torch.inference_mode():
+        before = model(input_ids=read[:, :-1], use_cache=True, logits_to_keep=1).past_key_values
 
     def answer_with(layer: int, change: Callable[[Tensor], Tensor]) -> np.ndarray:
         hook = projections[layer].register_forward_pre_hook(lambda _, given: (change(given[0].clone()),))
         with torch.inference_mode(), hook:
-            logits = model(input_ids=read, use_cache=False, logits_to_keep=1).logits[:, -1]
-        return np.asarray((logits.gather(1, asked[:, :1]) - logits.gather(1, asked[:, 1:]))[:, 0].double())
+            logits = model(input_ids=read[:, -1:], past_key_values=deepcopy(before)).logits[:, -1]
+        gained = (logits.gather(1, asked[:, :1]) - logits.gather(1, asked[:, 1:])).double()
+        return np.asarray(gained.reshape(n_heads, n_texts).T)
 
-    contributions = np.stack(written)
-    costs = np.empty_like(contributions)
+    def average(given: Tensor) -> Tensor:
+        """Of the n-th copy of the sentences, the n-th head."""
+        copies = given.view(n_heads, n_texts, n_heads, -1)
+        for head in range(n_heads):
+            copies[head, :, head] = copies[head, :, head].mean(dim=0)
+        return given
+
     whole = answer_with(0, lambda given: given)
-    width = projections[0].in_features // contributions.shape[2]
-    for layer, head in np.ndindex(contributions.shape[1:]):
-        part = slice(head * width, (head + 1) * width)
-
-        def average(given: Tensor, part: slice = part) -> Tensor:
-            given[:, -1, part] = given[:, -1, part].mean(dim=0)
-            return given
-
-        costs[:, layer, head] = whole - answer_with(layer, average)
+    costs = np.stack([whole - answer_with(layer, average) for layer in range(n_layers)], axis=1)
     r = np.corrcoef(contributions.ravel(), costs.ravel())[0, 1]
     largest = [set(np.argsort(-np.abs(each), axis=None)[:10].tolist()) for each in (contributions, costs)]
     assert r == pytest.approx(0.82, abs=0.02)
