@@ -22,6 +22,7 @@ from attnviz.errors import TooLarge
 UNIT = 2**40  # that 1 is of
 MAX_TEXTS = 2**23 - 1  # the sum of as many numbers of 0 to 1 fits into 63 bits
 N_BINS = 128
+MAX_BIN_SHARE = 0.1  # of the range of a column's numbers: wider bins have no quantiles
 N_EXTREMES = 10  # texts kept on either side of each column
 N_SAMPLED = 256  # texts
 NO_TEXT = np.int64(2**63 - 1)
@@ -117,7 +118,8 @@ class Summary:
     def quantiles(self, shares: Sequence[float], bounds: Bounds) -> Float64[np.ndarray, "share column"]:
         """Of each column. Where all texts are in the sample exactly: the smallest number that at least such a share of
         them does not exceed; else within 1/128 of its bounds: the middle of the bin that this lies in, within the
-        smallest and largest number. NaN where no text has a number.
+        smallest and largest number. NaN where no text has a number, and where a bin is wider than a tenth of the range
+        of the numbers: most of them are then in one bin, whose middle says nothing.
         """
         counts = self.counts
         ranks = np.ceil(np.asarray(shares)[:, None] * counts).clip(1, np.maximum(counts, 1))
@@ -126,7 +128,9 @@ class Summary:
         below = self.bins.cumsum(axis=1)
         places = np.stack([(below < rank[:, None]).sum(axis=1) for rank in ranks])
         middles = bounds[0] + (bounds[1] - bounds[0]) * (places + 0.5) / N_BINS
-        return np.asarray(np.clip(middles, self.ranges[0], self.ranges[1]))
+        spread, width = self.ranges[1] - self.ranges[0], (bounds[1] - bounds[0]) / N_BINS
+        known = (spread == 0) | (width <= MAX_BIN_SHARE * spread)
+        return np.where(known, np.clip(middles, self.ranges[0], self.ranges[1]), np.nan)
 
     def _mean_shares(self) -> Float64[np.ndarray, " column"]:
         totals = zip(self.sums[0].tolist(), self.counts.tolist(), strict=True)

@@ -100,6 +100,9 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         ) from error
     if not all(bool(tensor.isfinite().all()) for tensor in classifier.state_dict().values()):
         raise InvalidModel(f"{folder / WEIGHTS} holds numbers that are not finite", hint="Copy the folder again.")
+    if not (temperature := float(classifier.temperature)) > 0:
+        problem = f"temperature {temperature:g} in {folder / WEIGHTS} must be greater than 0: logits are divided by it"
+        raise InvalidModel(problem, hint="Copy the folder again.")
     revision = hashlib.sha256(data).hexdigest()
     return Checkpoint(classifier, vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
 

@@ -92,7 +92,9 @@ def get_result(future: Future[Result]) -> Result:
     try:
         return future.result()
     except CancelledError as error:
-        raise ExecutionError("the dask scheduler has ended", hint="Start it again; --resume goes on.") from error
+        raise ExecutionError(
+            "the dask scheduler has ended", hint="Start it again; the same command goes on."
+        ) from error
     except Exception as error:
         if type(error).__name__ == "KilledWorker":  # of dask, which only who has it can import
             raise WorkerDied("on the cluster") from error

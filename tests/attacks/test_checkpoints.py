@@ -108,6 +108,12 @@ def no_scale(file: Path) -> None:
     save_file(tensors, file)
 
 
+def zeros(file: Path) -> None:
+    """The temperature too: logits of 0 over it had no probability, and no JSON."""
+    kept = ("ngrams.pairs",)  # whose order is checked
+    save_file({name: tensor if name in kept else tensor * 0 for name, tensor in load_file(file).items()}, file)
+
+
 def pairs_in_disorder(file: Path) -> None:
     tensors = load_file(file)
     save_file({**tensors, "ngrams.pairs": tensors["ngrams.pairs"].flip(0)}, file)
@@ -134,6 +140,7 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "surplus tensors": (WEIGHTS, other_tensors, WEIGHTS),
     "missing tensors": (WEIGHTS, fewer_tensors, WEIGHTS),
     "weights that are no numbers": (WEIGHTS, not_numbers, "numbers that are not finite"),
+    "weights that are all 0": (WEIGHTS, zeros, "temperature 0 in"),
     "int8 without a scale": (WEIGHTS, no_scale, WEIGHTS),
     "pairs of words in disorder": (WEIGHTS, pairs_in_disorder, WEIGHTS),
     "an unknown norm": (CONFIG, config(norm="none"), CONFIG),

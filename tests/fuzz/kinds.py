@@ -214,7 +214,7 @@ def records(arena: Arena) -> st.SearchStrategy[Attempt]:
 def surveys(arena: Arena) -> st.SearchStrategy[Attempt]:
     file = "survey/survey.safetensors"
     again = ["survey", "--model", "multi:2", "--dataset", "table.csv", "--null", "shuffled", "--probe", "repeat"]
-    commands = [["merge", "survey"], ["diff", "survey", "survey"], [*again, "--resume"]]
+    commands = [["merge", "survey"], ["diff", "survey", "survey"], again]
     return _of(arena, file, tensors, *commands)
 
 

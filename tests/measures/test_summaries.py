@@ -85,6 +85,14 @@ def test_numbers_are_those_of_a_plain_loop() -> None:
     assert apart.max() <= 1 / N_BINS
 
 
+def test_numbers_that_lie_in_one_bin_have_no_quantiles() -> None:
+    """A share of 3e-6 in the mean had all five at 2.7e-5; of equal numbers, all are that number."""
+    shares = np.stack([np.random.default_rng(0).beta(1, 9, 400) / 8_000, np.full(400, 0.3), np.full(400, 0.75)], axis=1)
+    found = summary(shares).quantiles((0.05, 0.5, 0.95), BOUNDS)
+    assert np.isnan(found[:, 0]).all()
+    np.testing.assert_array_equal(found[:, 1], BOUNDS[0, 1] + 0.3 * 2.0)
+
+
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
 def test_means_and_deviations_are_within_their_digits(numbers: list[float]) -> None:
     shares = np.array(numbers)[:, None]

@@ -111,7 +111,10 @@ def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_forked: RunCl
         found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
         ending.join()
     assert found.exit_code == 1
-    said = {"scheduler": "the dask scheduler has ended. Start it again; --resume goes on.", "workers": "has no workers"}
+    said = {
+        "scheduler": "the dask scheduler has ended. Start it again; the same command goes on.",
+        "workers": "has no workers",
+    }
     *notes, error = found.stderr.splitlines()
     assert error.startswith("error: ")
     assert said[lost] in error
@@ -130,7 +133,7 @@ def test_ctrl_c_is_heeded_where_no_worker_is_left(tmp_path: Path) -> None:
         run.send_signal(signal.SIGINT)
         _, stderr = run.communicate(timeout=6)
     assert run.returncode == 130
-    assert stderr.endswith("the same command with --resume goes on\n")
+    assert stderr.endswith("the same command goes on\n")
 
 
 def kill_at_wait(cluster: Cluster, lost: str) -> None:

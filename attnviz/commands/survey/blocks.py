@@ -26,7 +26,7 @@ from attnviz.text import Document
 
 SAVE_EVERY = 30.0  # seconds
 MERGED_AT_ONCE = 16  # results
-PART = "{} holds {:,} of {:,} texts; the same command with --resume goes on"
+PART = "{} holds {:,} of {:,} texts; the same command goes on"
 
 Found = TypeVar("Found")
 Opening: TypeAlias = tuple[ModelReference, tuple[str, ...]]  # what `open_model` takes

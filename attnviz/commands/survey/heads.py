@@ -142,7 +142,7 @@ def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple
     """
     table = survey.words
     often = np.flatnonzero((table.support >= min_support) & (table.equal > 0))
-    lifts = table.mass[often] / table.equal[often, None]
+    lifts = table.mass[often].reshape(len(often), survey.info.n_places) / table.equal[often, None]  # also of no word
     for of_head in lifts.T:
         best = np.argsort(-of_head, kind="stable")[:top]
         yield [(table.words[often[n]], float(of_head[n]), int(table.support[often[n]])) for n in best]

@@ -38,7 +38,7 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
         copies = f"{n_copies:,} of {format_count(n, 'texts')} {verb}"
         yield f"{copies}: tests and intervals take each for a text of its own, and are too sure."
     if n > N_SAMPLED:
-        yield "Quantiles of so many texts are within 1/128 of what a measure can be."
+        yield "Quantiles of so many texts are within 1/128 of what a measure can be, or left out where that is coarse."
     if info.dataset:
         option, longest = shlex.quote(info.option), survey.summary.ranges[1][info.columns[TOKENS]].item()
         read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if longest >= info.max_tokens else ""

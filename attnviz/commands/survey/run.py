@@ -29,8 +29,8 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     with store.locked(folder):
         plan = plan_survey(spec, inputs)
         find_cards(spec.head_card, plan.info)  # refused before the first text, too
-        before = _find_known(spec, plan, folder)
-        yield Progress(0, plan.n_texts, "texts", notices=plan.stream.notices)
+        before, notices = _find_known(spec, plan, folder)
+        yield Progress(0, plan.n_texts, "texts", notices=(*plan.stream.notices, *notices))
         with open_executor(inputs.n_workers, inline=True, cluster=spec.cluster) as (executor, n_tasks):
             whole = yield from SurveyRun(plan, folder, before).run(executor, n_tasks)
         if spec.shard is None:
@@ -40,8 +40,11 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
         store.remove(folder / PARTIAL)
 
 
-def _find_known(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
-    """Return what is known already. Raises InvalidOption where the folder holds another survey, which would be lost."""
+def _find_known(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> tuple[Survey, tuple[str, ...]]:
+    """Return what is known already, and what to say of it.
+
+    Raises InvalidOption where the folder holds another survey, which would be lost.
+    """
     for name in (PARTIAL, NAME):
         if is_file(folder / name):
             found = load_survey(folder / name)
@@ -50,6 +53,8 @@ def _find_known(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
                 raise InvalidOption(f"{folder / name} is of another survey: {held}", hint=ANOTHER)
             if spec.shard is not None and found.is_whole:
                 raise InvalidOption(f"{folder / name} is whole: part {spec.shard} would replace it", hint=ANOTHER)
-            if spec.resume:
-                return found
-    return empty_survey(plan.info, plan.slopes)
+            if not spec.fresh:
+                n_known = found.summary.n_texts + len(found.skipped)
+                held = f"{folder / name} holds {n_known:,} of {plan.n_texts:,} texts, which are not measured again"
+                return found, (f"{held}; --fresh begins anew",)
+    return empty_survey(plan.info, plan.slopes), ()

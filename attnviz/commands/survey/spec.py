@@ -77,7 +77,9 @@ class SurveySpec:
     shard: Shard = None
     workers: Processes = None
     cluster: ClusterOptions = ClusterOptions()
-    resume: Annotated[bool, Option("Go on with what --out holds of the same survey.", OUTPUT, is_common=True)] = False
+    fresh: Annotated[bool, Option("Measure all texts anew, also those that --out holds.", OUTPUT, is_common=True)] = (
+        False
+    )
     printing: PrintOptions = PrintOptions()
 
     @property

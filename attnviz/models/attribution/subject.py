@@ -18,7 +18,7 @@ from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
-from attnviz.models.outputs import read_logits
+from attnviz.models.outputs import check_finite, read_logits
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Attribution, Question, Scores, Target
@@ -174,6 +174,7 @@ def make_subject(
     answering, labels = replace(answering, answers=answers), answers.labels
     logits = answering.whole_logits(torch.tensor([ids])).cpu().double()
     values = read_logits(logits / answering.temperature, answers.kind)[0]
+    check_finite(values[None])
     answer = (
         int(logits.argmax()) if question.target is None else _find_answer(question.target, answers, question.option)
     )

@@ -92,6 +92,7 @@ class NextTokenModel(HeadedModel):
         """One answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
         logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].cpu().double()
+        check_finite(logits.numpy()[None])
         answer = int(logits.argmax()) if question.target is None else self._token(question.target, question.option)
         against = None if question.against is None else self._token(question.against, "against")
         if against == answer:

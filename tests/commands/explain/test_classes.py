@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 import attnviz
 from attnviz.commands.explain.answer.why import explain_answer, find_reason
@@ -110,6 +112,17 @@ def test_a_number_is_explained_against_nothing(
     assert "for ‘score’; without the head the logit changes by" in said or "against ‘score’; without" in said
     assert "‘’" not in said
     assert "what the logit is made of" in said
+
+
+def test_answers_that_are_not_numbers_are_refused(
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_theirs(tmp_path, "bert", LABELS, monkeypatch)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["classifier.weight"] = torch.full_like(tensors["classifier.weight"], 3e38)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    for command in ("explain", "attribute"):
+        refused(run_here(command, "--model", folder, TEXT, "--json"), "the model's answers are not numbers")
 
 
 def test_what_stands_beside_the_encoder_has_its_own_name(tmp_path: Path) -> None:

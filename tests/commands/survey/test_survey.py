@@ -81,14 +81,14 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     events = survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))
     for event in events:
         if isinstance(event, Progress) and event.done >= 6:
-            assert event.if_left == (
-                f"{tmp_path}/left/{PARTIAL} holds 6 of 12 texts; the same command with --resume goes on",
-            )
+            assert event.if_left == (f"{tmp_path}/left/{PARTIAL} holds 6 of 12 texts; the same command goes on",)
             events.close()  # type: ignore[attr-defined]
             break
     left = load_survey(tmp_path / "left" / PARTIAL)
     assert (left.summary.n_texts, left.is_whole) == (6, False)
-    run(tmp_path / "left", resume=True, **options)
+    again = [*survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))]
+    said = f"{tmp_path}/left/{PARTIAL} holds 6 of 12 texts, which are not measured again; --fresh begins anew"
+    assert next(event.notices for event in again if isinstance(event, Progress)) == (said,)
     whole = files(tmp_path / "whole")
     assert set(whole) == {NAME, "distance.png", "atlas.png"}
     assert files(tmp_path / "merged") == whole
@@ -442,7 +442,7 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=problem):
             merged(tmp_path / "merged", parts)
     with pytest.raises(InvalidOption, match="is of another survey"):
-        run(tmp_path / "1", resume=True, split="train[:11]")
+        run(tmp_path / "1", split="train[:11]")
     for written in ("0/3", "4/3", "3", "a/b", "1/0"):
         with pytest.raises(InvalidOption, match="is not a part"):
             parse_shard(written)
@@ -588,14 +588,14 @@ def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Pat
         with pytest.raises(InvalidOption, match=problem):
             run(out, **options)
         assert files(out) == before
-    events = survey(build(SurveySpec, out=str(out), **FAST))
+    events = survey(build(SurveySpec, out=str(out), fresh=True, **FAST))
     for event in events:
         if isinstance(event, Progress) and event.done >= 6:
             events.close()  # type: ignore[attr-defined]
             break
     assert {name: data for name, data in files(out).items() if name != PARTIAL} == before
     assert load_survey(out / PARTIAL).summary.n_texts == 6
-    run(out, resume=True)
+    run(out)
     assert files(out) == before
 
 
@@ -603,6 +603,13 @@ def test_a_part_is_a_file_and_no_report(tmp_path: Path) -> None:
     part = run(tmp_path / "out", shard="1/2")
     assert part.report is None
     assert not load_survey(tmp_path / "out" / NAME).is_whole
+
+
+def test_few_texts_without_their_words_have_a_page(tmp_path: Path) -> None:
+    """No token of them is unknown, so that no word at all is counted."""
+    atlas = report(run(tmp_path, dataset=None, split=None, text=("a good film", "a film"), no_text=True)).atlas
+    assert atlas is not None
+    assert [head.words for head in atlas.heads] == [()] * 4
 
 
 def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:
@@ -615,7 +622,7 @@ def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None
     with pytest.raises(InvalidOption, match="parts of different surveys: of other texts"):
         merged(tmp_path / "whole", [tmp_path / "1", tmp_path / "2"])
     with pytest.raises(InvalidOption, match="is of another survey"):
-        of_texts("bad", out=tmp_path / "1", shard="1/2", resume=True)
+        of_texts("bad", out=tmp_path / "1", shard="1/2")
 
 
 def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(tmp_path: Path) -> None:
