@@ -34,7 +34,6 @@ NATS_OF_TWO = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(2)))  # a di
 KEYS = Unit("keys", lambda n_heads, n_tokens: (1.0, float(n_tokens)))
 TOKENS = Unit("tokens", lambda n_heads, n_tokens: (0.0, float(n_tokens - 1)))  # a distance
 HEADS = Unit("heads", lambda n_heads, n_tokens: (1.0, float(n_heads)))
-MIXES = Unit("mixes", lambda n_heads, n_tokens: (1.0, float(n_heads)))
 
 
 @dataclass(frozen=True)
@@ -77,25 +76,11 @@ MEASURES = (
         "Hill 1973",
     ),
     Measure(
-        "normalised_entropy",
-        "attnviz.measures.concentration:normalised_entropy",
-        "the entropy as a share of the largest possible",
-        SHARE,
-        "Pielou 1966",
-    ),
-    Measure(
         "peak",
         "attnviz.measures.concentration:peak",
         "the share that goes to a query's favourite key",
         SHARE,
         "Voita et al. 2019",
-    ),
-    Measure(
-        "top_3_mass",
-        "attnviz.measures.concentration:top_3_mass",
-        "the share that goes to a query's three favourite keys",
-        SHARE,
-        "Gupta et al. 2021",
     ),
     Measure(
         "distance",
@@ -192,28 +177,6 @@ MEASURES = (
         "Shannon 1948",
     ),
     Measure(
-        "max_received",
-        "attnviz.measures.concentration:max_received",
-        "the largest share of all attention on one key",
-        SHARE,
-        "Goyal et al. 2020",
-    ),
-    Measure(
-        "gini",
-        "attnviz.measures.concentration:gini",
-        "how unequally the keys receive attention",
-        SHARE,
-        "Gini 1912",
-    ),
-    Measure(
-        "head_divergence",
-        "attnviz.measures.divergence:head_divergence",
-        "how unlike two heads are on average",
-        NATS_OF_TWO,
-        "Clark et al. 2019",
-        level="layer",
-    ),
-    Measure(
         "vendi_score",
         "attnviz.measures.divergence:vendi_score",
         "how many distinct heads there are in effect",
@@ -227,14 +190,6 @@ MEASURES = (
         "how far the mean of the heads is from each of them",
         NATS_OF_TWO,
         "Lin 1991",
-        level="layer",
-    ),
-    Measure(
-        "effective_rank",
-        "attnviz.measures.divergence:effective_rank",
-        "how many independent mixtures of keys a query gets",
-        MIXES,
-        "Roy & Vetterli 2007",
         level="layer",
     ),
 )

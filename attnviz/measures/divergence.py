@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
 
 from attnviz.measures.mixing import Mixer, compute_own_entropies, read_halved_rows, split_mixed_blocks
-from attnviz.measures.rows import cache_on_record, compute_entropies, max_attendable, real_queries, row_sums
+from attnviz.measures.rows import cache_on_record, compute_entropies, real_queries
 from attnviz.records import AttentionMaps, Measurement
 
 Divergences = Float64[np.ndarray, "head head"]
@@ -85,17 +85,6 @@ def _sum_over_queries(
     return apart + apart.T
 
 
-def head_divergence(maps: AttentionMaps) -> Measurement:
-    """Return the mean over pairs of heads and over queries of their Jensen-Shannon divergence (Clark et al. 2019).
-
-    Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341,
-    section 6. It says that heads attend differently, not that the difference is of use.
-    """
-    n_pairs = max(1, maps.n_heads * (maps.n_heads - 1))  # each two heads twice, and no head with itself
-    means = [measure_divergences(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
-    return Measurement("head_divergence", "nats", np.array(means), (0.0, log(2)))
-
-
 def vendi_score(maps: AttentionMaps) -> Measurement:
     """Return the Vendi score of each layer's heads (Friedman and Dieng 2022, arXiv:2210.02410).
 
@@ -154,38 +143,6 @@ def _measure_divergence_from_mean(maps: AttentionMaps, layer: int) -> float:
         apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
         lost += float(np.maximum(apart, 0.0).sum())
     return lost / (maps.n_heads * int(real_queries(maps).sum()))
-
-
-def effective_rank(maps: AttentionMaps) -> Measurement:
-    """Return the mean over queries of the effective rank of its weights, a row for each head (Roy and Vetterli 2007).
-
-    Mixes, from 1 (one head, or copies) to the smaller of the numbers of heads and of keys (heads with no common key
-    and equally sharp). The effective rank is exp of the entropy of the normalised singular values (EUSIPCO 2007). It
-    says how many independent mixtures of the keys the weights allow; heads also read values of their own.
-    """
-    most = float(min(maps.n_heads, max_attendable(maps)))
-    values = np.array([_mean_rank(maps, layer) for layer in range(maps.n_layers)])
-    return Measurement("effective_rank", "mixes", values, (1.0, most))
-
-
-def _mean_rank(maps: AttentionMaps, layer: int) -> float:
-    """Take singular values as roots of the eigenvalues of heads × heads products: quick where keys are many."""
-    if maps.n_heads == 1:
-        return 1.0
-    found, n_keys = 0.0, len(maps.keys)
-    for block in split_mixed_blocks(maps):
-        sums = row_sums(maps, layer)[:, block.places].T  # dividing products by two sums is cheaper than dividing rows
-        rows = np.empty((maps.n_heads, len(sums), n_keys))
-        for heads in maps.heads_at_once:
-            rows[heads] = maps.rows(layer, heads, block.queries)
-        by_query = rows.transpose(1, 0, 2)
-        products = by_query @ by_query.transpose(0, 2, 1)
-        products /= sums[:, :, None] * sums[:, None]
-        eigenvalues = np.linalg.eigvalsh(products)
-        noise = eigenvalues[:, -1:] * max(maps.n_heads, n_keys) * np.finfo(np.float64).eps
-        singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # the rest is rounding, may be negative
-        found += float(np.exp(compute_entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
-    return found / int(real_queries(maps).sum())
 
 
 def to_similarity(divergences: Divergences) -> Divergences:

@@ -25,7 +25,7 @@ def test_one_token(form: str, run_here: RunHere, tmp_path: Path) -> None:
     if form == "json":
         found = document(run)["measures"]
         assert found["effective_keys"]["means"] == [1.0, 1.0]
-        assert found["head_divergence"]["means"] == [0.0, 0.0]
+        assert found["vendi_score"]["means"] == [1.0, 1.0]
     check_whole(tmp_path)
 
 

@@ -14,7 +14,7 @@ from tests.made import random_maps
 
 TEXT = ("--text", "not a good film")
 COMMANDS = {
-    "heatmap": ("heatmap", *TEXT, "--text", "=a good one", "--heads", "2", "--dpi", "40", "--measure", "entropy,gini"),
+    "heatmap": ("heatmap", *TEXT, "--text", "=a good one", "--heads", "2", "--dpi", "40", "--measure", "entropy,peak"),
     "render": ("render", "a.safetensors", "--dpi", "40"),
     "compare": ("compare", "single", "multi:2", *TEXT, "--dpi", "40", "--no-time"),
     "diff": ("diff", "a.safetensors", "a.safetensors"),

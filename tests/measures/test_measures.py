@@ -153,12 +153,12 @@ def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
     every = [name for name in NAMES if name not in SOME_TEXTS_MEASURES]
     assert names(maps) == list(DEFAULT_MEASURES)
     assert names(across) == ["entropy", "effective_keys", "peak"]
-    assert names(maps, ["peak, Entropy,peak", "gini"]) == ["peak", "entropy", "gini"]
+    assert names(maps, ["peak, Entropy,peak", "query_information"]) == ["peak", "entropy", "query_information"]
     assert names(maps, ["all"]) == [measure.name for measure in choose_measures(["peak,all"])] == every
     assert [measure.name for measure in choose_measures(["to_partner,all"])] == NAMES
     assert names(across, ["all"]) == [measure.name for measure in MEASURES if not measure.self_attention_only]
     for level in ("head", "layer"):
-        assert names(maps, ["head_divergence", "peak"], level) == ["peak" if level == "head" else "head_divergence"]
+        assert names(maps, ["vendi_score", "peak"], level) == ["peak" if level == "head" else "vendi_score"]
     with pytest.raises(InvalidOption, match="Did you mean 'entropy'"):
         measure_maps(maps, ["entrpy"])
     with pytest.raises(InvalidOption, match="to_self needs self-attention"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.measures.concentration import normalised_entropy, top_3_mass
 from attnviz.measures.shares import (
     is_punctuation,
     to_first,
@@ -17,7 +16,7 @@ from attnviz.measures.shares import (
     to_special,
 )
 from attnviz.records import AttentionMaps, Tokens
-from tests.made import HOSTILE, random_maps, record, tokens, uniform_maps
+from tests.made import HOSTILE, random_maps, record, tokens
 
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.25, 0.75]])
 
@@ -26,31 +25,6 @@ def one_head(
     rows: np.ndarray = ROWS, queries: Tokens | None = None, attendable: np.ndarray | None = None
 ) -> AttentionMaps:
     return record(rows[None, None], queries, attendable=attendable)
-
-
-@pytest.mark.parametrize("n", [2, 7, 100])
-def test_normalised_entropy_of_uniform_attention_is_1_however_many_keys(n: int) -> None:
-    assert normalised_entropy(uniform_maps(n)).values == pytest.approx(1)
-    assert normalised_entropy(one_head(np.array([[0.5, 0.5, 0, 0]] * 4))).values == pytest.approx(0.5)  # ln 2 / ln 4
-    causal = np.tri(n, dtype=bool)
-    assert normalised_entropy(one_head(causal / causal.sum(1, keepdims=True), attendable=causal)).values == (
-        pytest.approx(1)
-    )
-
-
-def test_a_query_without_a_choice_is_left_out_of_the_normalised_entropy() -> None:
-    causal = np.tri(3, dtype=bool)
-    rows = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0]])
-    assert normalised_entropy(one_head(rows, attendable=causal)).values == pytest.approx((1 + 0) / 2)
-    assert normalised_entropy(uniform_maps(1)).values.tolist() == [[0.0]]
-
-
-def test_top_3_mass_by_hand() -> None:
-    rows = np.array([[0.1, 0.4, 0.2, 0.25, 0.05]] * 5)
-    assert top_3_mass(one_head(rows)).values == pytest.approx(0.85)
-    for n, least in ((10, 0.3), (3, 1.0), (1, 1.0)):
-        assert top_3_mass(uniform_maps(n)).values == pytest.approx(least)
-        assert top_3_mass(uniform_maps(n)).bounds == (least, 1.0)
 
 
 def test_positions_by_hand() -> None:

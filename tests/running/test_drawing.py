@@ -114,15 +114,15 @@ def test_no_title_is_an_empty_one() -> None:
 
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
     maps = random_maps(n_layers=2, n_heads=3)
-    table = heads(draw(maps, tmp_path, sort="gini"))
+    table = heads(draw(maps, tmp_path, sort="to_next"))
     headers = [column.header for column in table.columns]
-    assert headers[-4:] == ["gini", "looks at", "strongest pair", "weight"]
+    assert headers[-4:] == ["to next", "looks at", "strongest pair", "weight"]
     values = [float(row[-4]) for row in table.rows]
     assert values == sorted(values, reverse=True)
     shown = heads(draw(maps, tmp_path, sort="-peak"))
     assert [column.header for column in shown.columns].count("peak") == 1
-    only = heads(draw(maps, tmp_path, measure=("entropy",), sort="max_received"))
-    assert [column.header for column in only.columns][2:-2] == ["entropy", "max received", "looks at"]
+    only = heads(draw(maps, tmp_path, measure=("entropy",), sort="query_information"))
+    assert [column.header for column in only.columns][2:-2] == ["entropy", "query information", "looks at"]
 
 
 def test_data_stay_by_layer_and_head_however_the_table_is_sorted(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
         (cross_maps(), {"sort": "distance"}, InvalidOption, "distance needs self-attention"),
         (random_maps("a"), {"drop_first": True}, InvalidSelection, "--drop-first leaves none of 1 token"),
         (random_maps("a"), {"sort": "entropie"}, InvalidOption, "Did you mean 'entropy'?"),
-        (random_maps("a"), {"sort": "head_divergence"}, InvalidOption, "cannot be sorted by head_divergence"),
+        (random_maps("a"), {"sort": "vendi_score"}, InvalidOption, "cannot be sorted by vendi_score"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

@@ -578,7 +578,7 @@ def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> 
     ]
     assert [row[0] for row in table.rows] == [2, 0]
     expected = vendi_score(maps).values[[2, 0]].tolist()
-    assert measures["vendi_score"]["values"].tolist() == [row[2] for row in table.rows] == expected
+    assert measures["vendi_score"]["values"].tolist() == [row[1] for row in table.rows] == expected
     assert measures["entropy"]["values"].shape == (2, 1)
     assert "layers" not in {table.name for table in report(maps).tables}
 
@@ -587,7 +587,7 @@ def test_the_sharpest_head_is_the_map_to_look_at_first() -> None:
     maps = random_maps("abc", n_layers=2, n_heads=3)
     effective = measure_maps(maps, ["effective_keys"])[0].values
     layer, head = np.unravel_index(effective.argmin(), (2, 3))
-    for measures in (measure_maps(maps), measure_maps(maps, ["gini"])):
+    for measures in (measure_maps(maps), measure_maps(maps, ["to_next"])):
         (first,) = heatmap_report(maps, measures, FigureOptions(), [0, 1], [0, 1, 2]).focus
         assert first.name == f"layer-{layer}-head-{head}"
         assert first.title.endswith(f": the sharpest of 6 heads, {effective.min():.2f} effective keys")

@@ -181,8 +181,8 @@ def test_heads_come_the_most_different_first() -> None:
 
 def test_measures_are_chosen() -> None:
     records(random_maps(), random_maps(seed=1))
-    (first, _) = data(replace(SPEC, measure=("gini,peak",)))["heads"]
-    assert [each["measure"] for each in first["measures"]] == ["gini", "peak"]
+    (first, _) = data(replace(SPEC, measure=("to_next,peak",)))["heads"]
+    assert [each["measure"] for each in first["measures"]] == ["to_next", "peak"]
     assert len(data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]) == sum(
         each.level == "head" and not each.of_some_texts for each in MEASURES
     )
@@ -224,7 +224,7 @@ def test_a_weight_is_named_by_its_query_and_key() -> None:
         ({"after": "batch"}, "are not of one kind"),
         ({"after": "folder"}, r"holds no manifest\.json, no attention\.safetensors and no survey"),
         ({"after": "text.safetensors"}, "is not a whole safetensors file"),
-        ({"measure": ("gin",)}, "Did you mean 'gini'"),
+        ({"measure": ("entrop",)}, "Did you mean 'entropy'"),
         ({"measure": ("vendi_score",)}, "of all heads together"),
     ],
 )

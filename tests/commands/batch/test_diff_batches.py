@@ -157,19 +157,19 @@ def test_measures_choose_what_is_shown_and_not_what_is_compared(pair: Path) -> N
     found = result(diff(replace(SPEC, measure=("peak",))))
     assert (list(events.report(found).tables), found.failure is None) == ([], False)
     assert len(list(events.report(result(diff(SPEC))).tables)) == 1
-    for bad in (replace(SPEC, measure=("gini",)), replace(SPEC, tolerance=("gini=1",))):
-        with pytest.raises(InvalidOption, match="no measure 'gini' in what is compared"):
+    for bad in (replace(SPEC, measure=("to_next",)), replace(SPEC, tolerance=("to_next=1",))):
+        with pytest.raises(InvalidOption, match="no measure 'to_next' in what is compared"):
             diff(bad)
 
 
 def test_what_only_one_has_of_texts_measures_and_heads() -> None:
     one: Numbers = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}, "b": {}}
-    other: Numbers = {"a": {"entropy": [[1.0]], "gini": [[1.0]]}, "c": {}}
+    other: Numbers = {"a": {"entropy": [[1.0]], "to_next": [[1.0]]}, "c": {}}
     found = [each for each in compared(one, other, 1.0) if isinstance(each, Difference)]
     assert [describe_difference(each) for each in found] == [
         "job: heads of entropy in a: 1 layer of 2 heads became 1 layer of 1 head.",
         "job: measure peak in a is only in BEFORE.",
-        "job: measure gini in a is only in AFTER.",
+        "job: measure to_next in a is only in AFTER.",
         "job: text b is only in BEFORE.",
         "job: text c is only in AFTER.",
     ]

@@ -89,7 +89,7 @@ def test_numbers_are_a_table_and_all_else_sentences() -> None:
     ]
     assert words(report)[0] == describe_difference(PICTURE)
     assert [row[2] for row in next(numbers_table(found, ["entropy"])).rows] == ["entropy"]
-    assert list(numbers_table(found, ["gini"])) == []
+    assert list(numbers_table(found, ["to_next"])) == []
 
 
 def test_more_than_a_screen_holds_is_counted() -> None:

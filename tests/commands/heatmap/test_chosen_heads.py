@@ -124,7 +124,7 @@ def test_picked_heads_are_drawn_of_their_layers_and_heads(tmp_path: Path) -> Non
     assert [each.title for each in grid.maps] == ["layer 2, head 7", "layer 0, head 1"]
 
 
-@pytest.mark.parametrize("measure", ["head_divergence", "all"])
+@pytest.mark.parametrize("measure", ["vendi_score", "all"])
 def test_measures_of_all_heads_keep_all_heads(measure: str, tmp_path: Path) -> None:
     found, maps = drawn(tmp_path, layer="1", head="5", measure=measure, factored=True)
     assert (maps.layer_numbers, maps.head_numbers) == ((1,), tuple(range(8)))
@@ -140,8 +140,8 @@ def test_rollout_keeps_everything(tmp_path: Path) -> None:
 
 def test_what_is_of_all_heads_is_not_worked_out_of_some() -> None:
     part = maps_of(LayersAndHeads(None, (0, 1)))
-    with pytest.raises(InvalidOption, match=r"head_divergence needs all heads of a layer, .* has 2 of 8"):
-        measure_maps(part, ["head_divergence"])
+    with pytest.raises(InvalidOption, match=r"vendi_score needs all heads of a layer, .* has 2 of 8"):
+        measure_maps(part, ["vendi_score"])
     assert all(each.level == "head" for each in measure_maps(part, ["all"]))
     with pytest.raises(InvalidOption, match="rollout needs all heads"):
         rollout(part)
