@@ -165,7 +165,8 @@ def test_every_link_of_a_chinese_page_leads_somewhere(document: Path) -> None:
 def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(run_cli: RunCli) -> None:
     paths = (DOCS / "zh/student.md", README, DOCS / "student.md")
     page, *english = (path.read_text(encoding="utf-8").replace(" .05 %", " 0.05 %") for path in paths)
-    sources = "".join([run_cli("explain", "--example", "--lang", "zh").stdout, *english])
+    example = [run_cli("explain", "--example", "--print", kind).stdout for kind in ("table", "json")]
+    sources = "".join([*example, *english])
     said = {*re.findall(r"(?<![\d.])\d\.\d+", page)}
     assert len(said) > 10
     known = {*re.findall(r"\d\.\d+", sources)}

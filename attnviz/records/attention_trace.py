@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -13,7 +11,6 @@ from jaxtyping import Bool, Float64
 from attnviz.records import Provenance, Tokens
 
 MAX_PLAIN_SCORE = 20.0  # exp of scaled scores up to here has few enough digits to be read; e^20 is 485165195.4098
-Matches = Literal["yes", "without scaling", "no"]
 
 Vector = Float64[np.ndarray, " component"]
 PerKey = Float64[np.ndarray, " key"]
@@ -97,29 +94,6 @@ class VerifiedTrace:
         return self.trace.projection is not None
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedValues:
-    """Numbers that are in circulation for an example, rounded to `decimals`."""
-
-    weights: tuple[float, ...]
-    output: tuple[float, ...]  # none for some
-    decimals: int
-
-    def compute_output(self, head: Head) -> Vector:
-        """Return the output to which the claimed weights lead, with the head's values."""
-        return np.asarray(np.array(self.weights) @ head.values)
-
-
-@dataclass(frozen=True, eq=False)
-class Example:
-    """One part of an example to be done by hand: its heads, and for each the numbers that circulate for it."""
-
-    trace: AttentionTrace
-    given_scores: tuple[tuple[float, ...], ...]  # q · k of each head, as its source gives them
-    claims: tuple[PublishedValues, ...]
-    concatenation: tuple[float, ...] = ()  # of the outputs of all heads, as it circulates
-
-
 def trace_head(
     query: Vector,
     keys: Float64[np.ndarray, "key component"],
@@ -150,21 +124,3 @@ def trace_head(
         weighted,
         weighted.sum(axis=0),
     )
-
-
-def compute_unscaled_weights(head: Head) -> PerKey:
-    """Return the weights as they would be without the division by √d_head."""
-    exponentials = np.exp(head.scores - head.scores.max())
-    return np.asarray(exponentials / exponentials.sum())
-
-
-def matches(claim: Sequence[float], scaled: PerKey, unscaled: PerKey, decimals: int) -> Matches:
-    """Return whether numbers rounded to `decimals` are those of the formula, of it without scaling, or neither."""
-    if agrees(claim, scaled, decimals):
-        return "yes"
-    return "without scaling" if agrees(claim, unscaled, decimals) else "no"
-
-
-def agrees(claim: Sequence[float], exact: Vector, decimals: int) -> bool:
-    """Return whether each claimed number is the exact one rounded, in either way where it lies half-way."""
-    return bool((np.abs(np.asarray(claim) - exact) <= 0.5 * 10.0**-decimals + 1e-9).all())

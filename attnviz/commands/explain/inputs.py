@@ -17,7 +17,7 @@ from attnviz.selection import select_numbers
 from attnviz.specs import LOOKS, PrintOptions
 
 PICTURES = ("explanation", "steps-*")  # what figures are called
-EXAMPLE_OPTIONS = {"example", "lang", "top_k", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}
+EXAMPLE_OPTIONS = {"example", "lang", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}
 OF_ANSWERS = ("answer", "against")
 OF_BUILT_IN = ("layer", "causal", "show_padding")
 

@@ -32,7 +32,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_t
     blocks: list[Block] = [*_states(found)]
     for place, head in enumerate(heads):
         blocks += _head(found, head, top_k, explains=place == 0)
-    blocks += [*_other_heads(trace, heads), *concatenation(trace), *_projection(trace), *_show_check(found)]
+    blocks += [*_other_heads(trace, heads), *_concatenation(trace), *_projection(trace), *_show_check(found)]
     blocks += captions.describe_misuse(found.provenance, len(trace.tokens))
     blocks += captions.describe_unknown(trace.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
@@ -47,7 +47,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_t
     )
 
 
-def concatenation(trace: AttentionTrace) -> Iterator[Block]:
+def _concatenation(trace: AttentionTrace) -> Iterator[Block]:
     """Show step 9: the heads side by side."""
     n_heads, d_head = len(trace.heads), trace.heads[0].d_head
     yield Section("Step 9: concatenation")

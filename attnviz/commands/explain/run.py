@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attnviz import store
-from attnviz.commands.explain.example import load_examples
-from attnviz.commands.explain.example_report import example_report
+from attnviz.commands.explain.example import example_report, load_example
 from attnviz.commands.explain.inputs import PICTURES, works_by_hand
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
@@ -32,14 +31,13 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
         yield from explain_model(spec, inputs)
         return
     pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
-    report, notices = _explain_example(spec) if spec.example else _explain(spec, inputs)
+    if spec.example:
+        report, notices = example_report(load_example(spec.lang or "en"), spec.figure.title), ()
+    else:
+        report, notices = _explain(spec, inputs)
     with store.locked(inputs.out):
         drawn = yield from pictures.write(report, inputs.out, None)
     yield Result(report, drawn.files, notices=(*notices, *drawn.notices), closing=(LESSON,))
-
-
-def _explain_example(spec: ExplainSpec) -> tuple[Report, tuple[str, ...]]:
-    return example_report(load_examples(spec.lang or "en"), spec.top_k, spec.figure.title), ()
 
 
 def _explain(spec: ExplainSpec, inputs: Inputs) -> tuple[Report, tuple[str, ...]]:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.explain.example import load_examples
-from attnviz.commands.explain.example_report import example_report
+from attnviz.commands.explain.example import example_report, load_example
 from attnviz.commands.explain.picture import MAX_COMPONENTS, MAX_ROWS
 from attnviz.errors import TooLarge
 from attnviz.records.attention_trace import Head
@@ -26,7 +25,7 @@ from tests.attacks.endings import RunHere, notes, refused, worked
 from tests.commands.explain.test_report import found, shown
 
 TEXT = "The movie was not bad"
-EXAMPLE = example_report(load_examples("en"), 10)
+EXAMPLE = example_report(load_example("en"))
 
 
 def of_tokens(n: int, **more: Any) -> tuple[Report, Head]:
@@ -104,12 +103,7 @@ def test_what_is_masked_has_no_score_and_no_weight() -> None:
     assert not any("may not attend" in note for note in chart_of(of_tokens(6)[0]).notes)
 
 
-def test_the_example_has_a_picture_for_each_head_and_a_number_in_each_cell() -> None:
-    assert [picture.name for picture in EXAMPLE.pictures] == [
-        "steps-head-0-of-1",
-        "steps-head-0-of-2",
-        "steps-head-1-of-2",
-    ]
+def test_the_example_has_a_number_in_each_cell() -> None:
     texts = [line.text for line in plan_of(EXAMPLE).lines]
     for number in ("3", "5", "7", "1.50", "2.50", "3.50", "0.090", "0.245", "0.665", "2.06", "1.58"):
         assert number in texts

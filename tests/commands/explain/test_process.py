@@ -107,7 +107,7 @@ def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("asked", [("--query", "0"), ("--model", "dot"), ("--dataset", "sample")])
+@pytest.mark.parametrize("asked", [("--query", "0"), ("--model", "dot"), ("--top-k", "2")])
 def test_the_example_takes_no_other_text_and_no_model(asked: tuple[str, ...], run_here: RunHere) -> None:
     refused(run_here("explain", "--example", *asked), f"{asked[0]} with --example, which has a text and numbers")
 
