@@ -109,14 +109,20 @@ class Heatmap:
     asked: int | None = None  # the column of the token that all rows are of, if it is among the columns
     note: str = ""  # what the head is known for, such as "next token": below its title where several stand together
     strength: str = ""  # and how strongly, over many texts: "0.60", or "3.4 ×" an equal share
-    not_allowed: str = ""  # what a cell is that is not allowed; "": one that may not be attended to
-    annotated: bool = False  # numbers are written into its cells where they fit, whatever `FigureStyle.annotate` says
     footnote: str = ""
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):
             if not getattr(self, positions):
                 object.__setattr__(self, positions, tuple(range(len(getattr(self, labels)))))
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether cells say something of two things, such as how alike two heads are: neither attends to the other.
+
+        Each pair has one cell. Those of the other half are not allowed, and stay blank.
+        """
+        return self.row_axis == self.column_axis
 
     @cached_property
     def equal_share(self) -> PerRow:

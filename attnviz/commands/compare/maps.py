@@ -66,28 +66,25 @@ def map_pictures(
 
 
 def similarity_picture(divergences: Divergences, names: Sequence[str]) -> Heatmap:
-    """Draw how alike each two of several heads are, like ones side by side, none with itself."""
+    """Draw how alike each two of several heads are, like ones side by side, each pair once and none with itself."""
     order = list(order_by_likeness(divergences))
-    others = ~np.eye(len(order), dtype=bool)
-    similar = np.where(others, to_similarity(divergences[np.ix_(order, order)]), 0.0)
-    least = float(similar[others].min())
+    once = np.tri(len(order) - 1, dtype=bool)
+    similar = np.where(once, to_similarity(divergences[np.ix_(order[1:], order[:-1])]), 0.0)
+    least = float(similar[once].min())
     low = 0.0 if least < FROM_0 else floor(round(STEPS * min(least, 1 - 1 / STEPS), 6)) / STEPS
     high = max(ceil(round(STEPS * float(similar.max()), 6)) / STEPS, low + 1 / STEPS)
     begins = f" (scale from {low:.2f}, not from 0)" if low else ""
-    ordered = tuple(names[place] for place in order)
     return Heatmap(
         name="similarity",
         title="which heads are alike",
         values=similar.astype(np.float32),
-        allowed=others,
-        rows=ordered,
-        columns=ordered,
+        allowed=once,
+        rows=tuple(names[place] for place in order[1:]),
+        columns=tuple(names[place] for place in order[:-1]),
         row_axis=HEAD_AXIS,
         column_axis=HEAD_AXIS,
         scale=Scale("shared", low, high, f"similarity: {SIMILARITY}{begins}"),
-        not_allowed="a head with itself",
-        annotated=True,
-        footnote="heads in an order in which like ones stand together (average linkage)",
+        footnote="each pair of heads once, in an order in which like ones stand together (average linkage)",
     )
 
 

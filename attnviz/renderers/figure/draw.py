@@ -136,7 +136,7 @@ def _draw_map(
 ) -> None:
     heatmap = place.heatmap
     cells = plan.read_cells(place)
-    if np.ma.is_masked(cells):
+    if np.ma.is_masked(cells) and not heatmap.is_of_pairs:
         _hatch(axes, plan)
     draw_cells(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
     if plan.cells.are_apart(cells.shape) and heatmap.backdrop is None:

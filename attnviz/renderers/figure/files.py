@@ -125,7 +125,7 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
     """How large all of one picture is, and where it lies. Raises TooLarge."""
     match picture:
         case Heatmap() | HeatmapGrid():
-            if _is_of_pairs(maps_of(picture)[0]):
+            if maps_of(picture)[0].is_of_pairs:
                 look = replace(look, kind="map")
             if look.kind != "text" and not getattr(picture, "as_text", False):
                 return plan(picture, report, look)
@@ -142,11 +142,6 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
             return plan_charts(picture, report, look)
         case _:
             assert_never(picture)
-
-
-def _is_of_pairs(heatmap: Heatmap) -> bool:
-    """Whether cells say something of two things, such as how alike two heads are: neither attends to the other."""
-    return heatmap.row_axis == heatmap.column_axis
 
 
 def _texts(picture: Picture) -> Iterator[str]:

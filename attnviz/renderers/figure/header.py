@@ -150,9 +150,10 @@ def place_bar(
     return box, label, below(label, under)
 
 
-def describe_hatched(heatmap: Heatmap) -> str:
-    """Say what cells are that are not allowed."""
-    return f"hatched: {heatmap.not_allowed or 'not attendable'}"
+def describe_hatched(maps: Sequence[Heatmap]) -> str:
+    """Say what hatched cells are, where there are any."""
+    is_hatched = any(not heatmap.is_of_pairs and not heatmap.allowed.all() for heatmap in maps)
+    return "hatched: not attendable" * is_hatched
 
 
 def footer_of(

@@ -277,7 +277,7 @@ def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
     )
     wished = limit if look.width is not None else min(float(wished) * room.sizes.axis / SIZES.axis, limit)
     pixels = round(wished * look.dpi / n_cells)
-    annotated = (look.annotate or maps_of(block)[0].annotated) and fits_digits(block, room)
+    annotated = look.annotate and fits_digits(block, room)
     if annotated:
         pixels = max(pixels, ceil(digits_side(block, room.sizes) * look.dpi))
     else:

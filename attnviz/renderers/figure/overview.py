@@ -90,9 +90,7 @@ def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room)
     if cells.pools != (1, 1) or picture.maps[0].block > 1:
         texts.append(describe_cells(grid.statistic, picture.maps[0], cells, scale.family))
     texts[:0] = [] if look.header else headless_notes(picture, report)
-    is_hatched = not all(heatmap.allowed.all() for heatmap in picture.maps)
-    hatched = describe_hatched(picture.maps[0]) * is_hatched
-    swatch, footer, bottom = footer_of(texts, hatched, lowest + GAP, across.width, sizes.small)
+    swatch, footer, bottom = footer_of(texts, describe_hatched(picture.maps), lowest + GAP, across.width, sizes.small)
     lines = (*header, *axes, *_name_edges(grid, edges, (across.maps, maps), room), *label, *footer)
     return FigurePlan(
         name=picture.name,

@@ -63,7 +63,7 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
 def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     cells, edges = plan.read_cells(place), page.edges(place.box)
     pixels = page.within(place.box)
-    if np.ma.is_masked(cells):
+    if np.ma.is_masked(cells) and not place.heatmap.is_of_pairs:
         _hatch(pixels, plan.scale, page.dpi)
     shares = shares_of(cells, colours.norm)
     is_apart = plan.cells.are_apart(cells.shape) and place.heatmap.backdrop is None

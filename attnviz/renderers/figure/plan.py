@@ -164,8 +164,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     small_print = [*_small_print(grid, cells, (row_labels, column_labels), scale)]
     if not look.header:
         small_print[:0] = headless_notes(picture, report)
-    is_hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
-    hatched = describe_hatched(grid.maps[0]) * is_hatched
+    hatched = "" if grid.lines else describe_hatched(grid.maps)
     swatch, footer, bottom = footer_of(small_print, hatched, lowest + GAP, across.width, sizes.small)
     tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []
     names = name_edges(grid, edges, across.maps - row_labels.room, places) if edges else []

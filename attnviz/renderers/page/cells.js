@@ -80,7 +80,7 @@ export class Cells {
 
   // The number as it is stored, and how far it may be from the weight; or in so many digits.
   said(row, column, digits = null) {
-    if (!this.isAllowed(row, column)) return this.notAllowed || "not allowed";
+    if (!this.isAllowed(row, column)) return this.isOfPairs ? "each pair has one cell" : "not allowed";
     const stored = this.stored[row * this.nColumns + column];
     const short = (value) => String(Number(value.toPrecision(digits)));
     if (!this.precision) return digits ? short(stored) : shortest(stored);

@@ -162,11 +162,8 @@ function ticksOf(scale) {
   return [...powers.filter((place) => 1 - place >= APART), 1];
 }
 
-// What the cells of a map are that are not allowed.
-export const sayNotAllowed = (map) => map.not_allowed || "attention not allowed";
-
 // Bars of colours, one below the other, with their numbers and the report's words; each paint colours places of 0 to 1.
-export function legend(scale, paints, label, notAllowed) {
+export function legend(scale, paints, label, isHatched) {
   const bar = element("canvas", { class: "bar", width: 256, height: paints.length, "aria-hidden": "true" });
   const pen = bar.getContext("2d");
   for (const [y, paint] of paints.entries()) {
@@ -184,7 +181,7 @@ export function legend(scale, paints, label, notAllowed) {
   }
   const shown = element("div", { class: "scale" }, element("p", {}, label), bar, ticks);
   const made = element("div", { class: "legend" }, shown);
-  if (notAllowed) made.append(element("p", { class: "swatch" }, swatch(), notAllowed));
+  if (isHatched) made.append(element("p", { class: "swatch" }, swatch(), "attention not allowed"));
   return made;
 }
 

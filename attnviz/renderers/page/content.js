@@ -94,7 +94,7 @@ async function unpack(number) {
     : unpackedRanges(...parts, nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
-  cells.notAllowed = map.not_allowed;
+  cells.isOfPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them have one cell
   cells.isPooled = content.axes[map.allRows].positions[0].includes("–"); // each is the largest of a block
   unpackedWhole.set(number, cells);
   return cells;

@@ -84,7 +84,7 @@ def content(report: Report, look: FigureStyle) -> Content:
 def _has_weights(report: Report) -> bool:
     """Whether any map is of attention, not of differences, sides or how alike heads are."""
     maps = distinct(report).values()
-    return any(each.row_axis != each.column_axis and not (each.scale or report.scale).family.is_signed for each in maps)
+    return any(not each.is_of_pairs and not (each.scale or report.scale).family.is_signed for each in maps)
 
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:

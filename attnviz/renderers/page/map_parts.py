@@ -127,7 +127,6 @@ def _describe_map(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[st
         "head": head,
         "row_axis": heatmap.row_axis,
         "column_axis": heatmap.column_axis,
-        "not_allowed": heatmap.not_allowed,
         "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
         "shares": shares.number(equal, lambda: b64encode(equal).decode("ascii")),
     }

@@ -1,5 +1,5 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
-import { legend, paintOf, sayNotAllowed } from "./colour.js";
+import { legend, paintOf } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { scaleOfSmall } from "./overview.js";
@@ -58,7 +58,7 @@ export async function matrix(panel) {
   plot.open();
   others?.draw();
   function shownLegend() {
-    return legend(plot.scale, [paintOf(plot.scale)], plot.scale.label, cells.allowed && sayNotAllowed(map));
+    return legend(plot.scale, [paintOf(plot.scale)], plot.scale.label, cells.allowed && !cells.isOfPairs);
   }
   return {
     legend: shownLegend,
@@ -77,13 +77,11 @@ export async function matrix(panel) {
 
 // The strongest cells as sentences: what the picture shows to somebody who does not see it.
 function inWords(cells, map, signed) {
-  const ofPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them are two cells
-  const best = cells.best(ofPairs ? 2 * N_PAIRS : N_PAIRS).filter(([row, column]) => !ofPairs || row < column);
-  const pairs = best.map(([row, column]) => {
+  const pairs = cells.best(N_PAIRS).map(([row, column]) => {
     const go = () => change({ query: row, key: column });
     const [from, to] = [named(nameOfRow(map, row)), named(nameOfColumn(map, column))];
     const attributes = { type: "button", class: "plain", dir: "ltr", onclick: go };
-    const button = element("button", attributes, from, ofPairs ? " and " : " → ", to, `: ${said(cells, row, column)}`);
+    const button = element("button", attributes, from, cells.isOfPairs ? " and " : " → ", to, `: ${said(cells, row, column)}`);
     return element("li", {}, button);
   });
   const several = pairs.length === 1 ? "strongest cell" : `${pairs.length} strongest cells`;

@@ -1,5 +1,5 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
-import { legend, paintOf, sayNotAllowed } from "./colour.js";
+import { legend, paintOf } from "./colour.js";
 import {
   cellsOf,
   hasQueries,
@@ -45,7 +45,7 @@ export async function overview(panel) {
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
   grid.addEventListener("keydown", ({ key }) => key === "Escape" && change({ query: null, key: null }, true));
   drawAll(small);
-  const forbids = picture.maps.some((number) => readyCells(number).allowed) && sayNotAllowed(maps[picture.maps[0]]);
+  const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
     legend: () => legend(scale, [ways.draw === "lines" ? paintOfLines : paintOf(scale)], scale.label, forbids),
     mark: hint,

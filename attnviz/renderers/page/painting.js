@@ -66,7 +66,7 @@ export function paint(plot) {
   pen.beginPath();
   pen.rect(0, 0, plot.width, plot.height);
   pen.clip();
-  if (plot.cells.allowed && plot.drawn === "cells") {
+  if (plot.cells.allowed && !plot.cells.isOfPairs && plot.drawn === "cells") {
     pen.fillStyle = hatching(pen);
     pen.fillRect(0, 0, plot.width, plot.height);
   }
