@@ -566,12 +566,3 @@ class FigureStyle:
     header: bool = True  # title and subtitle
     transparent: bool = False
     svg_text: bool = False  # texts stay texts, for programs that have the fonts
-
-
-@dataclass(frozen=True)
-class CaseResult:
-    """One thing that was tried or compared, such as a job; it passed if nothing failed. Each a sentence."""
-
-    name: str
-    failures: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attnviz import store
 from attnviz.cli import show
 from attnviz.cli.process import collect_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, create_progress_view
@@ -31,10 +30,6 @@ def run_command(command: Command, spec: Any) -> None:
     results = []
     for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
-        if junit := getattr(spec, "junit", None):
-            from attnviz.renderers.documents.junit import document  # numpy comes with it
-
-            store.write(Path(junit), document(f"attnviz {command.name}", result.cases))
         # A report may hold large maps: where it is not needed any more it goes.
         shown = replace(result, report=result.document or result.report)
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)

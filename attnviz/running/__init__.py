@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attnviz.registry import Plugin
 
 if TYPE_CHECKING:  # reports bring numpy, which what is refused at once does without
-    from attnviz.report import CaseResult, Report, Row
+    from attnviz.report import Report, Row
     from attnviz.store.manifest import Numbers
 
 
@@ -60,7 +60,6 @@ class Result:
     lines: tuple[str, ...] = ()  # printed to standard output: the report in a few words
     closing: tuple[str, ...] = ()  # shown last
     document: Report | None = None  # printed in place of `report` where a document is asked for
-    cases: tuple[CaseResult, ...] = ()  # what was made or compared, as tests for servers that list them
     failure: Exception | None = None  # raised when all is shown
     is_text: bool = False  # it is about one of several texts, which one document lists
 

@@ -159,7 +159,6 @@ def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Pat
 @pytest.mark.parametrize(
     ("args", "code"),
     [
-        (("diff", "made", "made", "--junit", LONG), 74),
         (("diff", LONG, "made"), 2),
         (("diff", LONG, "--again"), 2),
         (("diff", "made", "--again"), 3),  # of which a job has such a vocabulary

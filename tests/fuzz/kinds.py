@@ -177,7 +177,7 @@ def lines(_: Arena) -> st.SearchStrategy[Attempt]:
     def attempt(args: list[str], out: str) -> Attempt:
         if args[0] in WRITERS or (args[0] == "batch" and "--out" not in args):
             args = [*args, "--out", out]
-        return Attempt("", b"", tuple(args), (*_places(out), *_written(args)))
+        return Attempt("", b"", tuple(args), _places(out))
 
     return st.builds(attempt, command_lines(), st.sampled_from(OUTPUTS))
 
@@ -186,18 +186,12 @@ def _places(out: str) -> tuple[str, ...]:
     return (out, out.split("/")[0]) if out not in ("text.txt", "fifo", "loop") else ()
 
 
-def _written(args: list[str]) -> list[str]:
-    """Files that are named to be written, wherever they lie."""
-    named = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--junit"]
-    return [name for name in named if name not in ("", ".", "..")]
-
-
 def _of(arena: Arena, file: str, change: Callable[[bytes], Any], *commands: list[str]) -> st.SearchStrategy[Attempt]:
     """One file changed, and a command that reads it with a few options."""
 
     def attempt(data: bytes, args: list[str]) -> Attempt:
         args = [*args, "--out", "out"] if args[0] in WRITERS else args
-        outputs = ("out", *(["batch"] if args[0] == "batch" else ()), *_written(args))
+        outputs = ("out", *(["batch"] if args[0] == "batch" else ()))
         return Attempt(file, data, tuple(args), outputs)
 
     words = st.one_of([command_lines(*command) | st.just(list(command)) for command in commands])

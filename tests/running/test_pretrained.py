@@ -129,7 +129,7 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in report(found).pictures}
     costs = next(table for table in report(found).tables if table.name == "costs")
     assert ("layers L", "2 (1, 3)", "2 (1, 3)") in costs.rows
-    job = Job("a", "heatmap", build(HeatmapSpec, **asked, layer=("3",), head=("1",)), "")
+    job = Job("a", "heatmap", build(HeatmapSpec, **asked, layer=("3",), head=("1",)))
     made_of = run_job(job, tmp_path / "batch")
     assert (list(made_of.layers.values()), list(made_of.heads.values())) == ([[3]], [[1]])
 
@@ -138,7 +138,7 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     """Rows by what each query chose, keys by what was read; twice the same bytes, and the record draws them again."""
     folder = made.saved(tmp_path / "gpt2", "gpt2", auto="AutoModelForCausalLM", eos_token_id=None)
     asked = {"model": str(folder), "text": ("the cat sat",), "generate": 4, "format": ("png", "html")}
-    jobs = [Job(name, "heatmap", build(HeatmapSpec, **asked), "") for name in ("a", "b")]
+    jobs = [Job(name, "heatmap", build(HeatmapSpec, **asked)) for name in ("a", "b")]
     first, second = ({file.name: file.read_bytes() for file in files_of(job, tmp_path / job.name)} for job in jobs)
     with pytest.raises(InvalidOption, match="--generate needs all weights, which --factored does not keep"):
         list(heatmap(build(HeatmapSpec, **asked, factored=True, out=str(tmp_path / "c"))))

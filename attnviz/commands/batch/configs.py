@@ -191,7 +191,7 @@ class _Config(SettingsReader):
             self.jobs.where[called.lower()] = where
             if not self.document.problems:
                 found, written = from_folder(self.folder, {**settings, **chosen})
-                self.jobs.made.append(Job(called, command, build(JOBS[command], **found), where, written))
+                self.jobs.made.append(Job(called, command, build(JOBS[command], **found), written))
 
 
 def _out(documents: Sequence[SourceFile]) -> str | None:

@@ -12,7 +12,7 @@ from attnviz import store
 from attnviz.bounded import exists, is_file, is_folder
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
-from attnviz.commands.batch.diff_report import diff_cases, diff_report, heads_table, means_table, numbers_table
+from attnviz.commands.batch.diff_report import diff_report, heads_table, means_table, numbers_table
 from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
@@ -132,7 +132,7 @@ def _diff_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, toler
     _check_names(tolerances.named, [WEIGHT, *known])
     _check_names(shown := [name for name in split_names(spec.measure) if name != ALL], known)
     found = compare_batches(before, after, tolerances)
-    return _result(found, diff_report(found, spec, [*numbers_table(found, shown)]), spec, "configs")
+    return _result(found, diff_report(found, spec, [*numbers_table(found, shown)]), spec)
 
 
 def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
@@ -157,7 +157,6 @@ def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Toleran
         found,
         diff_report(found, spec, [*heads_table(heads)], {"heads": [asdict(each) for each in heads]}),
         spec,
-        "record",
     )
 
 
@@ -171,7 +170,7 @@ def _diff_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerance
     shown = means.measures if ALL in asked else asked or DEFAULT_MEASURES
     data = [asdict(of) | {"interval": half if isfinite(half) else None} for of, half in means.changes]
     report = diff_report(found, spec, [means_table(means.changes, shown)], {"changes": data})
-    return _result(found, report, spec, before.stem)
+    return _result(found, report, spec)
 
 
 def _with_bytes(found: Diff, before: Path, after: Path, tolerances: Tolerances) -> Diff:
@@ -190,7 +189,7 @@ def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
             raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
-def _result(found: Diff, report: Report, spec: DiffSpec, whole: str) -> Result:
+def _result(found: Diff, report: Report, spec: DiffSpec) -> Result:
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
-    return Result(report, cases=diff_cases(found, whole), failure=failure)
+    return Result(report, failure=failure)

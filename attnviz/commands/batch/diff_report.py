@@ -10,7 +10,7 @@ from attnviz.commands.batch.spec import DiffSpec
 from attnviz.display import format_count, list_first
 from attnviz.measures import MEASURES
 from attnviz.records.differences import TOP_KEY, Diff, Difference, HeadChange
-from attnviz.report import CaseResult, Column, Note, Report, Row, Table
+from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.views.differences import describe_difference, shorten_name, shorten_text
 
 MAX_ROWS, MAX_HEADS, MAX_NAMED = 20, 64, 5
@@ -42,16 +42,6 @@ def diff_report(
             **(data or {}),
         },
     )
-
-
-def diff_cases(diff: Diff, whole: str) -> tuple[CaseResult, ...]:
-    """A test for each job; what is of no job is of the `whole`, such as the record."""
-    cases: dict[str, list[str]] = {name: [] for name in ("", *diff.jobs)}
-    for each in diff.differences:
-        cases[each.job].append(describe_difference(each))
-    if diff.jobs and not cases[""]:
-        del cases[""]
-    return tuple(CaseResult(shorten_text(name) if name else whole, tuple(found)) for name, found in cases.items())
 
 
 def numbers_table(diff: Diff, shown: Sequence[str]) -> Iterator[Table]:

@@ -41,7 +41,7 @@ def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
         name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
     }
     changed = {name: value for name, value in written.items() if found[name] != value}
-    return Job(entry.name, entry.command, build(JOBS[entry.command], **found), where, changed)
+    return Job(entry.name, entry.command, build(JOBS[entry.command], **found), changed)
 
 
 def _there(value: object, root: Path) -> object:

@@ -18,12 +18,11 @@ NOT_IN_CONFIGS |= {"workers", "shard", "scheduler", "scheduler_file", "tls_ca", 
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to make. `name` is its folder, `where` the place in a config that asks for it: "figures.yaml:12:5"."""
+    """One thing to make. `name` is its folder."""
 
     name: str
     command: str
     spec: Any
-    where: str
     # Paths as the config writes them. The spec has them from the current folder, which must not show in a manifest.
     written: dict[str, object] = field(default_factory=dict, hash=False)
 

@@ -1,13 +1,13 @@
-"""A batch as a report and as cases, for those who read of it on a server. Knows jobs, manifests and `report`."""
+"""A batch as a report, for those who read of it on a server. Knows jobs, manifests and `report`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from attnviz.commands.batch.jobs import Job
 from attnviz.display import escape_for_display
-from attnviz.report import CaseResult, Column, Note, Report, Table
+from attnviz.report import Column, Note, Report, Table
 from attnviz.store.manifest import Entry, Manifest
 from attnviz.views.index_page import batch_title, format_settings
 
@@ -45,16 +45,3 @@ def how_ended(ended: Iterable[str], total: int) -> str:
 
 def _why(entry: Entry) -> str:
     return escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""
-
-
-def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[CaseResult, ...]:
-    """One case a job; why it failed begins with the place in the config that asks for it."""
-    places = {job.name: escape_for_display(job.where, MAX_MESSAGE_LENGTH) for job in jobs}
-    return tuple(
-        CaseResult(
-            entry.name,
-            (f"{places[entry.name]}: {_why(entry)}",) if entry.error else (),
-            tuple(escape_for_display(warning, MAX_MESSAGE_LENGTH) for warning in entry.warnings),
-        )
-        for entry in manifest.jobs
-    )

@@ -12,7 +12,7 @@ from attnviz import store
 from attnviz.commands.batch.configs import load_all
 from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
-from attnviz.commands.batch.report import batch_cases, batch_report, command_line, how_ended
+from attnviz.commands.batch.report import batch_report, command_line, how_ended
 from attnviz.commands.batch.schema import json_schema
 from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
@@ -87,7 +87,6 @@ def _make_all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) ->
         notices=(*_describe_gone(folder, gone), *_describe_stale_page(folder, page)),
         closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
         document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
-        cases=batch_cases(manifest, plan.jobs),
         failure=_failure(done.values(), len(plan.jobs)),
     )
 

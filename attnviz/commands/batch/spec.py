@@ -7,7 +7,6 @@ from attnviz.options import ARGUMENT, CHECK, OUTPUT, Option
 from attnviz.specs import Measure, PrintOptions
 
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
-JUnit = Annotated[str | None, Option("Write each job as a test in JUnit XML.", OUTPUT, "FILE")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +26,6 @@ class BatchSpec:
     fail_fast: Annotated[bool, Option("Stop at the first job that fails.", OUTPUT)] = False
     dry_run: Annotated[bool, Option("List what would be made, and make nothing.", OUTPUT)] = False
     schema: Annotated[bool, Option("Print what a config may say, as a JSON Schema for editors.", OUTPUT)] = False
-    junit: JUnit = None
     printing: PrintOptions = PrintOptions()
 
 
@@ -55,5 +53,4 @@ class DiffSpec:
     root: Annotated[str, Option("Of --again: where relative paths in the configs start from.", CHECK, "DIR")] = "."
     measure: Measure = ()  # what tables show; empty: entropy of records, every measure of batches, headline of surveys
     max_memory: Annotated[float, Option("GiB that the process may take for two files.", CHECK)] = 4.0
-    junit: JUnit = None
     printing: PrintOptions = PrintOptions()

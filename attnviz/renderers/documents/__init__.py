@@ -1,1 +1,1 @@
-"""Reports as documents: CSV, JSON, LaTeX, Markdown, JUnit. Know `report` only."""
+"""Reports as documents: CSV, JSON, LaTeX, Markdown. Know `report` only."""

@@ -10,7 +10,6 @@ import pytest
 from attnviz.commands.batch.diff_report import (
     MAX_HEADS,
     MAX_ROWS,
-    diff_cases,
     diff_report,
     heads_table,
     means_table,
@@ -44,7 +43,6 @@ def test_where_nothing_differs_it_says_how_much_was_compared() -> None:
         "Compared: 2 jobs, 16 numbers, 8 files.",
         "Other bytes that say the same: 2 files.",
     ]
-    assert [case.failures for case in diff_cases(found, "configs")] == [(), ()]
 
 
 @pytest.mark.parametrize(
@@ -103,16 +101,6 @@ def test_more_than_a_screen_holds_is_counted() -> None:
     assert table.rows[0] == (0, 0, 0.125, "3 of 12 (25%)", 1.25, 1.5, 0.25)
 
 
-def test_cases_are_the_jobs_and_what_is_of_none() -> None:
-    found = (NUMBER, PICTURE, Difference("differs", "config c.yaml", before="1", after="2"))
-    configs, first, second = diff_cases(Diff(found, ("a", "b")), "configs")
-    assert (configs.name, configs.failures) == ("configs", ("config c.yaml: 1 became 2.",))
-    assert (first.name, first.failures) == ("a", (describe_difference(NUMBER), describe_difference(PICTURE)))
-    assert (second.name, second.failures) == ("b", ())
-    (record,) = diff_cases(Diff(()), "record")
-    assert (record.name, record.failures) == ("record", ())
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_is_anything_but_a_name(text: str) -> None:
     numbers = (replace(NUMBER, job=text, text=text, measure=text), replace(NUMBER, measure=text, of=text))
@@ -121,8 +109,7 @@ def test_no_name_is_anything_but_a_name(text: str) -> None:
     tables = [*numbers_table(found, []), means_table([(each, 1.0) for each in numbers], [text])]
     report = diff_report(found, replace(SPEC, before=text), tables)
     cells = [str(cell) for table in report.tables for row in table.rows for cell in row]
-    cases = [said for case in diff_cases(found, "configs") for said in (case.name, *case.failures)]
-    for said in (report.title, report.subtitle, *cells, *words(report), *cases):
+    for said in (report.title, report.subtitle, *cells, *words(report)):
         assert not HIDDEN.search(said)
         assert len(said) < 1500
     assert b"".join(as_json.write_alone(report)).isascii()

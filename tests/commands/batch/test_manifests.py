@@ -18,7 +18,7 @@ from attnviz.options import build
 from attnviz.store.manifest import Entry, File, Manifest
 
 SETTINGS = Job(
-    "a", "compare", build(CompareSpec, models=("single", "multi"), title="猫 \x1b\u202e", max_memory=2.5), ""
+    "a", "compare", build(CompareSpec, models=("single", "multi"), title="猫 \x1b\u202e", max_memory=2.5)
 ).settings
 ENTRY = Entry(
     "a",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -39,11 +38,8 @@ def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_p
     assert run.exit_code == 1
     assert run.stdout.startswith("# 2 jobs, 1 failed\n")
     assert "| b | heatmap | failed | 0 | no tokens in " in run.stdout
-    run = attnviz("batch", "figures.yaml", "--workers", "1", "--junit", "junit.xml")
+    run = attnviz("batch", "figures.yaml", "--workers", "1")
     assert run.exit_code == 1
-    cases = ElementTree.parse(tmp_path / "junit.xml").getroot().iter("testcase")
-    found = [(case.get("name"), str(case.findtext("failure"))[:30]) for case in cases]
-    assert found == [("a", "None"), ("b", "figures.yaml:4:5: no tokens in")]
     assert run.stdout == "made a (3 files)\n"
     assert "error: b: no tokens in " in run.stderr
     assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from attnviz.commands.batch.jobs import Job
-from attnviz.commands.batch.report import batch_cases, batch_report
-from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.batch.report import batch_report
 from attnviz.report import Note
 from attnviz.store.manifest import Entry, File, Manifest
 
 MADE = Entry("a", "heatmap", {}, "f", {}, {}, ("1 character has no glyph",), (File("a/x.png", "00", 7),))
 FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), error="no tokens\x1b[31m in text 0")
 BOTH = Manifest({"figures.yaml": "00"}, {}, (MADE, FAILED))
-JOBS = [Job(name, "heatmap", HeatmapSpec(), f"C:/figures.yaml:{line}:5") for name, line in (("a", 2), ("b", 4))]
 
 
 def test_how_each_job_ended_and_why() -> None:
@@ -24,9 +21,3 @@ def test_how_each_job_ended_and_why() -> None:
     )
     assert [block.text for block in report.blocks if isinstance(block, Note)] == ["a: 1 character has no glyph"]
     assert batch_report(Manifest({}, {}, (MADE,)), {"a": "unchanged"}, "out").title == "1 job, all done"
-
-
-def test_what_failed_is_said_with_the_place_in_the_config() -> None:
-    warned, failed = batch_cases(BOTH, JOBS)
-    assert (warned.failures, warned.notes) == ((), ("1 character has no glyph",))
-    assert failed.failures == ("C:/figures.yaml:4:5: no tokens\\x1b[31m in text 0",)

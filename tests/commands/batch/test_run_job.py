@@ -25,7 +25,7 @@ HEATMAP = build(HeatmapSpec, text=(TEXT,), model="multi:2", dpi=40)
 
 
 def job(spec: Any, command: str = "heatmap") -> Job:
-    return Job("mine", command, spec, "figures.yaml:3:5")
+    return Job("mine", command, spec)
 
 
 def print_of(spec: Any) -> str:

@@ -33,7 +33,7 @@ SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
 
 def jobs(*texts: str, **more: object) -> list[Job]:
     made = (build(HeatmapSpec, text=(text,), **{**SMALL, **more}) for text in texts)
-    return [Job(f"job-{n}", "heatmap", spec, "figures.yaml:1:1") for n, spec in enumerate(made)]
+    return [Job(f"job-{n}", "heatmap", spec) for n, spec in enumerate(made)]
 
 
 def run(
@@ -105,7 +105,7 @@ def test_a_job_that_fails_leaves_what_it_made_before(tmp_path: Path) -> None:
     entry = run(jobs("one"), tmp_path)["job-0"].entry
     (tmp_path / "job-0/report.tex").mkdir()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
-    explained = Job("job-0", "explain", build(ExplainSpec, text=("one",)), "figures.yaml:1:1")
+    explained = Job("job-0", "explain", build(ExplainSpec, text=("one",)))
     failed = run([explained], tmp_path, {"job-0": entry})["job-0"]
     assert failed.entry.error == f"cannot write {tmp_path}/job-0/report.tex: Is a directory"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
@@ -137,7 +137,7 @@ def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
 def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -> None:
     """Killed twice while the first job of three is at work: once it is tried again, and the others are made."""
     os.mkfifo(tmp_path / "pipe")  # whoever reads it waits until somebody writes
-    slow = Job("slow", "heatmap", build(HeatmapSpec, text_file=(str(tmp_path / "pipe"),)), "figures.yaml:1:1")
+    slow = Job("slow", "heatmap", build(HeatmapSpec, text_file=(str(tmp_path / "pipe"),)))
 
     def kill(_signal: int, _frame: object) -> None:
         for child in active_children():
