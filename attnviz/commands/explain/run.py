@@ -31,8 +31,9 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
         yield from explain_model(spec, inputs)
         return
     pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
+    notices: tuple[str, ...] = ()
     if spec.example:
-        report, notices = example_report(load_example(spec.lang or "en"), spec.figure.title), ()
+        report = example_report(load_example(spec.lang or "en"), spec.figure.title)
     else:
         report, notices = _explain(spec, inputs)
     with store.locked(inputs.out):
