@@ -186,22 +186,20 @@ def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:
 
 def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, **settings: Any) -> Path:
     """A folder like one that was trained, with random weights: one layer that adds a bias by distance to its scores,
-    and the `settings` of a classifier, such as `n_bigrams` for words and the first pairs weighed beside the encoder.
+    and the `settings` of a classifier, such as its `pool`.
     """
     import torch
 
     from attnviz.models.checkpoint import Checkpoint, save_checkpoint
     from attnviz.models.classifier import Classifier, ClassifierConfig
     from attnviz.models.encoder import EncoderConfig
-    from attnviz.models.tokenizer import SPECIAL, train
+    from attnviz.models.tokenizer import train
 
     vocabulary = train(texts, VocabularyOptions(min_frequency=1))
     with torch.random.fork_rng():
         torch.manual_seed(0)
         sizes = EncoderConfig(len(vocabulary), 16, n_heads, 1, 32, norm="pre", max_distance=8)
         classifier = Classifier(ClassifierConfig(sizes, **settings))
-        if classifier.ngrams is not None:
-            torch.nn.init.normal_(classifier.ngrams.weights.weight[len(SPECIAL) :])
     save_checkpoint(folder, Checkpoint(classifier, vocabulary, max_tokens=512, keep="head-tail"))
     return folder
 

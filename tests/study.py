@@ -19,11 +19,11 @@ COLUMNS = ("network", "parameters", "steps", "learning rates: all right", "all 8
 
 
 @cache
-def study() -> Any:
-    """docs/studies/capacity.py."""
+def study(name: str = "capacity") -> Any:
+    """A script of docs/studies as a module."""
     sys.path.insert(0, str(STUDIES))
     try:
-        return import_module("capacity")
+        return import_module(name)
     finally:
         sys.path.pop(0)
 

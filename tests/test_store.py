@@ -84,7 +84,7 @@ def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
-    settings = {"causal": True, "keep": "head-tail", "tokens_in_text": 9, "n_bigrams": 5, "layers_in_model": "1,3"}
+    settings = {"causal": True, "keep": "head-tail", "tokens_in_text": 9, "layers_in_model": "1,3"}
     settings["heads_in_model"] = "0,2,5"
 
     def older(meta: Any) -> None:
@@ -98,10 +98,18 @@ def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
         causal=True,
         keep="head-tail",
         tokens_in_text=9,
-        embeds_pairs=True,
         queries_before_joining=6,
         keys_before_joining=6,
     )
+
+
+def test_a_record_that_says_whether_pairs_of_words_were_embedded_is_read() -> None:
+    """As earlier versions wrote it, also of models that this one does not read."""
+
+    def older(meta: Any) -> None:
+        meta["provenance"]["facts"]["embeds_pairs"] = True
+
+    assert store.read_record(rewritten(older), "a").provenance == record().provenance
 
 
 def test_same_record_same_bytes_in_two_processes() -> None:

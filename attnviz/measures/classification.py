@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.errors import InvalidSource
-from attnviz.numbers.intervals import MIN_TEXTS, Interval, compute_intervals
+from attnviz.numbers.intervals import Interval
 
 N_BINS = 15  # as in Guo et al.
 N_CALIBRATED_DRAWS = 200
@@ -54,18 +54,6 @@ def accuracy(gold: Labels, predicted: Labels) -> Interval:
     """
     n = _count_texts(gold)
     return compute_score_interval(float((gold == predicted).mean()), n)
-
-
-def compare_accuracies(gold: Labels, predicted: Labels, others: Labels) -> Interval | None:
-    """Return the accuracy of some answers less that of others to the same texts, with its 95 % interval over texts.
-
-    Paired by text. None where there are too few texts for an interval, or the answers are as often right on each.
-    """
-    differences = (gold == predicted).astype(np.float64) - (gold == others)
-    if len(differences) < MIN_TEXTS or np.ptp(differences) == 0:
-        return None
-    (low,), (high,) = compute_intervals(differences[:, None])
-    return Interval(float(differences.mean()), float(low), float(high))
 
 
 def compute_score_interval(share: float, n: int) -> Interval:

@@ -29,10 +29,9 @@ from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
 
 SCHEMA = 3
-EARLIER = 2  # without weights of n-grams, with sinusoids and perhaps vectors of pairs
+EARLIER = 2  # with sinusoids
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
-MAY_BE_ZERO = {"n_bigrams", "max_distance"}
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
@@ -112,9 +111,6 @@ def fill_classifier(config: ClassifierConfig, data: bytes) -> Classifier:
     with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
         classifier = Classifier(config)
     classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
-    for listed in (classifier.ngrams, classifier.encoder.embedding.bigrams):
-        if listed is not None and not (listed.pairs.diff() > 0).all():
-            raise ValueError("the pairs of words do not rise")
     return classifier.eval()
 
 
@@ -123,7 +119,7 @@ def _read_config(file: Path) -> dict[str, Any]:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
         if not isinstance(found, dict) or found.get("schema") not in (EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
-        found = {"n_bigrams": 0, **found}
+        _refuse_ngrams(file, found)
         if type(found["trained"]) is not bool:
             raise ValueError("trained is true or false")
         if type(found["max_tokens"]) is not int or found["max_tokens"] < 1:
@@ -133,11 +129,8 @@ def _read_config(file: Path) -> dict[str, Any]:
             raise ValueError("labels are two names or more")
         if len(set(labels)) < len(labels):
             raise ValueError("no two labels have one name")
-        n_bigrams = found["n_bigrams"]
-        if type(n_bigrams) is not int or not 0 <= n_bigrams <= MAX_SIZE:
-            raise ValueError("n_bigrams is 0 or a positive whole number")
         pool: PoolKind = _one_of(found, "pool", PoolKind)
-        classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), pool, n_bigrams)
+        classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), pool)
         keep = _one_of(found, "keep", KeepKind)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidModel(f"{file} is not an attnviz configuration: {error}", hint="Copy the folder again.") from error
@@ -145,12 +138,25 @@ def _read_config(file: Path) -> dict[str, Any]:
     return {**found, "classifier": classifier, "keep": keep}
 
 
+def _refuse_ngrams(file: Path, found: dict[str, Any]) -> None:
+    """Raises InvalidModel for a model of an earlier version in which pairs of words had weights or vectors.
+
+    Those that had none say so with a 0, and are what models are now.
+    """
+    for sizes in (found, found.get("encoder")):
+        if isinstance(sizes, dict) and sizes.pop("n_bigrams", 0) != 0:
+            raise InvalidModel(
+                f"{file} is of a model with n-grams beside its attention (n_bigrams), as earlier versions made them",
+                hint="This version reads models without them: train it again with attnviz train.",
+            )
+
+
 def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
-    sizes = {"max_distance": 0, "n_bigrams": 0, **sizes}
+    sizes = {"max_distance": 0, **sizes}
     expected = {field.name for field in fields(EncoderConfig)}
     numbers = {name: size for name, size in sizes.items() if name != "norm"}
     if set(sizes) != expected or not all(
-        type(size) is int and (name not in MAY_BE_ZERO) <= size <= MAX_SIZE for name, size in numbers.items()
+        type(size) is int and (name != "max_distance") <= size <= MAX_SIZE for name, size in numbers.items()
     ):
         raise ValueError(f"positive whole numbers {', '.join(sorted(expected - {'norm'}))} and norm expected")
     if sizes["n_layers"] > MAX_LAYERS:
@@ -167,17 +173,11 @@ def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
 
 
 def pack_weights(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:
-    """The weights named in `embeddings` in `storage`; int8 is rounded to 127 steps either side of 0, a scale per row.
-
-    Whole numbers take four bytes where they fit.
-    """
+    """The weights named in `embeddings` in `storage`; int8 is 127 steps on either side of 0 and a scale per row."""
     found: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         tensor = tensor.detach().cpu().contiguous()
-        if tensor.dtype == torch.int64:
-            fits = bool((tensor.abs() <= torch.iinfo(torch.int32).max).all())
-            found[name] = tensor.int() if fits else tensor
-        elif name not in embeddings or storage == "float32":
+        if name not in embeddings or storage == "float32":
             found[name] = tensor
         elif storage == "float16":
             found[name] = tensor.half()
@@ -195,8 +195,6 @@ def unpack_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in found.items():
         if tensor.dtype == torch.int8:
             found[name] = tensor.float() * tensors[name + SCALE].float()
-        elif tensor.dtype == torch.int32:
-            found[name] = tensor.long()
         elif tensor.is_floating_point():
             found[name] = tensor.float()
     return found

@@ -1,8 +1,4 @@
-"""From an encoded text to a label: pooling and one linear layer; beside it, which words and pairs a text holds.
-
-Bags of n-grams, weighed per label, classify sentiment well and know nothing of attention (Wang & Manning 2012,
-ACL P12-2018). Knows torch and the encoder; no texts and no files.
-"""
+"""From an encoded text to a label: pooling and one linear layer. Knows torch and the encoder; no texts and no files."""
 
 from __future__ import annotations
 
@@ -14,75 +10,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.models.attention import not_padding
-from attnviz.models.encoder import PAD_ID, Encoder, EncoderConfig, find_pairs, first_pairs
-from attnviz.models.tokenizer import SPECIAL
+from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.specs import PoolKind
 
 STEPS = 100  # of the search for a temperature, which ends far earlier
 
 
-class NgramClassifier(nn.Module):
-    """Logits from a text's distinct words and pairs: the sum of their weights over the root of how many there are."""
-
-    pairs: Tensor  # strictly rising, see `pair_keys`
-
-    def __init__(self, n_words: int, n_pairs: int, n_labels: int) -> None:
-        super().__init__()
-        self.n_words = n_words
-        self.register_buffer("pairs", first_pairs(n_pairs))
-        empty = torch.zeros(n_words + n_pairs, n_labels)
-        self.weights = nn.Embedding(n_words + n_pairs, n_labels, _weight=empty)  # rows of special tokens stay zero
-        self.bias = nn.Parameter(torch.zeros(n_labels))
-        self.requires_grad_(False)  # `fit_ngrams` finds them; training leaves them as they are
-
-    def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
-        """Logits. `real` is False for padding."""
-        ngrams, counted = self.distinct(ids, real)
-        total = (self.weights(ngrams) * counted.unsqueeze(-1)).sum(dim=1)
-        return torch.as_tensor(total / counted.sum(dim=1, keepdim=True).clamp(min=1).sqrt() + self.bias)
-
-    def shares(self, ids: Int[Tensor, " token"]) -> Float[Tensor, "token label"]:
-        """What each token of one text adds to the logits, all but the bias.
-
-        A word that stands there several times counts once, and each of them gives as much of it; so with pairs, whose
-        two words give half each.
-        """
-        total = torch.zeros(len(ids), self.weights.embedding_dim, device=ids.device)
-        words = torch.where(ids >= len(SPECIAL), ids, PAD_ID)
-        places = find_pairs(self.pairs, ids, self.n_words)
-        _, counted = self.distinct(ids.unsqueeze(0), torch.ones(1, len(ids), dtype=torch.bool, device=ids.device))
-        scale = counted.sum().clamp(min=1).rsqrt()
-        for ngrams, found, width in ((words, words != PAD_ID, 1), (places + self.n_words, places >= 0, 2)):
-            _, which, often = torch.unique(ngrams, return_inverse=True, return_counts=True)
-            each = self.weights(ngrams * found) * (found * scale / often[which] / width).unsqueeze(-1)
-            for first in range(width):
-                total[first : first + len(each)] += each
-        return total
-
-    def distinct(
-        self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]
-    ) -> tuple[Int[Tensor, "text ngram"], Bool[Tensor, "text ngram"]]:
-        """The numbers of a text's words and listed pairs, in rising order, and which of them count: each once."""
-        words = torch.where(real & (ids >= len(SPECIAL)), ids, PAD_ID)
-        places = find_pairs(self.pairs, ids, self.n_words)
-        pairs = torch.where((places >= 0) & real[:, 1:], places + self.n_words, PAD_ID)
-        ngrams = torch.cat([words, pairs], dim=1).sort(dim=1).values
-        new = functional.pad(ngrams[:, 1:] != ngrams[:, :-1], (1, 0), value=True)
-        return ngrams, new & (ngrams != PAD_ID)
-
-
 @dataclass(frozen=True)
 class ClassifierConfig:
-    """An encoder, how its states become one vector, the names of the labels, and how many pairs are counted beside."""
+    """An encoder, how its states become one vector, and the names of the labels."""
 
     encoder: EncoderConfig
     labels: tuple[str, ...] = ("negative", "positive")
     pool: PoolKind = "mean"
-    n_bigrams: int = 0  # 0: no n-grams at all
 
 
 class Classifier(nn.Module):
-    """Encoder, pooling, dropout, linear layer; to its logits those of n-grams are added, where there are some.
+    """Encoder, pooling, dropout, linear layer.
 
     `temperature` divides the logits so that probabilities are calibrated. `dropout` (of the pooled encoding) and
     `reach` (see `TextEmbedding`) are at work in training only.
@@ -97,14 +41,11 @@ class Classifier(nn.Module):
         self.pool = POOLS[config.pool](config.encoder.d_model)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(config.encoder.d_model, len(config.labels))
-        sizes = config.encoder.n_words, config.n_bigrams, len(config.labels)
-        self.ngrams = NgramClassifier(*sizes) if config.n_bigrams else None
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
         """Logits, not yet divided by the temperature. `real` is False for padding."""
-        logits = self.classify(self.states(ids, real), real)
-        return logits if self.ngrams is None else logits + self.ngrams(ids, real)
+        return self.classify(self.states(ids, real), real)
 
     def states(
         self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"], *, need_weights: bool = False
@@ -115,7 +56,7 @@ class Classifier(nn.Module):
     def classify(
         self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text label"]:
-        """Logits of each text from the states of its tokens, n-grams left out."""
+        """Logits of each text from the states of its tokens."""
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 

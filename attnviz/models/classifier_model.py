@@ -60,14 +60,6 @@ class ClassifierModel(EncoderModel):
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
         answering = Answering(classifier, words, self._logits, self.device, temperature=temperature)
-        ngrams = classifier.ngrams
-        if ngrams is not None and not question.encoder_only:
-
-            def beside(ids: Tensor) -> Tensor:
-                return torch.as_tensor(ngrams(ids, torch.ones_like(ids, dtype=torch.bool)))
-
-            shares = ngrams.shares
-            answering = replace(answering, beside=beside, shares=shares, name="encoder", name_beside="n-grams")
         provenance = self.provenance(text, text_name, encoding.n_tokens)
         return make_subject(answering, encoding.ids, encoding.tokens, self.answers, question, provenance)
 
@@ -81,7 +73,7 @@ class ClassifierModel(EncoderModel):
         return take_apart(replace(subject, answering=answering), self.answers.labels.__getitem__)
 
     def _logits(self, ids: Tensor, *, need_weights: bool | None = None) -> Tensor:
-        """Of the encoder alone. A pass that is watched gives its weights, in the order of the queries."""
+        """The logits of ids. A pass that is watched gives its weights, in the order of the queries."""
         real, is_watched = torch.ones_like(ids, dtype=torch.bool), torch.is_grad_enabled()
         need_weights = is_watched if need_weights is None else need_weights
         return self.saved.classifier.classify(self.saved.classifier.states(ids, real, need_weights=need_weights), real)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.specs import NormKind
@@ -23,27 +22,25 @@ DROPOUT = 0.1  # of the embeddings and of what each sublayer adds, as in section
 
 
 class TextEmbedding(nn.Module):
-    """Word + position, sections 3.4 and 3.5 of Vaswani et al. 2017; in earlier checkpoints pairs of words, too.
+    """Word + position, sections 3.4 and 3.5 of Vaswani et al. 2017.
 
     In training, with `reach`, texts begin at any position that leaves them within the first `reach`: a model that
     learned from short stretches then reads longer texts without meeting positions that it has never seen.
     """
 
-    def __init__(
-        self, n_words: int, d_model: int, n_bigrams: int = 0, reach: int = 0, *, positions: bool = True
-    ) -> None:
+    def __init__(self, n_words: int, d_model: int, reach: int = 0, *, positions: bool = True) -> None:
         super().__init__()
         self.reach = reach
         self.positions = positions
-        self.words = _vectors(n_words, d_model)
-        self.bigrams = Bigrams(n_words, n_bigrams) if n_bigrams else None
-        self.of_bigrams = _vectors(n_bigrams + 1, d_model) if n_bigrams else None
+        weight = torch.empty(n_words, d_model)
+        if weight.device.type != "meta":  # there values are filled in later; to make some would import torch's compiler
+            nn.init.normal_(weight, std=SCALE)
+            weight[PAD_ID] = 0
+        self.words = nn.Embedding(n_words, d_model, padding_idx=PAD_ID, _weight=weight)
 
     def forward(self, ids: Int[Tensor, "*batch token"]) -> Float[Tensor, "*batch token d_model"]:
         """One vector per token: of its word, and of its position where positions have vectors."""
         embedded = self.words(ids)
-        if self.bigrams is not None and self.of_bigrams is not None:
-            embedded = embedded + self.of_bigrams(self.bigrams(ids))
         if not self.positions:
             return torch.as_tensor(embedded)
         n_tokens, d_model = embedded.shape[-2:]
@@ -54,51 +51,6 @@ class TextEmbedding(nn.Module):
         if not self.training or self.reach <= n_tokens:
             return 0
         return int(torch.randint(self.reach - n_tokens + 1, ()))
-
-
-class Bigrams(nn.Module):
-    """From words to the numbers of the pairs that they end, such as "not good" for "good"; 0 for a pair not listed."""
-
-    pairs: Tensor  # strictly rising, see `pair_keys`
-
-    def __init__(self, n_words: int, n_bigrams: int) -> None:
-        super().__init__()
-        self.n_words = n_words
-        self.register_buffer("pairs", first_pairs(n_bigrams))
-
-    def forward(self, ids: Int[Tensor, "*batch token"]) -> Int[Tensor, "*batch token"]:
-        """The number of the pair that each token ends; the first word has none before it."""
-        numbers = find_pairs(self.pairs, ids, self.n_words) + 1
-        return functional.pad(numbers, (1, 0), value=PAD_ID)
-
-
-def pair_keys(ids: Int[Tensor, "*batch token"], n_words: int) -> Int[Tensor, "*batch pair"]:
-    """One number for each pair of neighbours: n_words · first + second."""
-    return ids[..., :-1] * n_words + ids[..., 1:]
-
-
-def find_pairs(
-    pairs: Int[Tensor, " listed"], ids: Int[Tensor, "*batch token"], n_words: int
-) -> Int[Tensor, "*batch pair"]:
-    """The place of each pair of neighbours in a list of rising keys; -1 where it is not in it."""
-    keys = pair_keys(ids, n_words)
-    places = torch.searchsorted(pairs, keys).clamp(max=len(pairs) - 1)
-    return torch.where(pairs[places] == keys, places, -1)
-
-
-def first_pairs(n_pairs: int) -> Int[Tensor, " listed"]:
-    """Keys to be replaced; on the meta device values are filled in later."""
-    pairs = torch.empty(n_pairs, dtype=torch.int64)
-    return pairs if pairs.device.type == "meta" else torch.arange(n_pairs)
-
-
-def _vectors(n_rows: int, d_model: int) -> nn.Embedding:
-    """Row 0 stays zero. On the meta device values are filled in later; to make some would import torch's compiler."""
-    weight = torch.empty(n_rows, d_model)
-    if weight.device.type != "meta":
-        nn.init.normal_(weight, std=SCALE)
-        weight[PAD_ID] = 0
-    return nn.Embedding(n_rows, d_model, padding_idx=PAD_ID, _weight=weight)
 
 
 def positions(
@@ -121,7 +73,6 @@ class EncoderConfig:
     n_layers: int = 1
     d_feed_forward: int = 256
     norm: NormKind = "pre"
-    n_bigrams: int = 0  # pairs of words with vectors, of earlier checkpoints
     max_distance: int = 0  # that a position bias tells apart; 0: sinusoids are added to the words instead
 
 
@@ -134,9 +85,7 @@ class Encoder(nn.Module):
     def __init__(self, config: EncoderConfig, reach: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.embedding = TextEmbedding(
-            config.n_words, config.d_model, config.n_bigrams, reach, positions=not config.max_distance
-        )
+        self.embedding = TextEmbedding(config.n_words, config.d_model, reach, positions=not config.max_distance)
         self.dropout = nn.Dropout(DROPOUT)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.n_layers))
         # After post-norm blocks all is normed already.

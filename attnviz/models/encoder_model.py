@@ -54,7 +54,6 @@ class EncoderModel:
     spec: ModelOptions
     settings: tuple[tuple[str, Setting], ...]
     made_for_tokens: int | None = None
-    embeds_pairs: bool = False
     encoder: Encoder | None = None  # that `forward` is of, where its factors are known
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
@@ -256,7 +255,6 @@ class EncoderModel:
                 keep=self.spec.keep,
                 tokens_in_text=n_tokens,
                 made_for_tokens=self.made_for_tokens,
-                embeds_pairs=self.embeds_pairs,
                 n_layers_in_model=self.n_layers,
                 n_heads_in_model=None if choice == EVERY else self.n_heads,
             ),
@@ -286,5 +284,4 @@ def encoder_parts(encoder: Encoder, device: torch.device) -> dict[str, Any]:
         "attentions": attentions,
         "device": device,
         "encoder": encoder,
-        "embeds_pairs": bool(config.n_bigrams),
     }

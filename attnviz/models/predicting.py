@@ -83,22 +83,14 @@ class Predictor:
 
 def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:
     """Of texts that are already cut, on the CPU and in their order; not yet divided by the temperature."""
-    return parts(classifier, texts).sum(dim=0)
-
-
-def parts(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "2 text label"]:
-    """Of what the logits are the sum: those of the encoder, and those of the n-grams beside it."""
     device = classifier.temperature.device
     classifier.eval()
-    found = torch.zeros(2, len(texts), len(classifier.config.labels))
+    found = torch.zeros(len(texts), len(classifier.config.labels))
     with torch.inference_mode():
         widths = [-(-len(text) // WIDTH) * WIDTH for text in texts]
         for chosen in batch_by_length(widths, BATCH, BATCH_TOKENS):
             batch: PaddedTexts = pad([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
-            ids, real, places = batch.ids.to(device), batch.real.to(device), torch.from_numpy(chosen)
-            found[0, places] = classifier.classify(classifier.states(ids, real), real).cpu()
-            if classifier.ngrams is not None:
-                found[1, places] = classifier.ngrams(ids, real).cpu()
+            found[torch.from_numpy(chosen)] = classifier(batch.ids.to(device), batch.real.to(device)).cpu()
     return found
 
 

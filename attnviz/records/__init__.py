@@ -105,7 +105,6 @@ class Facts:
     keep: str = "head"  # which part of a longer text was read: "head" or "head-tail"
     tokens_in_text: int | None = None  # without markers, also those that were cut off
     made_for_tokens: int | None = None  # the longest text that the model was made for
-    embeds_pairs: bool = False  # the model embeds each word together with the one before it
     queries_before_joining: int = 0  # how many tokens became words; 0: none were joined
     keys_before_joining: int = 0
     group: str = ""  # of layers in a model of several kinds, such as "decoder.layers.*.self_attn"

@@ -38,11 +38,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """Which answer is to be explained. `encoder_only`: without what an encoder has beside it, such as n-grams."""
+    """Which answer is to be explained."""
 
     target: str | None = None  # a label, or the next token; None: what the model answers
     against: str | None = None  # likewise; None: of two labels the other one, else none
-    encoder_only: bool = False
     seed: int = 0  # of random scores
     option: str = "target"  # by which `target` is asked for
 
@@ -52,8 +51,7 @@ class Attribution:
     """A signed score per token: above 0 speaks for the target, below 0 against it.
 
     Where the scores of a method add up, `total` is what they and `others` (shares that belong to no token, by what they
-    are of) add up to. `parts` splits the scores, such as into what the encoder and what n-grams gave; its rows sum to
-    them. Raises InvalidRecord where a number is not finite or the parts do not add up.
+    are of) add up to. Raises InvalidRecord where a number is not finite or the scores do not add up.
     """
 
     method: str
@@ -64,7 +62,6 @@ class Attribution:
     n_passes: int  # forward passes that it took, a backward pass counted as two
     total: float | None = None
     others: tuple[tuple[str, float], ...] = ()
-    parts: tuple[tuple[str, Scores], ...] = ()
     signed: bool = True  # False: the scores are sizes and take no sides
     gained: float | None = None  # what the scores approximately add up to
 

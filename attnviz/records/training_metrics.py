@@ -123,17 +123,6 @@ class History:
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """Words and pairs of words by themselves, without any attention, fitted to the same texts and asked the same ones.
-
-    Wang & Manning 2012, ACL P12-2018: naive Bayes features under logistic regression.
-    """
-
-    accuracy: Interval
-    difference: Interval | None  # the model's accuracy less this one, paired by text; None of few texts
-
-
-@dataclass(frozen=True)
 class AttentionCost:
     """How much of a model's accuracy goes with what its attention looks at, paired by text."""
 
@@ -153,7 +142,6 @@ class ValidationMetrics:
     calibration_error: float
     temperature: float
     labels_changed: int  # by the rounding of the stored weights
-    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True)
@@ -165,7 +153,6 @@ class TestMetrics:
     seeds: tuple[int, ...]
     accuracies: tuple[float, ...]  # one per seed
     mean: Interval  # over the seeds, Student's t; of one seed over the texts
-    baseline: Baseline | None = None  # beside the model of the first seed
     costs: tuple[AttentionCost, ...] = ()
     n_cost_texts: int = 0  # of these texts, that costs were measured on
 

@@ -15,9 +15,9 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Metrics, label_heads
 
-SCHEMA, EARLIER_SCHEMAS = 4, (1, 2, 3)
+SCHEMA, EARLIER_SCHEMAS = 5, (1, 2, 3, 4)
 NAME = "metrics.json"
-REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
+REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward"}
 
 
 def encode_metrics(metrics: Metrics) -> bytes:
@@ -38,7 +38,7 @@ def load_metrics(folder: Path) -> Metrics:
         if schema in EARLIER_SCHEMAS[:2]:
             _leave_out_losses(found)
         if schema in EARLIER_SCHEMAS:
-            _add_baselines(found)
+            _leave_out_baselines(found)
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
@@ -76,20 +76,19 @@ def _complete(found: dict[str, Any]) -> None:
     found.setdefault("heads", None)
     if isinstance(found.get("settings"), dict):
         found["settings"] = {"pretrain": 0, "max_distance": 0, **found["settings"]}
-    if isinstance(found.get("sizes"), dict) and found["sizes"].get("n_bigrams"):
-        found["sizes"] = {**found["sizes"], "n_bigrams": 0, "n_pair_vectors": found["sizes"]["n_bigrams"]}
     if isinstance(found.get("history"), dict):
         found["history"] = {"words": [], "heads": [], **found["history"]}
     if isinstance(found.get("tested"), dict):
         found["tested"].pop("labels_changed", None)
 
 
-def _add_baselines(found: dict[str, Any]) -> None:
-    """Not measured of earlier models, and neither is what attention is worth."""
+def _leave_out_baselines(found: dict[str, Any]) -> None:
+    """Of words and pairs of words without attention; what attention is worth was not measured of earlier models."""
     if isinstance(found.get("held_out"), dict):
-        found["held_out"] = {"baseline": None, **found["held_out"]}
+        found["held_out"].pop("baseline", None)
     if isinstance(found.get("tested"), dict):
-        found["tested"] = {"baseline": None, "costs": [], "n_cost_texts": 0, **found["tested"]}
+        found["tested"] = {"costs": [], "n_cost_texts": 0, **found["tested"]}
+        found["tested"].pop("baseline", None)
 
 
 def _leave_out_losses(found: dict[str, Any]) -> None:

@@ -98,7 +98,11 @@ def parse_provenance(found: Mapping[str, Any]) -> Provenance:
 
 
 def _parse_facts(found: Mapping[str, Any]) -> Facts:
-    """As they were written. Raises TypeError for a name or a type that is none of theirs."""
+    """As they were written. Raises TypeError for a name or a type that is none of theirs.
+
+    Records of earlier versions also say whether the model embedded pairs of words, which none does any more.
+    """
+    found = {name: value for name, value in found.items() if name != "embeds_pairs"}
     lists = {name: found[name] for name, default in asdict(Facts()).items() if default == () and name in found}
     for name, each in lists.items():
         if not isinstance(each, list):
@@ -125,7 +129,6 @@ def _parse_facts_of_schema_1(settings: Mapping[str, Setting]) -> Facts:
         keep=str(settings.get("keep", Facts.keep)),
         tokens_in_text=count("tokens_in_text"),
         made_for_tokens=count("made_for_tokens"),
-        embeds_pairs=bool(settings.get("n_bigrams")),
         queries_before_joining=joined or count("queries_before_merging") or 0,
         keys_before_joining=joined or count("keys_before_merging") or 0,
         group=str(settings.get("group", "")),

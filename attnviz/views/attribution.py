@@ -22,7 +22,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     """Report how much each token did for one answer; of several methods as shares of each one's largest score.
 
     The data hold every score: target, against, probability or score, tokens, and by method scores, passes, total,
-    others, parts.
+    others.
     """
     first = found[0]
     tokens, provenance = label_tokens(first.tokens), first.provenance
@@ -43,8 +43,6 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     target = escape_for_display(str(first.target), MAX_NAME)
     answer = describe_value(first.target.name, first.target.probability, first.target.score, MAX_NAME)
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
-    if any(each.parts for each in found):
-        blocks.append(_parts_table(found))
     blocks += map(Note, _compose_notes(found, target))
     name = escape_for_display(provenance.text_name, MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME)
@@ -76,11 +74,9 @@ def _name_answer(found: Sequence[Attribution]) -> str:
 
 def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
     """Yield a header and a row per token, for CSV: every digit, and no text that a spreadsheet would run."""
-    parts = [(each, name, scores) for each in found for name, scores in each.parts]
-    yield ("position", "token", *(each.method for each in found), *(f"{one.method} {name}" for one, name, _ in parts))
+    yield ("position", "token", *(each.method for each in found))
     for position, piece in enumerate(found[0].tokens.pieces):
-        scores = (repr(float(each[position])) for each in (*(one.scores for one in found), *(of for _, _, of in parts)))
-        yield (str(position), escape_for_spreadsheet(piece), *scores)
+        yield (str(position), escape_for_spreadsheet(piece), *(repr(float(one.scores[position])) for one in found))
 
 
 def _choose_scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
@@ -100,32 +96,16 @@ def _tokens_table(found: Sequence[Attribution], tokens: Sequence[str], top_k: in
     """List the tokens that did most, for or against, by the first method."""
     scores = found[0].scores
     order = np.argsort(-np.abs(scores), kind="stable")[:top_k]
-    parts = found[0].parts if len(found) == 1 else ()
     digits = 4 if len(found) == 1 else 3
     columns = (
         Column("position"),
         Column("token"),
         *(Column(each.method, digits=digits) for each in found),
-        *(Column(f"of it {name}", digits=4) for name, _ in parts),
     )
-    rows: list[Row] = [
-        (int(i), tokens[i], *(float(each.scores[i]) for each in found), *(float(of[i]) for _, of in parts))
-        for i in order
-    ]
+    rows: list[Row] = [(int(i), tokens[i], *(float(each.scores[i]) for each in found)) for i in order]
     left = len(scores) - len(rows)
     title = "tokens" if left <= 0 else f"the {len(rows)} of {len(scores)} tokens that did most"
     return Table("tokens", title, "facts", columns, tuple(rows))
-
-
-def _parts_table(found: Sequence[Attribution]) -> Table:
-    """List which share of the answer comes from which part."""
-    (each,) = [each for each in found if each.parts]
-    assert each.total is not None
-    rows: list[Row] = [(f"{name}, by tokens", float(of.sum())) for name, of in each.parts]
-    rows += [(name, share) for name, share in each.others]
-    rows.append((f"all of it: the logit of {escape_for_display(str(each.target), MAX_NAME)}", each.total))
-    columns = (Column("what"), Column("share of the logit", digits=4))
-    return Table("shares", "what the answer is made of", "facts", columns, tuple(rows))
 
 
 def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
@@ -133,7 +113,7 @@ def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
     explained = target if is_score else f"the logit of {target}"
     gains = f"the {'score' if is_score else 'logit'} gains"
     for each in found:
-        if each.total is not None and not each.parts:
+        if each.total is not None:
             rest = ", ".join(f"{name} {share:+.4f}" for name, share in each.others)
             yield (
                 f"Checked: {each.method} adds up to {explained}, {each.scores.sum():.4f} and {rest} to "
@@ -177,7 +157,6 @@ def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
                 "passes": each.n_passes,
                 **({} if each.total is None else {total: each.total, "others": dict(each.others)}),
                 **({} if each.gained is None else {"gained": each.gained}),
-                **({"parts": {name: of.tolist() for name, of in each.parts}} if each.parts else {}),
             }
             for each in found
         },

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from tests.attacks import endings
 
 SIZES = (
-    *("--batch-size", "8", "--d-model", "16", "--heads", "2", "--bigrams", "50", "--size", "300"),
+    *("--batch-size", "8", "--d-model", "16", "--heads", "2", "--size", "300"),
     *("--pretrain", "0", "--learning-rate", "0.005"),
 )
 TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)

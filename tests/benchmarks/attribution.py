@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.attribution path/to/imdb [model] [--texts 500] [--methods relevance,attention]
 
-Reviews of the test split of 40 to 130 tokens, drawn by a seed, by the whole model and, where n-grams stand beside
-it, by its encoder alone. Of the methods all but `pooling`, which is for models that pool by attention.
+Reviews of the test split of 40 to 130 tokens, drawn by a seed. Of the methods all but `pooling`, which is for models
+that pool by attention.
 """
 
 from __future__ import annotations
@@ -18,13 +18,9 @@ import numpy as np
 
 from attnviz.commands.attribute.card import test_methods
 from attnviz.commands.attribute.card_report import Mean
-from attnviz.commands.attribute.run import question_of
-from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.models.attribution import METHODS, Attributable
-from attnviz.models.classifier_model import ClassifierModel
 from attnviz.models.loading import find_model
-from attnviz.options import build
-from attnviz.records.attribution import MethodTest
+from attnviz.records.attribution import MethodTest, Question
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
 
@@ -54,24 +50,21 @@ def main() -> None:
     model = find_model(ModelOptions(model=asked.model, device="cpu")).open(())
     assert isinstance(model, Attributable)
     documents = reviews(asked.data, model, asked.texts)
-    beside = isinstance(model, ClassifierModel) and model.saved.classifier.ngrams is not None
-    for alone in (False, True)[: 1 + beside]:
-        begun, rows = time.process_time(), []
-        for document in documents:
-            question = question_of(build(AttributeSpec, encoder_alone=alone))
-            subject = model.subject(document.text, document.name, question)
-            rows.append([numbers for _, numbers in test_methods(subject, methods)])
-        spent = time.process_time() - begun
-        print(f"{asked.model}, {'encoder alone' if alone else 'whole'}, {len(documents)} texts, {spent:.0f} CPU s")
-        tests = [MethodTest(name, *of) for name, of in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True)]
-        best = max(tests, key=lambda each: each.comprehensiveness.mean())
-        for name, each in zip(methods, tests, strict=True):
-            taus = [Mean.from_numbers(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
-            means = map(Mean.from_numbers, (each.comprehensiveness, each.sufficiency))
-            says = "comprehensiveness {}, sufficiency {}".format(*means)
-            behind = Mean.from_numbers(best.comprehensiveness - each.comprehensiveness)
-            print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes")
-            print(f"  {'':20} comprehensiveness behind the best, paired: {behind}", flush=True)
+    begun, rows = time.process_time(), []
+    for document in documents:
+        subject = model.subject(document.text, document.name, Question())
+        rows.append([numbers for _, numbers in test_methods(subject, methods)])
+    spent = time.process_time() - begun
+    print(f"{asked.model}, {len(documents)} texts, {spent:.0f} CPU s")
+    tests = [MethodTest(name, *of) for name, of in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True)]
+    best = max(tests, key=lambda each: each.comprehensiveness.mean())
+    for name, each in zip(methods, tests, strict=True):
+        taus = [Mean.from_numbers(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
+        means = map(Mean.from_numbers, (each.comprehensiveness, each.sufficiency))
+        says = "comprehensiveness {}, sufficiency {}".format(*means)
+        behind = Mean.from_numbers(best.comprehensiveness - each.comprehensiveness)
+        print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes")
+        print(f"  {'':20} comprehensiveness behind the best, paired: {behind}", flush=True)
 
 
 if __name__ == "__main__":

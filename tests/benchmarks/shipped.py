@@ -21,27 +21,24 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from attnviz import store
-from attnviz.commands.train.examples import Examples
-from attnviz.commands.train.outcome import compare_with_ngrams, write_card
+from attnviz.commands.train.outcome import write_card
 from attnviz.commands.train.pretraining import LEARNING_RATE, LEARNING_RATE_OF_ONE_HEAD
-from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
 from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
-from attnviz.numbers.intervals import Interval, compute_intervals, compute_seed_interval
+from attnviz.numbers.intervals import compute_intervals, compute_seed_interval
 from attnviz.options import build
-from attnviz.records.training_metrics import AttentionCost, Baseline, TestMetrics
+from attnviz.records.training_metrics import AttentionCost, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
@@ -55,7 +52,7 @@ ORDER = [(heads, seed) for group in ((8, 1), (4, 2)) for seed in SEEDS for heads
 TESTED = "tested.json"
 COSTS = "costs.npz"
 RIGHT = "right.npy"  # which texts of the test split are judged rightly
-RECIPE: dict[str, Any] = {"layers": 2, "bigrams": 0, "pretrain": 3, "epochs": 3}
+RECIPE: dict[str, Any] = {"layers": 2, "pretrain": 3, "epochs": 3}
 SHORT = {**RECIPE, "pretrain": 1, "epochs": 1}
 FACTORS = (0.5, 1.0, 2.0)  # of both rates
 MORE_FACTORS = {1: (4.0,), 8: (0.25,)}  # where the best of those was the least or the greatest of them
@@ -113,19 +110,8 @@ def run_one(data: str, runs: Path, folder: Path, heads: int, seed: int) -> None:
         "n_texts": len(texts),
         "accuracy": float((stored == gold).mean()),
         "seconds": seconds,
-        "baseline": asdict(_ask_ngrams(data, folder, Examples(texts, gold), stored)) if seed == SEEDS[0] else None,
     }
     (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
-
-
-def _ask_ngrams(data: str, folder: Path, tested: Examples, stored: Int[np.ndarray, " text"]) -> Baseline:
-    """Fit words and pairs to the texts that the run in a folder learned from, and ask them those of the test split."""
-    corpus = load_corpus(TextOptions(dataset=data, split="train"))
-    labels = [document.label for document in corpus.documents if document.label is not None]
-    spec = build(TrainSpec, dataset=data, split="train", **{**RECIPE, "pretrain": 0}, out=str(folder))
-    ngrams = begin([document.text for document in corpus.documents], labels, spec).baseline
-    assert ngrams is not None
-    return compare_with_ngrams(ngrams, tested, stored)
 
 
 def run_all(data: str, runs: Path, at_once: int) -> None:
@@ -183,7 +169,7 @@ def ship(runs: Path) -> None:
             else compute_score_interval(accuracies[0], tested[0]["n_texts"]),
         )
         costs = _read_costs([runs / f"heads-{heads}-seed-{seed}" / COSTS for seed in found])
-        report = replace(report, costs=costs, n_cost_texts=N_COST_TEXTS, baseline=_read_baseline(tested[0]["baseline"]))
+        report = replace(report, costs=costs, n_cost_texts=N_COST_TEXTS)
         metrics = replace(load_metrics(source), tested=report)
         store.write(folder / NAME, encode_metrics(metrics))
         write_card(folder, metrics)
@@ -209,11 +195,6 @@ def compare(runs: Path) -> None:
             over = compute_seed_interval(more.mean(axis=1).tolist())
             said += f", over {len(seeds)} seeds {over.low:+.4f} to {over.high:+.4f}"
         print(said)
-
-
-def _read_baseline(found: dict[str, Any]) -> Baseline:
-    difference = found["difference"]
-    return Baseline(Interval(**found["accuracy"]), None if difference is None else Interval(**difference))
 
 
 def _read_costs(files: Sequence[Path]) -> tuple[AttentionCost, ...]:

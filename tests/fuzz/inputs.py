@@ -36,9 +36,9 @@ NUMBERS = (0.0, 1.0, -1.0, 0.5, 1e-9, 1e308, float("nan"), float("inf"))
 # What is slow because it was asked to be: it is not given larger numbers than these.
 WORK = {"epochs": (0, 1, -1), "size": (0, 1, 60, -1), "dpi": (0, -1, 30, 10**9), "workers": (0, -1, 1, 10**9)}
 WORK |= {"batch_size": (0, -1, 4, 10**9), "crop": (0, -1, 8, 10**9), "layers": (0, 1, 2, -1, 10**9)}
-NOT_GIVEN = {"open", "max_memory", "out", "bigrams"}  # a browser; what the laws know; what is large by default
+NOT_GIVEN = {"open", "max_memory", "out"}  # a browser; what the laws know
 CHEAP = {
-    "train": "--dataset table.csv --epochs 1 --d-model 8 --heads 1 --size 60 --bigrams 50 --max-tokens 16",
+    "train": "--dataset table.csv --epochs 1 --d-model 8 --heads 1 --size 60 --max-tokens 16",
     "vocab": "--text-file text.txt",
     "compare": "--text-file text.txt --dpi 30",
     "heatmap": "--text-file text.txt --dpi 30",

@@ -46,7 +46,7 @@ TABLES: tuple[str, ...] = (
     "table.csv.gz",
 )
 TABLES += ("tables.zip", "tables.tar.gz")
-TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --bigrams 50 --max-tokens 16"
+TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --max-tokens 16"
 WRITERS = (
     "heatmap",
     "render",
@@ -161,7 +161,7 @@ def _fill(good: Path, room: Path) -> None:
 def _stop_training(good: Path) -> None:
     """Leave a run after its first steps, with the state that --resume goes on from."""
     with chdir(good), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        spec = build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, bigrams=50, max_tokens=16)
+        spec = build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, max_tokens=16)
         events: Any = train(replace(spec, out="stopped"))
         next(events), next(events)
         events.close()

@@ -14,7 +14,6 @@ from attnviz.errors import InvalidSource
 from attnviz.measures.classification import (
     accuracy,
     calibration_error,
-    compare_accuracies,
     compute_reliability,
     confusion_matrix,
     draw_calibrated_error,
@@ -243,19 +242,3 @@ def test_nothing_has_no_score() -> None:
         log_loss(np.zeros((0, 2)), NONE)
     assert f1(np.zeros((2, 2), dtype=np.int64)).tolist() == [0, 0]
     assert compute_reliability(nothing, never, 3).n_texts.tolist() == [0, 0, 0]
-
-
-def test_two_classifiers_are_compared_text_by_text() -> None:
-    """A difference of .1 that every text shows alike has no width; one that half of them take back has."""
-    gold, right = np.zeros(100, dtype=np.int64), np.zeros(100, dtype=np.int64)
-    one, both = right.copy(), right.copy()
-    one[:10], both[5:15] = 1, 1
-    found, paired = compare_accuracies(gold, right, one), compare_accuracies(gold, one, both)
-    assert found is not None
-    assert paired is not None
-    half = 1.984217 * np.std([1.0] * 10 + [0.0] * 90, ddof=1) / 10  # Student's t of 99 degrees
-    assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1 - half, 0.1 + half), abs=1e-6)
-    assert paired.value == 0
-    assert paired.high == pytest.approx(-paired.low)
-    assert compare_accuracies(gold, one, one) is None
-    assert compare_accuracies(gold[:9], right[:9], one[:9]) is None

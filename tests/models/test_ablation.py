@@ -20,7 +20,7 @@ IDS, OTHER = np.array([5, 9, 7, 3, 8]), np.array([4, 6, 4])
 def classifier() -> Classifier:
     torch.manual_seed(0)
     encoder = EncoderConfig(n_words=12, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16, max_distance=3)
-    return Classifier(ClassifierConfig(encoder, ("neg", "pos"), "mean", 0)).eval()
+    return Classifier(ClassifierConfig(encoder, ("neg", "pos"), "mean")).eval()
 
 
 def layers(classifier: Classifier) -> list[torch.nn.Module]:

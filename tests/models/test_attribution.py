@@ -22,14 +22,13 @@ from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.capture.by_hand import SOFTMAXES
-from attnviz.models.classifier import AttentionPool, Classifier, ClassifierConfig, NgramClassifier
+from attnviz.models.classifier import AttentionPool, Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.loading import find_model
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
 from attnviz.specs import ModelOptions, PoolKind
-from tests.made import save_classifier
 from tests.pretrained import NEEDS, built, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
@@ -179,31 +178,11 @@ def shipped() -> Attributable:
     return model
 
 
-@pytest.fixture(scope="module")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> Attributable:
-    """A model with n-grams beside its encoder, as none has that ships."""
-    folder = save_classifier(tmp_path_factory.mktemp("beside") / "model", [TEXT], n_bigrams=5)
-    model = find_model(ModelOptions(model=str(folder), device="cpu")).open(())
-    assert isinstance(model, Attributable)
-    return model
-
-
-@pytest.mark.parametrize("alone", [False, True])
-@pytest.mark.parametrize("name", ["shipped", "beside"])
-def test_relevance_is_split_into_encoder_and_ngrams(name: str, alone: bool, request: pytest.FixtureRequest) -> None:
-    """Where there are n-grams, and they are asked for."""
-    model: Attributable = request.getfixturevalue(name)
-    found = attribute(model.subject(TEXT, "text", Question(target="positive", encoder_only=alone)), "relevance")
+def test_relevance_adds_up(shipped: Attributable) -> None:
+    found = attribute(shipped.subject(TEXT, "text", Question(target="positive")), "relevance")
     assert found.n_passes <= 4
     assert str(found.target) == "positive − negative"
     assert found.missing <= 1e-5
-    if alone or name == "shipped":
-        assert found.parts == ()
-    else:
-        names, parts = zip(*found.parts, strict=True)
-        assert names == ("encoder", "n-grams")
-        assert np.abs(parts).sum(axis=1).min() > 0.1
-        np.testing.assert_allclose(sum(parts), found.scores)
 
 
 def test_every_method_scores_each_token_of_a_decoder() -> None:
@@ -226,21 +205,6 @@ def test_answers_that_there_are_not_are_refused(shipped: Attributable) -> None:
     assert "positive" in refused.value.hint
     with pytest.raises(InvalidOption, match="is the target itself"):
         shipped.subject(TEXT, "text", Question(target="positive", against="1"))
-
-
-def test_ngrams_give_their_tokens_what_they_add() -> None:
-    generator = torch.Generator().manual_seed(0)
-    ngrams = NgramClassifier(12, 3, 2)
-    ngrams.pairs.copy_(torch.tensor([4 * 12 + 5, 5 * 12 + 6, 7 * 12 + 7]))
-    ngrams.weights.weight.copy_(torch.randn(15, 2, generator=generator))
-    ngrams.weights.weight[:3] = 0
-    ids = torch.tensor([4, 5, 6, 4, 5, 7, 7, 7, 1, 9])
-    found = ngrams.shares(ids)
-    torch.testing.assert_close(
-        found.sum(dim=0), ngrams(ids[None], torch.ones(1, 10, dtype=torch.bool))[0] - ngrams.bias
-    )
-    torch.testing.assert_close(found[0], found[3])  # "4" stands twice, before "5" each time
-    assert not found[8].any()  # [UNK] is no word
 
 
 PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)

@@ -31,7 +31,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     vocabulary = train([TEXT], VocabularyOptions(min_frequency=1))
     torch.manual_seed(7)
     sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32)
-    saved = Checkpoint(Classifier(ClassifierConfig(sizes, n_bigrams=3)), vocabulary, max_tokens=64, keep="head-tail")
+    saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
     save_checkpoint(tmp_path / "saved", saved, request.param)
     return tmp_path / "saved"
 
@@ -121,6 +121,23 @@ def test_damage_is_refused_by_name(folder: Path, name: str, damage: Callable[[Pa
     damage(folder / name)
     with pytest.raises(InvalidModel, match=name):
         load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("where", ["config", "encoder"], ids=["weights", "vectors"])
+@pytest.mark.parametrize("schema", [2, 3])
+def test_a_model_of_an_earlier_version_is_read_unless_it_has_n_grams(folder: Path, where: str, schema: int) -> None:
+    """Weights of pairs beside the encoder, or vectors of pairs in it; without them the earlier file says 0."""
+    file = folder / "config.json"
+    for n_bigrams in (0, 65_536):
+        found = json.loads(file.read_bytes()) | {"schema": schema}
+        (found if where == "config" else found["encoder"])["n_bigrams"] = n_bigrams
+        file.write_text(json.dumps(found), encoding="utf-8")
+        if not n_bigrams:
+            load_checkpoint(folder)
+    with pytest.raises(InvalidModel, match="is of a model with n-grams") as refused:
+        load_checkpoint(folder)
+    assert str(file) in refused.value.problem
+    assert "attnviz train" in refused.value.hint
 
 
 def test_pickle_is_never_run(folder: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ seeds = st.integers(0, 2**16)
 @cache
 def classifier(pool: PoolKind, labels: tuple[str, ...] = ("no", "yes"), dropout: float = 0.0) -> Classifier:
     torch.manual_seed(3)
-    made = Classifier(ClassifierConfig(SIZES, labels, pool, n_bigrams=100), dropout).eval()
+    made = Classifier(ClassifierConfig(SIZES, labels, pool), dropout).eval()
     with torch.no_grad():
         for parameter in made.parameters():  # norms begin as the identity, biases as zero: nothing would show
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -100,17 +100,6 @@ def test_the_pooled_encoding_is_dropped() -> None:
     torch.nn.init.ones_(made.output.bias)
     assert read(made, [1, 2, 3]).tolist() == [[1, 1]]
     assert read(made.eval(), [1, 2, 3]).tolist() != [[1, 1]]
-
-
-def test_what_words_weigh_is_added() -> None:
-    """The encoder's logits and those of the n-grams; attention needs neither."""
-    both = classifier("mean")
-    ids, real = pad([np.array([3, 5, 7])])
-    assert both.ngrams is not None
-    with torch.no_grad():
-        alone = both.classify(both.states(ids, real), real)
-        torch.testing.assert_close(both(ids, real), alone + both.ngrams(ids, real))
-        assert not torch.allclose(both(ids, real), alone)
 
 
 @given(seeds, st.floats(0.1, 10))

@@ -27,24 +27,23 @@ from tests.pretrained import FAMILIES, NEEDS, SIZES, built, minilm, saved, token
 TEXT = "the film was not good but the acting saved it"
 MASKED = "the acting saved the [MASK] but it was not good"
 LABELS, MASK = "AutoModelForSequenceClassification", "AutoModelForMaskedLM"
-# Layers, pooling, pairs of words beside, where norms stand, distances that are told apart.
-OURS: dict[str, tuple[int, PoolKind, int, Any, int]] = {
-    "one layer": (1, "mean", 0, "pre", 3),
-    "one layer, n-grams": (1, "mean", 3, "pre", 3),
-    "two layers": (2, "mean", 0, "pre", 3),
-    "two layers, n-grams, attention pooling": (2, "attention", 3, "pre", 3),
-    "one layer, attention pooling, sinusoids": (1, "attention", 0, "pre", 0),
-    "two layers, the first token, norms behind": (2, "cls", 0, "post", 3),
+# Layers, pooling, where norms stand, distances that are told apart.
+OURS: dict[str, tuple[int, PoolKind, Any, int]] = {
+    "one layer": (1, "mean", "pre", 3),
+    "two layers": (2, "mean", "pre", 3),
+    "two layers, attention pooling": (2, "attention", "pre", 3),
+    "one layer, attention pooling, sinusoids": (1, "attention", "pre", 0),
+    "two layers, the first token, norms behind": (2, "cls", "post", 3),
 }
 
 
 def make_ours(folder: Path, form: str, n_labels: int = 2) -> Path:
-    n_layers, pool, n_bigrams, norm, max_distance = OURS[form]
+    n_layers, pool, norm, max_distance = OURS[form]
     vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(7)
     sizes = EncoderConfig(len(vocabulary), 16, 4, n_layers, 32, norm=norm, max_distance=max_distance)
     labels = ("bad", "good", "neither")[:n_labels]
-    classifier = Classifier(ClassifierConfig(sizes, labels, pool, n_bigrams))
+    classifier = Classifier(ClassifierConfig(sizes, labels, pool))
     for parameter in classifier.parameters():  # biases and layer norms too
         nn.init.normal_(parameter, std=0.5)
     save_checkpoint(folder / "ours", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"))
@@ -76,7 +75,7 @@ def check_sums(stream: Stream, logits: np.ndarray, weights: list[Tensor]) -> Non
     assert (answer, against) == tuple(np.argsort(-logits)[:2])
     parts = stream.split_logit(answer, against)
     wanted = logits[answer] - logits[against]
-    assert parts.totals.sum() + parts.beside == pytest.approx(wanted, abs=1e-5)
+    assert parts.totals.sum() == pytest.approx(wanted, abs=1e-5)
     assert abs(parts.by_kind["heads"]) > 1e-3
     assert len(weights) == len(stream.blocks)
     for layer, of_layer in enumerate(weights):
@@ -98,19 +97,13 @@ def test_parts_of_our_encoders_sum_to_what_they_answer(form: str, tmp_path: Path
     with torch.no_grad():
         logits = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
         weights = list(classifier.encoder.attention(ids[0]))
-        real = torch.ones_like(ids, dtype=torch.bool)
-        ngrams = None if classifier.ngrams is None else classifier.ngrams(ids, real)[0]
     check_sums(stream, logits, weights)
     parts = stream.split_logit(1, 0)
-    assert parts.beside == pytest.approx(0 if ngrams is None else float(ngrams[1] - ngrams[0]), abs=1e-6)
-    assert (parts.beside != 0) == ("n-grams" in form)
     n_read = int(parts.gradients[-1].any(dim=1).sum())
     assert n_read == (1 if "first token" in form else len(stream.subject.ids))
 
 
-@pytest.mark.parametrize(
-    "form", ["two layers, n-grams, attention pooling", "two layers, the first token, norms behind"]
-)
+@pytest.mark.parametrize("form", ["two layers, attention pooling", "two layers, the first token, norms behind"])
 def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_path: Path) -> None:
     folder = make_ours(tmp_path, form)
     stream, classifier = take_apart(folder), load_checkpoint(folder).classifier.eval()

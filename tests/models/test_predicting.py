@@ -27,7 +27,7 @@ def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "h
     vocabulary = train([" ".join(WORDS)], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(1)
     sizes = EncoderConfig(len(vocabulary), d_model=8, n_heads=2, d_feed_forward=16)
-    classifier = Classifier(ClassifierConfig(sizes, ("a", "b", "c"), pool, n_bigrams=4))
+    classifier = Classifier(ClassifierConfig(sizes, ("a", "b", "c"), pool))
     with torch.no_grad():
         classifier.encoder.embedding.words.weight[1:] *= 10  # else each text looks like the others
         classifier.temperature.fill_(0.5)

@@ -12,16 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidModel
+from attnviz.numbers.intervals import Interval
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import (
     AttentionCost,
-    Baseline,
     Epoch,
     HeadMetrics,
     HeadPoint,
     HeadScore,
     History,
-    Interval,
     Point,
     ValidationMetrics,
     WordPoint,
@@ -29,11 +28,10 @@ from attnviz.records.training_metrics import (
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from tests.commands.train import metrics as made
 
-BASELINE = Baseline(Interval(0.5, 0.15, 0.85), Interval(0.25, -0.2, 0.7))
 COST = AttentionCost("every key alike", Interval(0.09, 0.07, 0.11), None, 0.001)
-HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1, baseline=BASELINE)
+HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
 TESTED = training_metrics.TestMetrics(
-    *("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89), BASELINE, (COST,), 3000)
+    *("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89), (COST,), 3000)
 )
 METRICS = replace(
     made.METRICS,
@@ -83,14 +81,13 @@ def test_no_digit_and_no_character_is_lost(
 
 
 def test_metrics_of_schema_1_are_read(tmp_path: Path) -> None:
-    """Of models with vectors of pairs, before there was pretraining and before heads were measured."""
+    """Before there was pretraining and before heads were measured."""
     found = json.loads(encode_metrics(METRICS))
     del found["heads"], found["history"]["words"], found["history"]["heads"]
     found["tested"]["labels_changed"] = 3
     (tmp_path / NAME).write_text(json.dumps({**found, "schema": 1}), encoding="utf-8")
     read = load_metrics(tmp_path)
     assert (read.tested, read.heads, read.history) == (TESTED, None, METRICS.history)
-    assert (read.sizes["n_bigrams"], read.sizes["n_pair_vectors"]) == (0, METRICS.sizes["n_bigrams"])
     assert (read.settings["pretrain"], read.settings["max_distance"]) == (0, 0)
 
 
@@ -113,7 +110,7 @@ def test_the_form_is_fixed() -> None:
     assert written.endswith(b"\n}\n")
     found = json.loads(written)
     expected = json.loads(json.dumps(asdict(METRICS)))
-    assert found == {"schema": 4, **expected}
+    assert found == {"schema": 5, **expected}
     assert list(found) == [
         *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
         *("weights_sha256", "versions", "computed_on", "history", "held_out", "heads", "tested"),
@@ -131,26 +128,26 @@ def test_the_form_is_fixed() -> None:
         "calibration_error": 0.25,
         "temperature": 0.41,
         "labels_changed": 1,
-        "baseline": {
-            "accuracy": {"value": 0.5, "low": 0.15, "high": 0.85},
-            "difference": {"value": 0.25, "low": -0.2, "high": 0.7},
-        },
     }
     assert list(found["tested"]) == [
-        *("data", "n_texts", "seeds", "accuracies", "mean", "baseline", "costs", "n_cost_texts"),
+        *("data", "n_texts", "seeds", "accuracies", "mean", "costs", "n_cost_texts"),
     ]
 
 
 def test_what_earlier_files_did_not_measure_is_none(tmp_path: Path) -> None:
     found = json.loads(encode_metrics(METRICS))
-    del found["held_out"]["baseline"], found["tested"]["baseline"], found["tested"]["costs"]
-    del found["tested"]["n_cost_texts"]
+    del found["tested"]["costs"], found["tested"]["n_cost_texts"]
     (tmp_path / NAME).write_text(json.dumps({**found, "schema": 3}), encoding="utf-8")
-    assert load_metrics(tmp_path) == replace(
-        METRICS,
-        held_out=replace(HELD_OUT, baseline=None),
-        tested=replace(TESTED, baseline=None, costs=(), n_cost_texts=0),
-    )
+    assert load_metrics(tmp_path) == replace(METRICS, tested=replace(TESTED, costs=(), n_cost_texts=0))
+
+
+def test_of_earlier_files_words_and_pairs_without_attention_are_left_out(tmp_path: Path) -> None:
+    found = json.loads(encode_metrics(METRICS))
+    interval = {"value": 0.5, "low": 0.15, "high": 0.85}
+    for part in ("held_out", "tested"):
+        found[part]["baseline"] = {"accuracy": interval, "difference": None}
+    (tmp_path / NAME).write_text(json.dumps({**found, "schema": 4}), encoding="utf-8")
+    assert load_metrics(tmp_path) == METRICS
 
 
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])
@@ -163,8 +160,8 @@ SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
 HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chance": {"itself": 0.2}}
 NOT_TOGETHER = "scores must be of the same heads and have an equal share above 0"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "another schema": ({"schema": 5}, "schema 4 expected"),
-    "no schema": ({"schema": None}, "schema 4 expected"),
+    "another schema": ({"schema": 6}, "schema 5 expected"),
+    "no schema": ({"schema": None}, "schema 5 expected"),
     "settings as a list": ({"settings": []}, "settings is not of type dict"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
     "a number in words": ({"n_texts": "many"}, "n_texts is not of type int"),
@@ -173,7 +170,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "data without a name": ({"data": 5}, "data is not of type str"),
     "labels in a text": ({"labels": "negative, positive"}, "labels is not of type tuple"),
     "labels without names": ({"labels": [0, 1]}, "labels is not of type str"),
-    "no sizes": ({"sizes": {}}, "sizes lack d_feed_forward, d_model, n_bigrams, n_heads, n_layers, n_words"),
+    "no sizes": ({"sizes": {}}, "sizes lack d_feed_forward, d_model, n_heads, n_layers, n_words"),
     "a size in words": ({"sizes": {**METRICS.sizes, "n_heads": "two"}}, "sizes lack n_heads"),
     "a version without a name": ({"versions": ["0.1.0"]}, "versions is not of type dict"),
     "a history of numbers": ({"history": [1, 2]}, "history is not of type History"),

@@ -21,7 +21,6 @@ from attnviz.text import Corpus, Document
 from attnviz.views.answers import describe_given_labels
 
 CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
-SEE_ALL = (CHANCE, LEAVE_ONE_OUT, "relevance")
 REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")
 N_DRAWS = 4  # of what is random in them
 N_CHANCE = 4  # random orders of each text, so that chance strays less
@@ -58,24 +57,13 @@ def card_of(
     notices = (
         *_describe_left_out(len(documents) - len(read), len(documents)),
         *describe_short(n_removable),
-        *_describe_blind(subject, methods),
         *(describe_given_labels(info, given) if info else ()),
     )
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
     names = [document.name for document in read]
-    report = card_report(
-        found, instead, names, subject.provenance, corpus.name, alone=question.encoder_only, kind=subject.kind
-    )
+    report = card_report(found, instead, names, subject.provenance, corpus.name, subject.kind)
     yield Result(report, rows=LazyRows(lambda: card_rows(found, names)), notices=notices)
-
-
-def _describe_blind(subject: Subject, methods: Sequence[str]) -> Iterator[str]:
-    """Say which methods do not see what answers beside the encoder, such as n-grams."""
-    blind = [name for name in methods if name not in SEE_ALL]
-    if subject.answering.name_beside and blind:
-        beside = f"not of the {subject.answering.name_beside} beside it"
-        yield f"of the encoder alone, and {beside}, are the scores of {', '.join(blind)}"
 
 
 def _describe_left_out(n_left_out: int, n_texts: int) -> tuple[str, ...]:

@@ -48,14 +48,12 @@ class Mean(NamedTuple):
         return "-" if np.isnan(self.value) else f"{self.value:.3f}{half}"
 
 
-def card_report(  # noqa: PLR0913 - a report says where its numbers come from
+def card_report(
     found: Sequence[MethodTest],
     instead: Sequence[ReplacedTest],
     names: Sequence[str],
     provenance: Provenance,
     corpus: str,
-    *,
-    alone: bool,
     kind: AnswerKind = "label",
 ) -> Report:
     """A row per method, chance first, and one per way to replace attention, the model's own first; then what follows.
@@ -64,7 +62,7 @@ def card_report(  # noqa: PLR0913 - a report says where its numbers come from
     """
     n_texts = len(names)
     of = escape_for_display(corpus if n_texts != 1 else names[0], MAX_NAME)
-    model = escape_for_display(provenance.model, MAX_NAME) + (", encoder alone" if alone else "")
+    model = escape_for_display(provenance.model, MAX_NAME)
     blocks: list[Block] = [_table(found), *([_instead(instead, kind)] if instead else [])]
     blocks += map(Note, (*_verdicts(found, n_texts), *_describe_attention(instead, kind), *_reading(kind)))
     return Report(
@@ -75,7 +73,6 @@ def card_report(  # noqa: PLR0913 - a report says where its numbers come from
         data={
             "model": provenance.model,
             "revision": provenance.revision,
-            "encoder_alone": alone,
             **({} if kind == "label" else {"answers": kind}),
             "corpus": corpus,
             "texts": list(names),

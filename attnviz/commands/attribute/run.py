@@ -80,4 +80,4 @@ def _choose_methods(spec: AttributeSpec, model: Attributable, inputs: Inputs) ->
 
 def question_of(spec: AttributeSpec) -> Question:
     """What is asked of each text."""
-    return Question(spec.target, spec.against, spec.encoder_alone, spec.model.seed)
+    return Question(spec.target, spec.against, spec.model.seed)

@@ -50,7 +50,6 @@ class AttributeSpec:
     ] = None
     # None: of two labels the other, else none
     against: Against = None
-    encoder_alone: Annotated[bool, Option("Without the n-grams that our models add to their answers.", MODEL)] = False
     card: Annotated[
         bool,
         Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT, is_common=True),

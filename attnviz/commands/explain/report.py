@@ -95,9 +95,8 @@ def _describe_states(found: VerifiedTrace) -> str:
     if found.layer:
         made = f"what layer {found.layer - 1} gives"
     else:
-        pair = ", of the pair with the word before it" if found.provenance.facts.embeds_pairs else ""
-        place = "" if dict(found.provenance.settings).get("max_distance") else " and of its position"
-        made = f"the embeddings of the word{pair}{place}, summed" if pair or place else "the embedding of the word"
+        biased = dict(found.provenance.settings).get("max_distance")
+        made = "the embedding of the word" if biased else "the embeddings of the word and of its position, summed"
     return f"{made}, after a layer norm" if found.normed else made
 
 

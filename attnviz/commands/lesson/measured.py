@@ -40,14 +40,12 @@ def _describe(metrics: Metrics) -> dict[str, Any]:
     tested = metrics.tested
     assert tested is not None
     losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
-    baseline = tested.baseline
     uniform = next((cost.texts for cost in tested.costs if cost.what == "every key alike"), None)
     return {
         "nTexts": tested.n_texts,
         "nSeeds": len(tested.seeds),
         "accuracy": _list_interval(tested.mean),
         "loss": losses[-1] if losses else None,
-        "words": None if baseline is None else _list_interval(baseline.accuracy),
         "cost": None if uniform is None else _list_interval(uniform),
     }
 

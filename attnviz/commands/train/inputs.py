@@ -48,7 +48,7 @@ def _load_held_out(spec: VocabSpec) -> Corpus | None:
 
 def check(spec: TrainSpec) -> None:
     """Raises InvalidOption for a number that cannot be. Imports nothing heavy."""
-    whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1}
+    whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "layers": 1}
     whole |= {"pretrain": 0, "max_distance": 0}
     for name, least in whole.items():
         if (getattr(spec, name) or 0) < least:

@@ -39,8 +39,8 @@ def _blocks(history: History) -> Iterator[Block]:
         yield Note("No epoch was measured on texts held out.")
     if history.points:
         yield Note(
-            "Training is measured with dropout and label smoothing, and without the n-grams that a model may have "
-            "beside its encoder, so that it may look worse than the held-out texts: a higher loss, a lower accuracy."
+            "Training is measured with dropout and label smoothing, so that it may look worse than the held-out texts: "
+            "a higher loss, a lower accuracy."
         )
     if _has_mixed_losses(history):
         yield Note("Of training no loss is drawn: it was noted with that of masked words, learned meanwhile.")

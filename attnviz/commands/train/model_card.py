@@ -15,9 +15,7 @@ from attnviz.records.training_metrics import (
     LARGE_MULTIPLE,
     LARGE_SHARE,
     MIN_SHARE,
-    Baseline,
     HeadMetrics,
-    Interval,
     Metrics,
     TestMetrics,
     ValidationMetrics,
@@ -95,17 +93,14 @@ def _facts_table(name: str, title: str, rows: list[Row]) -> Table:
 def _model_rows(metrics: Metrics) -> list[Row]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
-    layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
-    n_vectors = int(sizes.get("n_pair_vectors") or 0)
     heads = f"{n_heads} {pluralize(n_heads, 'heads')} of width {d_model // n_heads}"
     return [
-        ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
+        ("layers", f"{sizes['n_layers']}, each with {heads} (d_model {d_model})"),
         ("feed-forward width", str(sizes["d_feed_forward"])),
         ("layer norm", NORM_TEXTS[str(settings["norm"])]),
         *_position_rows(int(sizes.get("max_distance") or 0)),
         ("classified from", POOL_TEXTS[str(settings["pool"])]),
-        ("vocabulary", f"{n_words:,} entries" + (f" and {n_vectors:,} pairs of words" if n_vectors else "")),
-        ("weighed beside the encoder", f"each word and {n_pairs:,} {pluralize(n_pairs, 'pairs')}" if n_pairs else "-"),
+        ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries"),
         ("parameters", f"{metrics.n_parameters:,}"),
         ("reads", "at most " + KEEP_TEXTS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
         ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
@@ -143,22 +138,7 @@ def _validation_rows(held: ValidationMetrics) -> list[Row]:
         ("calibration error (ECE)", held.calibration_error),
         ("temperature", held.temperature),
         ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
-        *_baseline_rows(held.baseline),
     ]
-
-
-def _baseline_rows(baseline: Baseline | None) -> Iterator[Row]:
-    """What a model with attention is to be held against: on reviews, words and pairs of words judge well."""
-    if baseline is None:
-        return
-    what = f"accuracy of words and pairs alone, without attention {_over_texts(baseline.accuracy)}"
-    yield what, baseline.accuracy.value
-    if (difference := baseline.difference) is not None:
-        yield f"this model less these, paired {_over_texts(difference)}", difference.value
-
-
-def _over_texts(interval: Interval) -> str:
-    return f"(95 % interval over texts {interval.low:.4f} to {interval.high:.4f})"
 
 
 def _test_rows(tested: TestMetrics) -> list[Row]:
@@ -170,7 +150,7 @@ def _test_rows(tested: TestMetrics) -> list[Row]:
     if len(tested.seeds) > 1:
         interval = f"95 % interval over seeds of training {tested.mean.low:.4f} to {tested.mean.high:.4f}, Student's t"
         rows.append((f"mean on these texts ({interval})", tested.mean.value))
-    return [*rows, *_baseline_rows(tested.baseline)]
+    return rows
 
 
 def _costs(tested: TestMetrics | None) -> Iterator[Table | Note]:
@@ -219,17 +199,7 @@ def _limit_notes(metrics: Metrics) -> list[Note]:
         "another kind get a label and a probability all the same; a text of which it knows less than half of the "
         "tokens gets none.",
     ]
-    if metrics.sizes["n_bigrams"]:
-        notes.append(
-            "Words and pairs of words, such as not good, have weights of their own that are added to the encoder's "
-            "logits: that part of an answer does not come from attention."
-        )
-    if metrics.sizes.get("n_pair_vectors"):
-        notes.append(
-            "Each token also carries a vector for the pair that it ends, such as not good: part of what other models "
-            "need attention for is in the embeddings here. An earlier attnviz made such models: the command does not."
-        )
-    elif metrics.computed_on.startswith("cpu"):
+    if metrics.computed_on.startswith("cpu"):
         notes.append(
             "The command repeats the weights bit by bit with the same versions on the same kind of machine with as "
             "many threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ."
@@ -243,10 +213,5 @@ def _limit_notes(metrics: Metrics) -> list[Note]:
         notes.append(
             "The held-out texts are the last of each label in the order of the data, since neighbours may be about the "
             "same thing. Epoch and temperature were chosen on them."
-        )
-    if metrics.held_out and metrics.sizes["n_bigrams"]:
-        notes.append(
-            "Epochs are compared, as in the learning curve, with half of the n-grams' weights, so that the better "
-            "encoder is kept."
         )
     return [Note(note) for note in notes]

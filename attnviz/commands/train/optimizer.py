@@ -36,8 +36,8 @@ class Optimizer:
         rest = {id(p): p for each in inner for p in each.parameters(recurse=False) if id(p) not in of_positions}
         fast = [bias for bias in of_positions.values() if biases]
         groups = [
-            {"params": [p for p in rest.values() if p.requires_grad and p.dim() > 1], "weight_decay": WEIGHT_DECAY},
-            {"params": [p for p in rest.values() if p.requires_grad and p.dim() == 1], "weight_decay": 0.0},
+            {"params": [p for p in rest.values() if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
+            {"params": [p for p in rest.values() if p.dim() == 1], "weight_decay": 0.0},
             {"params": fast, "weight_decay": 0.0, "lr": learning_rate * POSITION_RATE},
         ]
         groups = [group for group in groups if group["params"]]

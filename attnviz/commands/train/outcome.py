@@ -7,22 +7,17 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Int
-
 from attnviz import store
-from attnviz.commands.train.examples import Examples
 from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, score_heads, score_random_heads
 from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.recipe import Run
-from attnviz.measures.classification import accuracy, calibration_error, compare_accuracies, log_loss
-from attnviz.models.batches import batch_by_length, pad
+from attnviz.measures.classification import accuracy, calibration_error, log_loss
 from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.classifier import Classifier, NgramClassifier
+from attnviz.models.classifier import Classifier
 from attnviz.models.device import describe_device, pick
 from attnviz.models.predicting import logits, probabilities
 from attnviz.records import Setting
-from attnviz.records.training_metrics import Baseline, HeadMetrics, Metrics, ValidationMetrics
+from attnviz.records.training_metrics import HeadMetrics, Metrics, ValidationMetrics
 from attnviz.renderers.documents.markdown import document
 from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle
@@ -31,7 +26,6 @@ from attnviz.running.metrics import NAME as METRICS
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 CARD = "README.md"
-BATCH = 256  # texts that words and pairs are asked at a time
 
 
 def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
@@ -44,7 +38,7 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         data_sha256=data_sha256,
         n_texts=len(run.training.examples),
         labels=config.labels,
-        sizes={**asdict(config.encoder), "n_bigrams": config.n_bigrams},
+        sizes=asdict(config.encoder),
         n_parameters=run.n_parameters,
         weights_sha256=saved.revision,
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
@@ -75,19 +69,7 @@ def _validate(run: Run, stored: Classifier) -> ValidationMetrics:
         calibration_error=calibration_error(answers.max(axis=1), predicted == held_out.labels),
         temperature=stored.temperature.item(),
         labels_changed=int((before.argmax(dim=-1) != after.argmax(dim=-1)).sum()),
-        baseline=None if run.baseline is None else compare_with_ngrams(run.baseline, held_out, predicted),
     )
-
-
-def compare_with_ngrams(ngrams: NgramClassifier, examples: Examples, predicted: Int[np.ndarray, " text"]) -> Baseline:
-    """Ask words and pairs by themselves the same texts, cut as the model reads them."""
-    others = np.empty(len(examples), dtype=np.int64)
-    device = ngrams.bias.device
-    for batch in batch_by_length([len(text) for text in examples.texts], BATCH):
-        ids, real = pad([examples.texts[text] for text in batch])
-        others[batch] = ngrams(ids.to(device), real.to(device)).argmax(dim=-1).cpu().numpy()
-    gold = examples.labels
-    return Baseline(accuracy(gold, others), compare_accuracies(gold, predicted, others))
 
 
 def write_card(folder: Path, metrics: Metrics, *notices: str) -> Result:

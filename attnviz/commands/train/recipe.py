@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.commands.train.examples import Examples, choose_held_out, fit_ngrams
+from attnviz.commands.train.examples import Examples, choose_held_out
 from attnviz.commands.train.head_scores import choose_head_targets
 from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.pretraining import Pretraining
@@ -16,12 +16,11 @@ from attnviz.commands.train.training import Training
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
+from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import TextTokenizer
 
-BASELINE_PAIRS = 65_536  # of the classifier without attention that a model without n-grams is held against
 FEED_FORWARD = 2  # × d_model
 N_DESCRIBED = 200  # texts held out that say what the heads look at
 SENTIMENT = ("negative", "positive")  # what 0 and 1 mean in every source
@@ -33,7 +32,6 @@ class Run:
 
     tokenizer: TextTokenizer
     training: Training
-    baseline: NgramClassifier | None  # words and pairs by themselves; None where no pair is frequent enough
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -68,21 +66,17 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     targets = choose_head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        baseline = fit_ngrams(training_texts.cut_texts(spec), len(vocabulary), spec.bigrams or BASELINE_PAIRS)
-        ngrams = baseline if spec.bigrams else None
-        config = _make_config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
-        classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
-        classifier.ngrams = ngrams
-        classifier.to(device)
+        config = _make_config(spec, len(vocabulary), kinds)
+        classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0).to(device)
         pretraining = None
         if spec.pretrain:
             windows = Windows(training_texts.texts)
             pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
         training = Training(classifier, training_texts, held_texts, spec, pretraining, targets)
-    return Run(vocabulary, training, baseline)
+    return Run(vocabulary, training)
 
 
-def _make_config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:
+def _make_config(spec: TrainSpec, n_words: int, labels: tuple[str, ...]) -> ClassifierConfig:
     assert spec.d_model is not None
     assert spec.heads is not None
     assert spec.layers is not None
@@ -95,7 +89,7 @@ def _make_config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[st
         norm=spec.norm,
         max_distance=spec.max_distance,
     )
-    return ClassifierConfig(encoder, labels, spec.pool, n_bigrams)
+    return ClassifierConfig(encoder, labels, spec.pool)
 
 
 def _name_labels(labels: Sequence[int]) -> tuple[str, ...]:

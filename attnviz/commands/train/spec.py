@@ -54,7 +54,6 @@ class TrainSpec:
     layers: Layers = 1
     norm: Annotated[NormKind, Option("Layer norm before or after each sublayer.", MODEL)] = "pre"
     pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
-    bigrams: Annotated[int, Option("Pairs of words weighed beside the encoder, as words are; 0: none.", MODEL)] = 65_536
     max_distance: Annotated[int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL)] = 48
     validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE", is_common=True)] = 0.1
     max_tokens: MaxTokens = 512

@@ -27,10 +27,9 @@ from attnviz.models.batches import pad, shuffle_batches, stretch
 from attnviz.models.classifier import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
-from attnviz.models.predicting import parts
+from attnviz.models.predicting import logits
 from attnviz.records.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
 
-NGRAM_SHARE = 0.5  # of the n-grams' logits where epochs are compared, so that the better encoder is kept
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
 AVERAGED_SHARE = 0.3  # of the steps, the last ones: weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)
@@ -185,10 +184,8 @@ class Training:
 
     def _evaluate(self, candidate: Classifier, epoch: int) -> Epoch:
         """Measure a classifier on the texts held out, and set its temperature by them."""
-        encoder, ngrams = parts(candidate, self.held_out.texts)
-        labels = torch.from_numpy(self.held_out.labels)
-        candidate.temperature.fill_(fit_temperature(encoder + ngrams, labels))
-        found = encoder + NGRAM_SHARE * ngrams
+        found, labels = logits(candidate, self.held_out.texts), torch.from_numpy(self.held_out.labels)
+        candidate.temperature.fill_(fit_temperature(found, labels))
         accuracy = (found.argmax(dim=-1) == labels).cpu().double().mean().item()
         measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
         self.history = replace(self.history, epochs=(*self.history.epochs, measured))

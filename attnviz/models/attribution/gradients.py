@@ -32,13 +32,11 @@ def relevance(subject: Subject) -> MethodScores:
     with held.hooks():
         logit = subject.run(held)
         own = _gradient_times_input(logit, held)
-    beside, constant = subject.beside()
     return MethodScores(
-        scores=own + beside,
+        scores=own,
         n_passes=1 + BACKWARD,
-        total=float(logit.detach()[0]) + float(beside.sum()) + constant,
-        others=((CONSTANTS, held.constants + constant),),
-        parts=((part.name, own), (part.name_beside, beside)) if part.name_beside else (),
+        total=float(logit.detach()[0]),
+        others=((CONSTANTS, held.constants),),
         not_held=tuple(held.not_held),
     )
 
@@ -47,7 +45,7 @@ def gradient(subject: Subject) -> MethodScores:
     """Gradient × input, nothing held (Simonyan et al. 2014, arXiv:1312.6034; Shrikumar et al. 2016, arXiv:1605.01713).
 
     Its size is the gradient with respect to a token's presence that Jain & Wallace (2019, arXiv:1902.10186) hold
-    attention against. Layer norm cancels nearly all of its sum. N-grams beside the model read no word vectors.
+    attention against. Layer norm cancels nearly all of its sum.
     """
     watching = WordInputs(subject.answering.words)
     return MethodScores(_gradient_times_input(subject.run(watching), watching), 1 + BACKWARD)
@@ -64,9 +62,8 @@ def check_captum() -> None:
 def integrated_gradients(subject: Subject) -> MethodScores:
     """Integrated gradients from words of zeros (Sundararajan et al. 2017, arXiv:1703.01365), as captum computes them.
 
-    N-grams beside the model read no word vectors. The scores are to add up to what the logit gains over words of zeros;
-    near these a layer norm turns quickly, so more steps are taken while they miss it. Raises InvalidOption where captum
-    is not installed.
+    The scores are to add up to what the logit gains over words of zeros; near these a layer norm turns quickly, so more
+    steps are taken while they miss it. Raises InvalidOption where captum is not installed.
     """
     check_captum()
     from captum.attr import IntegratedGradients

@@ -35,37 +35,30 @@ Logits = Float[Tensor, "text answer"]
 class Answering:
     """A model that answers, as far as explaining it needs: from ids of texts of one length to logits.
 
-    `beside` is what is added to the logits without reading word vectors, such as n-grams, and `shares` splits it over
-    the tokens, up to a constant. `n_markers` ids stand before a text and stay when all of it is deleted.
+    `n_markers` ids stand before a text and stay when all of it is deleted.
     """
 
     module: nn.Module
     words: Tensor  # the vectors of the vocabulary, by identity
     logits: Callable[[Int[Tensor, "text token"]], Logits]
     device: torch.device
-    beside: Callable[[Int[Tensor, "text token"]], Logits] | None = None
-    shares: Callable[[Int[Tensor, " token"]], Float[Tensor, "token answer"]] | None = None
-    name: str = "model"  # of the part that `logits` is of
-    name_beside: str = ""
     answers: AnswerInfo | None = None  # None: they are tokens
     temperature: float = 1.0  # that divides logits before softmax
     fills_in: bool = False  # whether a token that is answered stands in place of a mask, and not behind the text
 
     def values(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
         """What the logits say: probabilities or numbers."""
-        return read_logits(self.whole_logits(batch) / self.temperature, self.kind)
+        return read_logits(self.compute_logits(batch) / self.temperature, self.kind)
 
     @property
     def kind(self) -> AnswerKind:
         """What an answer is: a next token is one of several."""
         return "label" if self.answers is None else self.answers.kind
 
-    def whole_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
-        """Logits, what is beside the model added."""
+    def compute_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
+        """Logits of a pass that nothing is learned from."""
         with torch.inference_mode():
-            batch = batch.to(self.device)
-            found = self.logits(batch)
-            return found if self.beside is None else found + self.beside(batch)
+            return self.logits(batch.to(self.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +90,9 @@ class Subject:
         return found if self.against is None else found - logits[:, self.against]
 
     def run(self, watching: Pass, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
-        """The logit, what is beside it left out, of a pass that `watching` sees."""
+        """The logit, of a pass that `watching` sees."""
         with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
             return self.choose_logit(self.answering.logits(self.batch if batch is None else batch))
-
-    def beside(self) -> tuple[Scores, float]:
-        """What is added beside the model: its share of each token, and what belongs to none."""
-        part = self.answering
-        if part.beside is None or part.shares is None:
-            return np.zeros(len(self.ids)), 0.0
-        with torch.no_grad():
-            shares = self.choose_logit(part.shares(self.batch[0])).cpu().double().numpy()
-            return shares, float(self.choose_logit(part.beside(self.batch))[0]) - float(shares.sum())
 
     def answers(self) -> Float64[np.ndarray, " answer"]:
         """The value of every answer to the whole text, in a pass that whoever is open may change."""
@@ -140,7 +124,6 @@ class MethodScores:
     n_passes: int
     total: float | None = None
     others: tuple[tuple[str, float], ...] = ()
-    parts: tuple[tuple[str, Scores], ...] = ()
     signed: bool = True  # whether a score below 0 speaks against the answer
     not_held: tuple[str, ...] = ()  # why it may not add up
     gained: float | None = None  # what the scores are to add up to, and may miss
@@ -172,7 +155,7 @@ def make_subject(
     Raises InvalidOption for one that the model does not have, and where several numbers leave it open which is meant.
     """
     answering, labels = replace(answering, answers=answers), answers.labels
-    logits = answering.whole_logits(torch.tensor([ids])).cpu().double()
+    logits = answering.compute_logits(torch.tensor([ids])).cpu().double()
     values = read_logits(logits / answering.temperature, answers.kind)[0]
     check_finite(values[None])
     answer = (

@@ -42,7 +42,6 @@ class Parts:
     mlps: Float64[np.ndarray, "layer token"]
     constants: PerToken  # of biases, and what is added to a score by distance
     gradients: Sequence[Float64[Tensor, "token d_model"]]
-    beside: float = 0.0  # what of a logit is beside the stream, such as of n-grams
 
     @property
     def by_kind(self) -> dict[str, float]:
@@ -70,8 +69,6 @@ class Stream:
             why = "its layers do not all have as many heads" if self.blocks else "it has no numbered layers"
             raise InvalidModel(f"{subject.provenance.model} cannot be taken apart: {why}", hint=FORMS)
         self.logits = self._read_logits()
-        with torch.no_grad():  # of n-grams
-            self._beside = torch.zeros(len(self.logits)) if part.beside is None else part.beside(subject.batch)[0]
 
     def split_logit(self, answer: int, against: int | None) -> Parts:
         """Split the logit of an answer, or by how much it exceeds another's, by who wrote it at which token.
@@ -79,12 +76,10 @@ class Stream:
         Raises InvalidModel where the parts miss it by more than a share of 10⁻⁵ of the largest logit or kind of parts.
         """
         logit = self._logits[answer] if against is None else self._logits[answer] - self._logits[against]
-        signs = {answer: 1} if against is None else {answer: 1, against: -1}
-        beside = sum(sign * float(self._beside[place]) for place, sign in signs.items())
-        found = replace(self._split(logit, self._held.final, len(self.blocks)), beside=beside)
-        own = self.logits[list(signs)]
-        missed = abs(float(found.totals.sum() + found.beside - (own[0] - own[1:].sum())))
-        largest = max(map(abs, (*own, *found.by_kind.values(), found.beside)))
+        found = self._split(logit, self._held.final, len(self.blocks))
+        own = self.logits[[answer] if against is None else [answer, against]]
+        missed = abs(float(found.totals.sum() - (own[0] - own[1:].sum())))
+        largest = max(map(abs, (*own, *found.by_kind.values())))
         self._check(missed, TOLERANCE * largest, "the logit")
         return found
 
@@ -165,7 +160,7 @@ class Stream:
         return missing
 
     def _read_logits(self) -> Logits:
-        found: Logits = _to_numpy(self.subject.answering.whole_logits(self.subject.batch)[0])
+        found: Logits = _to_numpy(self.subject.answering.compute_logits(self.subject.batch)[0])
         return found
 
     def _split(self, number: Tensor, state: Tensor, n_layers: int) -> Parts:
@@ -207,7 +202,7 @@ class Stream:
 
 def take_apart(subject: Subject, name_of: Callable[[int], str]) -> Stream:
     """Take an answer apart; where it is one of several and no rival is asked for, against the next most probable."""
-    logits = subject.answering.whole_logits(subject.batch)[0]
+    logits = subject.answering.compute_logits(subject.batch)[0]
     if subject.against is None and subject.kind == "label" and len(logits) > 1:
         first, second = logits.topk(2).indices.tolist()
         rival = second if first == subject.answer else first

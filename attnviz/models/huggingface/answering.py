@@ -91,7 +91,7 @@ class NextTokenModel(HeadedModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """One answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
-        logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].cpu().double()
+        logits = answering.compute_logits(torch.tensor([read.source.ids]))[0].cpu().double()
         check_finite(logits.numpy()[None])
         answer = int(logits.argmax()) if question.target is None else self._token(question.target, question.option)
         against = None if question.against is None else self._token(question.against, "against")
@@ -110,7 +110,7 @@ class NextTokenModel(HeadedModel):
         """Take one answer of one text apart. Raises as `subject` does, InvalidModel for a form that is no sum."""
         if question is None:
             return super().take_apart(text, text_name, None)
-        logits = self._answering().whole_logits(torch.tensor([self.encode(text).source.ids]))[0]
+        logits = self._answering().compute_logits(torch.tensor([self.encode(text).source.ids]))[0]
         target, against = (self._spell(each, logits) for each in (question.target, question.against))
         subject = self.subject(text, text_name, replace(question, target=target, against=against))
         return take_apart(subject, partial(self._name, subject.ids))

@@ -178,7 +178,7 @@ PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)
 
 def verdict(*found: MethodTest) -> str:
     names = [str(i) for i in range(len(found[0].sufficiency))]
-    return said(card_report(found, (), names, PROVENANCE, "texts", alone=False))
+    return said(card_report(found, (), names, PROVENANCE, "texts"))
 
 
 def test_a_verdict_is_of_paired_differences_and_goes_no_further() -> None:
@@ -222,16 +222,6 @@ def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
     """It printed 0.0000, which nobody had measured."""
     with pytest.raises(InvalidText, match="leave-one-out needs two tokens"):
         list(attribute(build(AttributeSpec, text=("good",), method="leave-one-out", out=str(tmp_path))))
-
-
-def test_the_card_says_which_methods_do_not_see_the_n_grams(tmp_path: Path) -> None:
-    """And nothing of them where there are none."""
-    beside = save_classifier(tmp_path / "beside", ["a good film"], n_bigrams=2)
-    given = {"text": ("a good film",), "method": "relevance,attention", "card": True}
-    found, alone = (of.result(iter(events(**given, model=model))) for model in (str(beside), "multi"))
-    assert not [notice for notice in alone.notices if "n-grams" in notice]
-    (told,) = (notice for notice in found.notices if "n-grams" in notice)
-    assert told == "of the encoder alone, and not of the n-grams beside it, are the scores of attention"
 
 
 def test_integrated_gradients_say_by_how_much_they_miss_their_sum(tmp_path: Path) -> None:

@@ -125,14 +125,6 @@ def test_answers_that_are_not_numbers_are_refused(
         refused(run_here(command, "--model", folder, TEXT, "--json"), "the model's answers are not numbers")
 
 
-def test_what_stands_beside_the_encoder_has_its_own_name(tmp_path: Path) -> None:
-    found = explain_answer(take_apart(make_ours(tmp_path, "one layer, n-grams"), TEXT))
-    names = [name for name, _ in found.by_kind]
-    assert names == ["heads", "MLPs", "embedding", "biases", "n-grams"]
-    assert found.total == pytest.approx(found.logit, abs=1e-5)
-    assert sum(share for _, share in found.by_kind) == pytest.approx(found.total)
-
-
 def test_what_is_filled_in_is_explained(run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_theirs(tmp_path, "bert", MASK, monkeypatch)
     found = explain_answer(take_apart(folder, MASKED))

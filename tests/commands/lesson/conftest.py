@@ -12,7 +12,7 @@ from attnviz.cli import app
 from tests.browser import Opened
 
 SENTENCE = "the film was not good but the acting saved the film"
-TRAINED = ("--epochs", "1", "--heads", "2", "--layers", "2", "--d-model", "16", "--bigrams", "0", "--pretrain", "0")
+TRAINED = ("--epochs", "1", "--heads", "2", "--layers", "2", "--d-model", "16", "--pretrain", "0")
 Write = Callable[..., Path]
 
 
@@ -34,7 +34,7 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
 
 @pytest.fixture(scope="session")
 def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A classifier of two layers with two heads each, and without n-grams."""
+    """A classifier of two layers with two heads each."""
     folder = tmp_path_factory.mktemp("two-layers") / "model"
     data = ("--dataset", "sample", "--split", "train[:60]")
     assert app.run(["train", *data, *TRAINED, "--out", str(folder), "--quiet"]) == 0

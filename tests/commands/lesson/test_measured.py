@@ -19,7 +19,7 @@ from attnviz.cli import app
 from attnviz.commands.lesson import measured
 from attnviz.models.built_in import SHIPPED
 from attnviz.numbers.intervals import Interval, t_quantile
-from attnviz.records.training_metrics import AttentionCost, Baseline, Metrics
+from attnviz.records.training_metrics import AttentionCost, Metrics
 from attnviz.running.metrics import load_metrics
 from tests import study
 from tests.browser import Opened
@@ -70,15 +70,12 @@ def test_the_study_is_quoted_to_the_letter() -> None:
 def test_what_attention_is_worth_is_told_where_it_was_measured(
     monkeypatch: pytest.MonkeyPatch, chromium: Any, tmp_path: Path
 ) -> None:
-    """Cards of models without n-grams beside their encoder say it."""
-
     def load(folder: Path) -> Metrics:
         metrics = load_metrics(folder)
         assert metrics.tested is not None
         cost = 0.021 if folder.name == "single" else 0.0432
         costs = (AttentionCost("every key alike", Interval(cost, 0.01, 0.05), None, 0.001),)
-        words = Baseline(Interval(0.8765, 0.87, 0.88), None)
-        return replace(metrics, tested=replace(metrics.tested, costs=costs, baseline=words))
+        return replace(metrics, tested=replace(metrics.tested, costs=costs))
 
     monkeypatch.setattr(measured, "load_metrics", load)
     file = tmp_path / "lesson.html"
@@ -86,7 +83,6 @@ def test_what_attention_is_worth_is_told_where_it_was_measured(
     page = Opened(chromium, file)
     text = page.page.locator("#when").inner_text()
     assert "the accuracy of one head changes by −0.0210, that of eight by −0.0432." in text
-    assert "without any attention, come to 0.8765 of them." in text
     page.close()
 
 

@@ -24,7 +24,6 @@ METRICS = Metrics(
         "n_heads": 2,
         "n_layers": 3,
         "d_feed_forward": 64,
-        "n_bigrams": 2900,
         "norm": "pre",
         "max_distance": 48,
     },

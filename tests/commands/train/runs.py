@@ -25,7 +25,6 @@ SPEC = build(
     batch_size=8,
     d_model=16,
     heads=2,
-    bigrams=50,
     size=300,
     pretrain=0,
     learning_rate=0.005,

@@ -23,7 +23,7 @@ jobs:
   - name: answers
     predict: {{text: good film, model: {out}/model}}
   - name: model
-    train: {{dataset: reviews.csv, epochs: 1, pretrain: 0, d_model: 8, heads: {heads}, bigrams: 0, min_frequency: 1}}
+    train: {{dataset: reviews.csv, epochs: 1, pretrain: 0, d_model: 8, heads: {heads}, min_frequency: 1}}
   - name: words
     vocab: {{dataset: reviews.csv, held_out: "train[:4]", min_frequency: 1}}
 """

@@ -223,7 +223,7 @@ def test_the_model_is_used_by_other_commands(attnviz: RunHere) -> None:
 HEAVY = {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "transformers", "tokenizers"}
 REFUSED = (
     *("--epochs 0", "--batch-size 0", "--heads 3", "--dropout 1", "--dropout nan", "--learning-rate 0", "--crop 1"),
-    *("--learning-rate nan", "--validation 0.9", "--max-tokens 1", "--seed -1", "--bigrams -1", "--layers 0"),
+    *("--learning-rate nan", "--validation 0.9", "--max-tokens 1", "--seed -1", "--layers 0"),
     *("--layers 1000000000", "--max-tokens 1000000000", "--patience 0", "--out /dev/null", "--storage int4"),
     *("--epochs many", "--split train[", "--dataset smaple"),
 )

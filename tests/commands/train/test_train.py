@@ -22,7 +22,6 @@ from attnviz.commands.train.recipe import Run
 from attnviz.commands.train.run import PRINT_OPTIONS
 from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
-from attnviz.models.batches import pad
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.options import list_values, replace_values
@@ -196,23 +195,6 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
 
 
-def test_words_and_pairs_alone_are_asked_the_same_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also beside a model that has none: held against what they answer one text at a time."""
-    runs = runs_of(monkeypatch)
-    finished(replace(GOING_BACK, bigrams=0, epochs=1), tmp_path / "model")
-    held = load_metrics(tmp_path / "model").held_out
-    (run,) = runs
-    assert run.training.classifier.ngrams is None
-    assert held is not None
-    assert held.baseline is not None
-    assert run.baseline is not None
-    texts, gold = run.training.held_out.texts, run.training.held_out.labels
-    answers = [run.baseline(*pad([text])).argmax(dim=-1).item() for text in texts]
-    right = [answer == label for answer, label in zip(answers, gold, strict=True)]
-    assert held.baseline.accuracy.value == pytest.approx(sum(right) / len(right))
-    assert held.baseline.difference is None  # of 4 texts
-
-
 def test_the_best_epoch_is_the_one_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Held against a run that ends with that epoch; the rate must not fall before, as it would with fewer epochs."""
     runs = runs_of(monkeypatch)
@@ -290,7 +272,7 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
         {"tokenizer": "bpe", "pretrain": 1},
         {"pool": "cls", "max_tokens": 2, "crop": 2},
         {"pool": "attention", "norm": "post", "keep": "head"},
-        {"layers": 3, "heads": 16, "bigrams": 0},
+        {"layers": 3, "heads": 16},
         {"batch_size": 10**9, "crop": 10**9, "max_tokens": 10_000},
     ],
     ids=str,

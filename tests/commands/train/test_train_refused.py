@@ -28,7 +28,6 @@ BAD: dict[str, list[object]] = {
     "crop": [1, 0],
     "max_tokens": [1, 0, None, MAX_TOKENS + 1, 10**30],
     "patience": [0],
-    "bigrams": [-1],
     "layers": [0, -1, None, MAX_LAYERS + 1, 10**9],
     "seed": [-1, 2**63],
     "dropout": [1, -0.1, float("nan"), float("inf")],
@@ -51,7 +50,7 @@ def test_a_number_that_cannot_be(name: str, value: object) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1},
+        {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "layers": 1},
         {"dropout": 0.0, "word_dropout": 0.0, "label_smoothing": 0.0, "validation": 0.0, "seed": 0},
         {"dropout": 0.999, "word_dropout": 0.999, "label_smoothing": 0.999, "validation": 0.499, "seed": 2**63 - 1},
         {"learning_rate": 1.0, "heads": 1, "d_model": 1, "layers": MAX_LAYERS, "max_tokens": MAX_TOKENS},

@@ -52,9 +52,9 @@ def explain_answer(stream: Stream) -> Explanation:
         provenance=subject.provenance,
         n_layers=len(stream.blocks),
         logit=logit,
-        total=float(parts.totals.sum() + parts.beside),
+        total=float(parts.totals.sum()),
         contributions=tuple(found),
-        by_kind=(*parts.by_kind.items(), *([(part.name_beside, parts.beside)] if part.beside else [])),
+        by_kind=tuple(parts.by_kind.items()),
         form=token if part.answers is None else part.answers.kind,
         n_queries=int(parts.gradients[-1].any(dim=1).sum()),
     )

@@ -37,7 +37,6 @@ function describeReviews(reviews) {
     const verdict = many.change[1] <= 0 && many.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
     more.push(paragraph(verdict, { ...values, ...shares, change, low, high }));
   }
-  if (many.words) more.push(paragraph("when.words", { words: decimal(many.words[0], 4) }));
   if (one.cost && many.cost) {
     more.push(paragraph("when.cost", { one: signed(-one.cost[0], 4), many: signed(-many.cost[0], 4) }));
   }
