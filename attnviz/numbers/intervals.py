@@ -27,7 +27,7 @@ class Interval:
     high: float
 
 
-class Summary(NamedTuple):
+class ColumnSummaries(NamedTuple):
     """What is said of each column of numbers over the texts that have one there; NaN where that cannot be said."""
 
     n: Int64[np.ndarray, " number"]  # texts
@@ -50,7 +50,7 @@ class PairedDifference(NamedTuple):
     p_value: float  # of no difference, corrected for all pairs that were looked at; NaN where nothing was tested
 
 
-def summarize(values: Float64[np.ndarray, "text number"]) -> Summary:
+def summarize(values: Float64[np.ndarray, "text number"]) -> ColumnSummaries:
     """Summarise each column over the texts that have a number there: one that is missing is NaN.
 
     Texts are summed in their order, so that the same rows in the same order give the same bits.
@@ -65,7 +65,7 @@ def summarize(values: Float64[np.ndarray, "text number"]) -> Summary:
     smallest = np.where(n > 0, np.where(there, values, np.inf).min(axis=0, initial=np.inf), np.nan)
     largest = np.where(n > 0, np.where(there, values, -np.inf).max(axis=0, initial=-np.inf), np.nan)
     half = np.where(largest > smallest, half, np.nan)
-    return Summary(n, mean, mean - half, mean + half, smallest, largest)
+    return ColumnSummaries(n, mean, mean - half, mean + half, smallest, largest)
 
 
 def compute_quantiles(
