@@ -30,7 +30,7 @@ from attnviz.text import Corpus, load_corpus
 MAX_PAIRS = 65_536
 MIN_TEXTS = 5  # that hold a pair, for it to be counted
 PENALTY = 1e-6  # × (trust - 1/2)² of every word and pair: the ratios of naive Bayes are a good guess already
-ITERATIONS = 25  # of L-BFGS
+ITERATIONS = 25  # of L-BFGS, which has not converged by then: sums in another order end between 0.9166 and 0.9186
 
 
 def number_pairs(ids: Ids, n_words: int) -> np.ndarray:
