@@ -131,3 +131,12 @@ def _read(told: Path) -> bytes:
         return told.read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return b""
+
+
+def leave_part(folder: Path) -> Path:
+    """Make in `folder` what a writer leaves there that is killed: a file half-written, and a lock that nobody holds."""
+    part = folder / ".left.attnviz.part"
+    (part / "new").mkdir(parents=True, exist_ok=True)
+    (part / ".attnviz.lock").write_bytes(b"")
+    (part / "new" / "half").write_bytes(b"half")
+    return part

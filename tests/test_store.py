@@ -27,6 +27,7 @@ from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.store import metadata
 from tests.made import content, random_maps, sink_maps, windowed_maps
+from tests.process import leave_part
 
 
 def record(pieces: tuple[str, ...] = ("the", "\ud800", "[/]", "猫"), n_keys: int | None = None) -> AttentionMaps:
@@ -314,15 +315,17 @@ def test_a_pipe_that_nobody_reads_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    left = tmp_path / f".a.png.{dead.pid}.attnviz.part"
-    kept = [tmp_path / f".a.png.{os.getpid()}.attnviz.part", tmp_path / ".thesis.99999.part", tmp_path / "a.png"]
-    for path in (left, *kept):
+    kept = [tmp_path / ".thesis.99999.part", tmp_path / "a.png"]
+    for path in kept:
         path.write_bytes(b"")
-    (tmp_path / f".{dead.pid}.attnviz.part/job").mkdir(parents=True)
-    store.make_folder(tmp_path)
-    assert set(tmp_path.iterdir()) == set(kept)
+    with store.replacing(tmp_path) as living:
+        leave_part(tmp_path)
+        store.write(tmp_path / "b.png", b"")
+        assert {*tmp_path.iterdir()} == {*kept, tmp_path / "b.png", living.path.parent}
+    leave_part(tmp_path)
+    with store.locked(tmp_path):  # such as what its own workers leave
+        pass
+    assert {*tmp_path.iterdir()} == {*kept, tmp_path / "b.png"}
 
 
 @pytest.mark.parametrize("maps", [windowed_maps(), sink_maps(), random_maps(n_layers=3, causal=True)])

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from attnviz.errors import OutputError
 from attnviz.store.cache import caching
-from attnviz.store.temporary import make_temporary_folder
+from attnviz.store.parts import temporary_folder
 
 ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
 TIMEOUT = 5.0  # seconds for a process to end by itself
@@ -166,8 +166,9 @@ def _start_forkserver() -> None:
 
 @lru_cache(maxsize=1)
 def _make_place() -> str:
-    path, remove = make_temporary_folder()
-    Finalize(None, remove, exitpriority=-200)  # after multiprocessing removes what it has in it
+    stack = ExitStack()
+    path = stack.enter_context(temporary_folder())
+    Finalize(None, stack.close, exitpriority=-200)  # after multiprocessing removes what it has in it
     return str(path)
 
 

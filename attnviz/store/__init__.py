@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import OutputError
+from attnviz.store.parts import part_folder
 
 if TYPE_CHECKING:
     from attnviz.store.arrays import encode_arrays as encode_arrays
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from attnviz.store.records import save as save
     from attnviz.store.records import write_record as write_record
 
-PART_SUFFIX = ".attnviz.part"  # how what is half-written ends, after a dot and the number of the process that writes it
-
 
 def write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all. What stands there is replaced only if it is a regular file.
@@ -54,18 +53,16 @@ def write(path: Path, data: bytes) -> None:
 
 
 def make(path: Path, fill: Callable[[Path], object]) -> None:
-    """The same of a regular file that `fill` writes, to the path that it is given: one of another name.
+    """The same of a regular file that `fill` writes, to the path that it is given: in a folder of its own.
 
     Raises OutputError when the disk refuses.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")  # "." and "/", which exist, have no name
     try:
-        try:
+        with part_folder(path.parent) as folder:
+            part = folder / path.name
             fill(part)
             sync(part)
             part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         raise describe_failure(path, error) from error
 

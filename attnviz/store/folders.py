@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store import PART_SUFFIX, describe_failure, remove, shorten_path, sync, write
+from attnviz.store import describe_failure, remove, shorten_path, sync, write
+from attnviz.store.parts import LOCK, lock, part_folder, sweep
 
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
-LOCK = ".attnviz.lock"
 Event = TypeVar("Event")
 
 
@@ -41,7 +35,7 @@ def _check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make `path` and what is above it; clear away what writers that were killed left half-written in it.
+    """Make `path` and what is above it.
 
     Raises InvalidOption where something that is not a folder stands in the way, OutputError where the disk refuses.
     """
@@ -50,7 +44,6 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make the folder {shorten_path(path)}: {error.strerror}") from error
-    _sweep(path)
 
 
 def remove_folder(path: Path) -> None:
@@ -63,25 +56,32 @@ def remove_folder(path: Path) -> None:
 def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Make a folder and keep it from all other runs; one that was made for nothing goes away again.
 
-    Raises InvalidOption where another run writes to it, unless it is to `wait`; else what `make_folder` raises. The
-    lock is one of the operating system's on a hidden file: it ends with the process, however that ends, and network
-    disks know it, which do not know locks on folders.
+    Raises InvalidOption where another run writes to it, unless it is to `wait`; else what `make_folder` raises. Until
+    the lock is held nothing in the folder is touched; at the end goes what workers that were killed left.
     """
     made = _list_missing(folder)
     make_folder(folder)
     try:
-        descriptor = _lock(folder, wait)
+        try:
+            descriptor = lock(folder, wait=wait)
+        except OSError as error:
+            raise OutputError(f"cannot write to {shorten_path(folder)}: {error.strerror}") from error
+        if descriptor is None:
+            problem = f"another run of attnviz is writing to {shorten_path(folder)}"
+            raise InvalidOption(problem, hint="Wait for it, or choose another --out.")
         try:
             yield
         finally:
-            _sweep(folder)
-            if sys.platform == "win32":
-                os.close(descriptor)
-                (folder / LOCK).unlink(missing_ok=True)
-            else:
-                with suppress(OSError):
-                    (folder / LOCK).unlink()  # first: whoever opened it meanwhile sees that it is gone
-                os.close(descriptor)
+            try:
+                sweep(folder)
+            finally:
+                if sys.platform == "win32":
+                    os.close(descriptor)
+                    (folder / LOCK).unlink(missing_ok=True)
+                else:
+                    with suppress(OSError):
+                        (folder / LOCK).unlink()  # first: whoever opened it meanwhile sees that it is gone
+                    os.close(descriptor)
     finally:
         for place in made:
             remove_folder(place)
@@ -99,46 +99,25 @@ def _list_missing(folder: Path) -> list[Path]:
     return []
 
 
-def _lock(folder: Path, wait: bool) -> int:
-    while True:
-        try:
-            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        except OSError as error:
-            raise OutputError(f"cannot write to {shorten_path(folder)}: {error.strerror}") from error
-        try:
-            if sys.platform == "win32":
-                msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # or ten seconds
-            else:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except (BlockingIOError, PermissionError) as error:
-            os.close(descriptor)
-            raise InvalidOption(
-                f"another run of attnviz is writing to {shorten_path(folder)}",
-                hint="Wait for it, or choose another --out.",
-            ) from error
-        except OSError:
-            pass  # a disk without locks
-        if os.fstat(descriptor).st_nlink:
-            return descriptor
-        os.close(descriptor)  # of a run that has just ended and taken it away
-
-
 class OutputFolder:
-    """A set of files on their way into a folder: until all are complete, they lie in `path`, which is within it."""
+    """A set of files on their way into a folder: until all are complete, they lie in `path`, which is within it.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.path = folder / f".{os.getpid()}{PART_SUFFIX}"
+    `names` are those that there must be at the end.
+    """
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self.folder, self.path = folder, path
+        self.names: set[str] = set()
         self._old: list[Path] = []
 
     def write(self, name: str, data: bytes) -> Path:
         """Where the file will be. Raises OutputError when the disk refuses."""
-        write(self.path / name, data)
-        return self.folder / name
+        return self.make(name, lambda path: path.write_bytes(data))
 
-    def make(self, name: str, make: Callable[[Path], None]) -> Path:
+    def make(self, name: str, make: Callable[[Path], object]) -> Path:
         """The same of a file that `make` writes to the path that it is given. Raises OutputError where it cannot."""
         path = self.path / name
+        self.names.add(name)
         try:
             make(path)
             sync(path)
@@ -151,7 +130,13 @@ class OutputFolder:
         self._old += [self.folder / name for name in names if not _find_link(self.folder, str(Path(name).parent))]
 
     def commit(self) -> None:
-        """Put the new files into their places, then take the old ones away. Nothing is moved where one cannot be."""
+        """Put the new files into their places, then take the old ones away. Nothing is moved where one cannot be.
+
+        Raises OutputError also where one is gone.
+        """
+        if gone := sorted(name for name in self.names if not (self.path / name).is_file()):
+            problem = f"cannot write {shorten_path(self.folder / gone[0])}: it was removed while this run was at work"
+            raise OutputError(problem)
         names = [file.relative_to(self.path) for file in sorted(self.path.rglob("*")) if file.is_file()]
         places = [self.folder / name for name in names]
         for name, place in zip(names, places, strict=True):
@@ -183,16 +168,17 @@ def replacing(folder: Path) -> Iterator[OutputFolder]:
     Raises OutputError when the disk refuses, InvalidOption where a link leads out of the folder.
     """
     make_folder(folder)
-    new = OutputFolder(folder)
-    shutil.rmtree(new.path, ignore_errors=True)  # of a process that had this number before
-    try:
-        make_folder(new.path)
-        yield new
-        new.commit()
-    except OutputError as error:  # told by the place that is meant
-        raise OutputError(error.problem.replace(str(new.path), str(folder)), hint=error.hint) from error
-    finally:
-        shutil.rmtree(new.path, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            path = stack.enter_context(part_folder(folder))
+        except OSError as error:
+            raise describe_failure(folder, error) from error
+        new = OutputFolder(folder, path)
+        try:
+            yield new
+            new.commit()
+        except OutputError as error:  # told by the place that is meant
+            raise OutputError(error.problem.replace(str(path), str(folder)), hint=error.hint) from error
 
 
 def refuse_links(folder: Path, name: str) -> None:
@@ -205,27 +191,3 @@ def _find_link(folder: Path, name: str) -> Path | None:
     steps = Path(name).parts
     places = (folder.joinpath(*steps[: n + 1]) for n in range(len(steps)))
     return next((place for place in places if place.is_symlink()), None)
-
-
-def _sweep(folder: Path) -> None:
-    for part in folder.glob(f".*{PART_SUFFIX}"):
-        if not _is_alive(part):
-            if part.is_dir() and not part.is_symlink():
-                shutil.rmtree(part, ignore_errors=True)
-            else:
-                with suppress(OSError):
-                    part.unlink()
-
-
-def _is_alive(part: Path) -> bool:
-    """Whether the process that writes `part` still runs; its number stands in the name."""
-    number = part.name.removesuffix(PART_SUFFIX).rpartition(".")[2]
-    if not number.isdigit():
-        return True  # not ours
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from attnviz.bounded import expand_path, format_bytes, is_folder
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store import PART_SUFFIX, describe_failure, shorten_path, sync
+from attnviz.store import describe_failure, shorten_path, sync
 from attnviz.store.folders import locked
+from attnviz.store.parts import part_folder
 
 PLACE = "ATTNVIZ_CACHE"  # of the environment: another folder for all of it
 ELSEWHERE = f"{PLACE} may name another folder."
@@ -44,24 +45,19 @@ def making(folder: Path, is_whole: Callable[[Path], bool], n_bytes: int) -> Iter
     if is_whole(folder):  # also where nothing can be written
         yield None
         return
-    part = folder.with_name(f".{folder.name}.{os.getpid()}{PART_SUFFIX}")
     try:
         with locked(folder.parent, wait=True):
             if is_whole(folder):  # by now
                 yield None
                 return
             _check_space(folder.parent, n_bytes)
-            shutil.rmtree(part, ignore_errors=True)  # of a process that had this number before
-            try:
-                part.mkdir()
+            with part_folder(folder.parent) as part:
                 yield part
                 for file in part.rglob("*"):
                     sync(file)
                 if is_folder(folder):
                     shutil.rmtree(folder)
                 part.replace(folder)
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise OutputError(describe_failure(folder, error).problem, hint=ELSEWHERE) from error
     except (OutputError, InvalidOption) as error:

@@ -20,7 +20,7 @@ import pytest
 from tests.attacks.endings import RunHere, environment, notes, started, worked
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
 from tests.commands.train.runs import SPEC, finished
-from tests.process import Run
+from tests.process import Run, leave_part
 
 LONG = ("train", "--dataset", "sample", "--epochs", "20", "--patience", "20", *SIZES)  # some seconds
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
@@ -72,7 +72,7 @@ def test_killed_again_and_again_and_gone_on_with(
         assert "error" not in run.stderr
         names = check_whole(tmp_path / "model")
         assert names <= {STATE, *CHECKPOINT}
-        (tmp_path / "model/.model.safetensors.999999999.attnviz.part").write_bytes(b"half")
+        leave_part(tmp_path / "model")
         found = re.findall(r"epoch (\d+)/", run.stderr)
         epoch = max(int(found[-1]) if found else 0, epoch, 1)
     again = worked(run_here(*LONG, "--resume"))

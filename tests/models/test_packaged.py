@@ -100,6 +100,19 @@ def test_what_is_missing_is_made_again_and_what_was_changed_is_refused(tiny: Pac
     assert weights.read_bytes() == whole
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "adapter_config.json", "additional"])
+def test_no_file_beside_the_weights_is_read_that_was_not_written_so(name: str, tiny: PackagedModel) -> None:
+    """A setting of another value, of as many bytes, changes every weight under the sha256 of the package."""
+    attnviz.attention(TEXT, model="smollm2")
+    file = find_folder(tiny) / name
+    if name == "additional":
+        file.mkdir()
+    else:
+        file.write_text(file.read_text().replace("0", "1", 1) if file.exists() else "{}", encoding="utf-8")
+    with pytest.raises(InvalidModel, match=rf"{name} is not as it was when .* was converted\. Remove that folder"):
+        attnviz.attention(TEXT, model="smollm2")
+
+
 def test_another_file_in_the_package_is_never_read(
     tiny: PackagedModel, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

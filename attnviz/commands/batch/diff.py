@@ -28,7 +28,7 @@ from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
-from attnviz.store.temporary import temporary_folder
+from attnviz.store.parts import temporary_folder
 from attnviz.views.record_changes import compare_heads
 
 DEFAULT = "entropy"

@@ -88,6 +88,7 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
             return Done(earlier, "unchanged")
         with store.replacing(folder) as new:
             entry = run_job(job, new.path)
+            new.names.update(file.path for file in entry.files)
             if earlier is not None:  # of other settings: its files are not to be taken for this job's
                 new.discard(file.path for file in earlier.files if _is_as_made(file, folder))
         return Done(entry, "made")

@@ -17,7 +17,7 @@ from attnviz import store
 from attnviz.bounded import MAX_JSON, check_file_size, is_file, read_bytes
 from attnviz.display import pluralize
 from attnviz.errors import InvalidModel
-from attnviz.models.huggingface.files import WEIGHTS, ModelFiles, compute_sha256, find_files
+from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, compute_sha256, find_files
 from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_options
 from attnviz.models.loading import Preparation
 from attnviz.models.sizes import FLOAT32, check_room
@@ -133,8 +133,10 @@ class ConvertedReference(PackagedReference):
 
     def _find_files(self) -> ModelFiles:
         folder = find_folder(self.packaged)
+        written = read_manifest(folder)
+        check_files(folder, written)
         found = find_files(folder, "", self.spec.max_memory)
-        return replace(found, origin=self.packaged.origin, sha256=read_manifest(folder)[WEIGHTS].sha256)
+        return replace(found, origin=self.packaged.origin, sha256=written[WEIGHTS].sha256)
 
 
 def minilm(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
@@ -209,6 +211,20 @@ def is_whole(folder: Path) -> bool:
         )
     except InvalidModel:
         return False
+
+
+def check_files(folder: Path, written: Mapping[str, WrittenFile]) -> None:
+    """Raises InvalidModel where a file is not as it was written, or another one is there, which the library might read.
+
+    Those of a settings file change numbers as weights do. The weights, 538 MB of SmolLM2 and .43 CPU seconds, are
+    left to who loads them, who works out their sha256 in any case; all others of it take .004.
+    """
+    for file in sorted(folder.iterdir()):
+        if file.name in (MANIFEST, WEIGHTS):
+            continue
+        known = written.get(file.name)
+        if known is None or not is_file(file) or compute_sha256(file) != known.sha256:
+            raise InvalidModel(f"{file} is not as it was when {folder.name} was converted", hint=REMOVE)
 
 
 def write_manifest(folder: Path, origin: str) -> None:

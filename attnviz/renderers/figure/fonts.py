@@ -21,7 +21,7 @@ from matplotlib.ft2font import FT2Font
 
 from attnviz.renderers.figure.style import BOLD, CUT, FAMILIES
 from attnviz.renderers.figure.text import charmap, charmaps, joins
-from attnviz.store.temporary import temporary_folder
+from attnviz.store.parts import temporary_folder
 
 FAMILY = 1  # in a font's table of names
 SHAPING = ["GDEF", "GPOS", "GSUB"]  # tables that place glyphs: a PDF holds them as they were placed

@@ -25,6 +25,7 @@ from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
 from tests.made import Bomb
+from tests.process import leave_part
 from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once", "without_shape_checks")
@@ -77,7 +78,7 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
         nonlocal left
         left -= 1
         if left < 0:
-            path.with_name(f".{path.name}.999999999.attnviz.part").write_bytes(b"half")
+            leave_part(path.parent)
             raise Killed
 
     def killing_write(path: Path, data: bytes) -> None:

@@ -1,0 +1,131 @@
+"""Folders of what is half-written: gone with the run, or at the next one, and no other run touches them before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from attnviz import store
+from attnviz.errors import OutputError
+from attnviz.store.parts import temporary_folder
+from tests.made import content
+from tests.process import ROOT, bare_environment, leave_part
+
+HOLD = """
+import sys, time
+from attnviz.store.parts import temporary_folder
+with temporary_folder() as path:
+    print(path.parent, flush=True)
+    time.sleep(600)
+"""
+FORK = """
+import os, sys
+from attnviz.store.parts import temporary_folder
+context = temporary_folder()
+path = context.__enter__()
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(path.is_dir())
+"""
+WITHOUT_DESCRIPTORS = """
+import os, resource
+from pathlib import Path
+from attnviz.store import locked, replacing
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+with locked(Path("out")), replacing(Path("out")) as new, replacing(new.path / "job") as inner:
+    inner.write("a", b"half")
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(100)]
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_goes_with_its_run(tmp_path: Path) -> None:
+    with temporary_folder() as path:
+        (path / "inner").mkdir()
+        (path / "inner" / "file").write_text("a", encoding="utf-8")
+        assert path.parent.parent == tmp_path
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
+def test_what_a_killed_run_left_goes_at_the_next_one_and_nothing_else_does(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", HOLD], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    lives, killed = (Path(str(run.stdout and run.stdout.readline().strip())) for run in runs)
+    (killed / "new" / "half").write_bytes(b"half")
+    try:
+        runs[1].kill()
+        runs[1].wait()
+        assert killed.is_dir()
+        (own := tmp_path / "attnviz-mine").mkdir()
+        (elsewhere := tmp_path / "elsewhere").mkdir()
+        leave_part(elsewhere).rename(elsewhere / "a")
+        (link := tmp_path / ".a.attnviz.part").symlink_to(elsewhere / "a")
+        with temporary_folder():
+            pass
+        assert [*(elsewhere / "a" / "new").iterdir()] == [elsewhere / "a" / "new" / "half"]
+        assert sorted(tmp_path.iterdir()) == sorted([lives, own, elsewhere, link])
+    finally:
+        runs[0].kill()
+        for run in runs:
+            run.communicate()
+
+
+def test_a_run_that_numbers_processes_otherwise_takes_nothing_of_one_that_is_at_work(tmp_path: Path) -> None:
+    """As in a container on the same disk: it is refused, and what the first one wrote is there at the end."""
+    spaces = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+    if shutil.which("unshare") is None or subprocess.run([*spaces, "true"], capture_output=True).returncode:
+        pytest.skip("this machine lets no user have processes of their own")
+    heatmap = (sys.executable, "-m", "attnviz", "heatmap", "a b", "--model", "dot", "--out", "out")
+    with store.locked(tmp_path / "out"), store.replacing(tmp_path / "out") as new:
+        new.write("result", b"hours of work")
+        second = subprocess.run(
+            [*spaces, *heatmap], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, check=False
+        )
+        assert second.returncode == 2, second.stderr
+        assert b"another run of attnviz is writing to out" in second.stderr
+    assert content(tmp_path / "out") == {"result": b"hours of work"}
+
+
+def test_a_file_that_is_gone_before_its_set_is_whole_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+
+    def lose() -> None:
+        with store.replacing(tmp_path) as new:
+            new.write("a", b"new")
+            new.write("b", b"new")
+            (new.path / "b").unlink()
+
+    with pytest.raises(OutputError, match=rf"cannot write {tmp_path}/b: it was removed while this run was at work"):
+        lose()
+    assert content(tmp_path) == {"a": b"old"}
+
+
+def test_with_too_few_descriptors_nothing_stays(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS]
+    run = subprocess.run(command, cwd=tmp_path, env=bare_environment(ROOT), capture_output=True, text=True, check=False)
+    assert "Too many open files" in run.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_fork_that_ends_takes_no_folder_of_its_parent(tmp_path: Path) -> None:
+    environment = bare_environment(ROOT) | {"TMPDIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", FORK], env=environment, capture_output=True, check=True)
+    assert run.stdout == b"True\n", run.stderr
+    assert [*tmp_path.iterdir()] == []
