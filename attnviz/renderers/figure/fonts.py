@@ -16,10 +16,10 @@ from unittest import mock
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from matplotlib.backends import _backend_pdf_ps
-from matplotlib.font_manager import FontPath, findfont, fontManager
+from matplotlib.font_manager import FontPath, fontManager
 from matplotlib.ft2font import FT2Font
 
-from attnviz.renderers.figure.style import BOLD, CUT, FAMILIES
+from attnviz.renderers.figure.style import BOLD, CUT, FAMILIES, FONT_FILES
 from attnviz.renderers.figure.text import charmap, charmaps, joins
 from attnviz.store.parts import temporary_folder
 
@@ -61,7 +61,7 @@ def _subset(family: str, characters: str) -> bytes:
     options.drop_tables += ["FFTM", "MATH"]  # of which nothing is drawn
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=characters)
-    with subset.load_font(findfont(family), options) as font:
+    with subset.load_font(FONT_FILES[family], options) as font:
         subsetter.subset(font)
         for record in font["name"].names:
             if record.nameID == FAMILY:

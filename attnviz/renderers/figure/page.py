@@ -21,12 +21,11 @@ import numpy as np
 from isal import isal_zlib
 from jaxtyping import UInt8
 from matplotlib.colors import Colormap, ListedColormap, to_rgb
-from matplotlib.font_manager import findfont, get_font
 from matplotlib.ft2font import LoadFlags
 
 from attnviz.renderers.figure.layout import TICK, Box
-from attnviz.renderers.figure.style import BOLD, FAMILIES, FRAME, HAIRLINE, INK, STYLE, load_fonts
-from attnviz.renderers.figure.text import Extent, drawable
+from attnviz.renderers.figure.style import FRAME, HAIRLINE, INK, STYLE
+from attnviz.renderers.figure.text import Extent, drawable, open_fonts
 
 Pixels = UInt8[np.ndarray, "row column 3"]
 
@@ -78,8 +77,7 @@ _cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
 @lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
 def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int, int, Extent]:
     """Shares of ink, 0 to 255, where they begin, and the extent."""
-    files, ascent, descent = _fonts(bold)
-    font = get_font(files)
+    font, metrics = open_fonts(bold), _find_metrics(bold)
     font.set_size(size, dpi)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
@@ -96,22 +94,20 @@ def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
     extent = Extent(
         width=width - 2 * space,
-        ascent=max(height - below, ascent * size * dpi / 72),
-        descent=max(below, descent * size * dpi / 72),
+        ascent=max(height - below, metrics[0] * size * dpi / 72),
+        descent=max(below, metrics[1] * size * dpi / 72),
     )
     ink = alpha[top:bottom, left:right].copy()
     return ink, round(left - space), int(top) - int(height - below) - 1, extent
 
 
 @cache
-def _fonts(bold: bool) -> tuple[tuple[str, ...], float, float]:
-    """The files of our fonts, and how far the first one reaches above and below the base line, in its sizes."""
-    load_fonts()
-    files = tuple(findfont(family) for family in (BOLD, *FAMILIES)[not bold :])
-    font = get_font(files)
+def _find_metrics(bold: bool) -> tuple[float, float]:
+    """How far the first of our fonts reaches above and below the base line, in its sizes."""
+    font = open_fonts(bold)
     metrics = font.get_sfnt_table("OS/2")
     assert metrics is not None
-    return files, metrics["sTypoAscender"] / font.units_per_EM, -metrics["sTypoDescender"] / font.units_per_EM
+    return metrics["sTypoAscender"] / font.units_per_EM, -metrics["sTypoDescender"] / font.units_per_EM
 
 
 class Edges(NamedTuple):

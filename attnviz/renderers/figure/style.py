@@ -49,9 +49,18 @@ import matplotlib as mpl  # noqa: E402
 from matplotlib.font_manager import fontManager  # noqa: E402
 
 FONTS = Path(__file__).parents[2] / "data" / "fonts"
-FONT_FILES = ("AttnvizSans.ttf", "AttnvizSansSemiBold.ttf", "AttnvizSansCJK.ttf", "AttnvizEmoji.ttf")
-FAMILIES = ("Attnviz Sans", "DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first that has a glyph draws it
-BOLD = "Attnviz Sans SemiBold"  # of titles: before all of these
+BOLD = "Attnviz Sans SemiBold"  # of titles: before all others
+# By the name of their family; of all but the bold one the first that has a glyph draws it. What we measure and paint is
+# opened by these files: a look-up by name goes by what the user set meanwhile, such as a weight, and by the fonts that
+# the system has, and what it found once would stay for all pictures of the process.
+FONT_FILES = {
+    BOLD: FONTS / "AttnvizSansSemiBold.ttf",
+    "Attnviz Sans": FONTS / "AttnvizSans.ttf",
+    "DejaVu Sans": Path(mpl.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf",
+    "Attnviz Sans CJK": FONTS / "AttnvizSansCJK.ttf",
+    "Attnviz Emoji": FONTS / "AttnvizEmoji.ttf",
+}
+FAMILIES = tuple(FONT_FILES)[1:]
 CUT = " cut"  # behind the name of a font that holds no more than a report needs
 
 TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
@@ -145,8 +154,9 @@ SEABORN_MAPS = ("crest", "flare", "icefire", "mako", "rocket", "vlag")
 @cache
 def load_fonts() -> None:
     """Make our fonts known to matplotlib, once per process."""
-    for name in FONT_FILES:
-        fontManager.addfont(FONTS / name)
+    for file in FONT_FILES.values():
+        if file.parent == FONTS:
+            fontManager.addfont(file)
 
 
 @contextmanager

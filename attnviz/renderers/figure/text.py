@@ -8,10 +8,10 @@ import warnings
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.textpath import text_to_path
+from matplotlib.font_manager import get_font
+from matplotlib.ft2font import FT2Font, LoadFlags
 
-from attnviz.renderers.figure.style import BOLD, FAMILIES, load_fonts
+from attnviz.renderers.figure.style import FAMILIES, FONT_FILES
 
 LINE_HEIGHT = 1.3  # of the font size
 BOX = "□"
@@ -38,8 +38,12 @@ def charmaps() -> tuple[frozenset[int], ...]:
 
 def charmap(family: str) -> frozenset[int]:
     """The code points that one of our fonts draws."""
-    load_fonts()
-    return frozenset(get_font(findfont(family)).get_charmap())
+    return frozenset(get_font(FONT_FILES[family]).get_charmap())
+
+
+def open_fonts(bold: bool) -> FT2Font:
+    """Our fonts as one, in our order: of titles the bold one is the first."""
+    return get_font([*FONT_FILES.values()][not bold :])
 
 
 def joins(character: str) -> bool:
@@ -94,11 +98,13 @@ def is_plain(text: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def _extent_of_100(text: str, bold: bool) -> Extent:
-    load_fonts()
-    font = FontProperties(family=[BOLD, *FAMILIES] if bold else list(FAMILIES), size=_EM)
+    font = open_fonts(bold)
+    font.set_size(_EM, 72)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
-        width, height, descent = text_to_path.get_text_width_height_descent(text, font, False)
+        font.set_text(text, flags=LoadFlags.NO_HINTING)
+    width, height = (length / 64 for length in font.get_width_height())
+    descent = font.get_descent() / 64
     return Extent(width, height - descent, descent)
 
 
