@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -20,7 +18,6 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
-from tests.process import RunCli
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 TRACE = "code-was-run"
@@ -211,34 +208,3 @@ def test_a_pickle_beside_the_weights_is_not_looked_at(checkpoint: Path, run_here
 
 
 # Records
-
-
-@pytest.fixture
-def saved(run_here: RunHere, tmp_path: Path) -> Path:
-    worked(run_here("heatmap", "--text", "the cat", "--model", "dot", "--out", "saved"))
-    shutil.move(tmp_path / "saved/attention.safetensors", tmp_path / "a.safetensors")
-    shutil.rmtree(tmp_path / "saved")
-    return tmp_path / "a.safetensors"
-
-
-def no_record(file: Path) -> None:
-    save_file({"weights": torch.ones(1, 1, 1, 1), "bias": torch.ones(1)}, file)
-
-
-def rows_that_do_not_sum_to_1(file: Path) -> None:
-    content = file.read_bytes()
-    file.write_bytes(content[:-4] + np.float32(7).tobytes())
-
-
-@pytest.mark.parametrize("damage", [*DAMAGES, no_record, rows_that_do_not_sum_to_1], ids=lambda damage: damage.__name__)
-def test_a_damaged_record(damage: Damage, saved: Path, run_here: RunHere, tmp_path: Path) -> None:
-    damage(saved)
-    refused(run_here("render", "a.safetensors"), "a.safetensors")
-    assert not (tmp_path / "attention").exists()
-    assert not (tmp_path / TRACE).exists()
-
-
-def test_records_in_a_process(saved: Path, run_forked: RunCli) -> None:
-    refused(run_forked("render", "/dev/null"), "cannot read /dev/null: not a regular file")
-    pickled(saved)
-    refused(run_forked("render", saved), "a.safetensors is not a whole safetensors file")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from attnviz.display import escape_for_display
 from tests.attacks.endings import RunHere, worked
-from tests.renderers.test_latex import parts
-from tests.renderers.test_markdown import PARSER
 
 HOSTILE = (
     *("\\", "$$", "%", "_", "#", "{", "}", "^", "~", "&", "[", "*", "`", "```", "--", "\\\\", "\\end{tabular}"),
@@ -42,41 +39,9 @@ def test_in_a_terminal(query: int, asked: tuple[str, ...], run_here: RunHere) ->
         assert sum(row.startswith(beginning) for row in rows) == 5
 
 
-def test_as_markdown(asked: tuple[str, ...], run_here: RunHere) -> None:
-    source = worked(run_here(*asked, "--query", "0", "--print", "markdown")).stdout
-    tokens = PARSER.parse(source)
-    assert sum(token.type == "heading_open" for token in tokens) == 13
-    assert not [token for token in tokens if token.type in ("html_block", "code_block", "hr", "blockquote_open")]
-    inner = [child for token in tokens for child in token.children or ()]
-    assert {child.type for child in inner} <= {"text", "html_inline", "softbreak", "image"}
-    assert {child.content for child in inner if child.type == "html_inline"} <= {"<span>", "</span>"}
-    fences = "".join(token.content for token in tokens if token.type == "fence")
-    assert re.fullmatch(r"[\w\s\\{}()\[\]&=+.,;:|^$∑-]*", fences)
-    assert "$" not in fences
-
-
-def test_as_latex(asked: tuple[str, ...], run_here: RunHere) -> None:
-    """Every heading, paragraph and cell is read back; a sign that TeX would obey fails there."""
-    read = parts(worked(run_here(*asked, "--query", "0", "--print", "latex")).stdout)
-    for place, token in enumerate(HOSTILE):
-        label = escape_for_display(token).replace("⏎", r"\n").replace("⇥", r"\t")
-        assert read.count(f"{place} {label}") == 5
-    for display in (part for part in read if part.startswith("\\[")):
-        assert display.count("{") == display.count("}")
-        assert not re.search(r"(?<!\\)[#%~$]", display)
-
-
 def test_as_json(asked: tuple[str, ...], run_here: RunHere) -> None:
     found = json.loads(worked(run_here(*asked, "--query", "0", "--json")).out)
     assert found["tokens"]["pieces"] == list(HOSTILE)
-
-
-@pytest.mark.parametrize("token", ["\\", "\x1b[31mred", "```"])
-def test_a_hostile_query(token: str, asked: tuple[str, ...], run_here: RunHere) -> None:
-    found = json.loads(worked(run_here(*asked, "--query", token, "--json")).out)
-    assert found["query"] == HOSTILE.index(token)
-    for writing in ((), ("--print", "markdown"), ("--print", "latex")):
-        worked(run_here(*asked, "--query", token, *writing))
 
 
 @pytest.mark.parametrize("model", ["multi", "dot"])

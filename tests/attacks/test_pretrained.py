@@ -164,13 +164,8 @@ def test_a_model_that_fails_by_itself(
         (("--vocab", "v"), "a pretrained model brings its own vocabulary"),
         (("--causal",), "--causal cannot be chosen for a pretrained model"),
         (("--show-padding", "--max-tokens", "9"), "--show-padding cannot be chosen for a pretrained model"),
-        (("--layer", "2"), "no layer 2"),
-        (("--head", "4"), "no head 4"),
         (("--attention", "cross"), "--attention cross is for encoder-decoders"),
-        (("--max-tokens", "0"), "--max-tokens 0 is too small"),
         (("--max-memory", "0.000001"), "as float32 need"),
-        (("--device", "cuda:7"), "no device 'cuda:7'"),
-        (("--text", ""), "no tokens in the text"),
     ],
 )
 def test_what_cannot_be_asked_of_a_model_of_others(
@@ -188,11 +183,6 @@ def test_what_cannot_be_asked_of_a_model_of_others(
 )
 def test_what_an_encoder_without_a_head_does_not(command: str, says: str, whole: Path, run_here: RunHere) -> None:
     refused(run_here(command, "--model", whole, "--text", "the cat"), says)
-
-
-@pytest.mark.parametrize("option", [("--attention", "self"), ("--pair", "a"), ("--target-text", "a")])
-def test_what_models_of_ours_do_not_have(option: tuple[str, str], run_here: RunHere) -> None:
-    refused(run_here("heatmap", "--text", "the cat", *option), f"{option[0]} is for third-party models")
 
 
 HOSTILE = "[/] [red] [unk] :smile: $$ $_$ $\\frac$ </script> [PAD] <unk> [SEP] a\x1b[31mb \u202e"

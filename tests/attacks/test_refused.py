@@ -17,58 +17,21 @@ from tests.made import random_maps
 from tests.process import RunCli
 
 LONG = "x" * 300
-GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
 
 NO_TOKENS = {
     "empty": ("--text", ""),
     "line breaks only": ("--text", "<br /><br>"),
 }
-HEADS = {
-    "0": "d_model 64 is not divisible by 0 (try 1, 2, 4, 8 …)",
-    "-1": "d_model 64 is not divisible by -1 (try 1, 2, 4, 8 …)",
-    "7": "d_model 64 is not divisible by 7 (try 1, 2, 4, 8 …)",
-    "1000000000": "d_model 64 is not divisible by 1000000000 (try 1, 2, 4, 8 …)",
-    "1e9": "--heads: write a whole number, not '1e9'",
-    "": "--heads: write a whole number, not ''",
-}
-SPLITS = {
-    "train[:10": GRAMMAR,
-    "train[5]": "One text is --split train --index 5.",
-    "tset": "sample has no split 'tset'. Did you mean 'test'?",
-    "train[0:0]": "sample train[0:0] selects no texts. The split train has 40 texts.",
-    "train[:200%]": "asks for more than 100%",
-    "": GRAMMAR,
-}
 OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
-    "a text and a data set": (("--text", "a", "--dataset", "sample"), "--text and --dataset exclude each other"),
-    "an index that is not there": (("--index", "40"), "no text 40. There are texts 0 to 39."),
     "an index that is no number": (("--index", "x"), "'x' does not say which text"),
-    "a scale that is not there": (("--text", "a", "--scale", "shard"), "auto, not 'shard'. Did you mean 'shared'?"),
-    "a head that is not there": (("--text", "a", "--head", "8"), "no head 8. There are heads 0 to 7."),
-    "a layer that is not there": (("--text", "a", "--layer", "2"), "no layer 2. There are layers 0 to 1."),
-    "an unknown model": (("--text", "a", "--model", "mutli"), "no model or checkpoint folder 'mutli'"),
-    "two numbers of heads": (("--text", "a", "--model", "multi:4", "--heads", "8"), "contradicts"),
-    "an unknown format": (("--text", "a", "--format", "png,gif"), "no format 'gif'"),
-    "an unknown colour map": (("--text", "a", "--cmap", "virids"), "Did you mean 'viridis'?"),
-    "too fine": (("--text", "a", "--dpi", "100000"), "Between 30 and 2400"),
     "a seed below zero": (("--text", "a", "--seed", "-1"), "--seed -1"),
     "no keys": (("--text", "a", "--top-k", "0"), "--top-k 0"),
     "no tokens wanted": (("--text", "a", "--max-tokens", "0"), "--max-tokens 0"),
     "padding up to nothing": (("--text", "a", "--show-padding"), "Give both."),
-    "no layers": (("--text", "a", "--layers", "0"), "--layers 0"),
-    "no width": (("--text", "a", "--d-model", "0"), "d_model 0 is not a size"),
-    "an unknown option": (("--txt", "a"), "No such option: --txt"),
-    "an unknown table": (("--table", "all"), "--table"),
-    "a width beyond all": (
-        ("--text", "a", "--d-model", "999999999999999999"),
-        "d_model 999999999999999999 is too large",
-    ),
     "heads of 5,000 digits": (("--text", "a", "--model", "multi:" + "9" * 5_000), "Write the number of heads"),
     "a long name": (("--text", "a", "--model", "x" * 300), "no model or checkpoint folder 'xxx"),
     "nobody's home": (("--text", "a", "--model", "~nouser/x"), "no model or checkpoint folder '~nouser/x'"),
     "weights beyond all": (("--text", "a", "--d-model", "65536"), "the weights of 1 layers of 65536 need"),
-    "no such file": (("--text-file", "missing.txt"), "no file missing.txt"),
-    "a folder as a text": (("--text-file", "."), "is a folder"),
 }
 
 
@@ -85,11 +48,6 @@ def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_forked:
     for text in (" \t\n\u3000", "<br/> <br   />"):
         refused(run_here("heatmap", "--text", text), "no tokens in the text")
         refused(run_here("vocab", "--text", text), "no tokens in the text")
-
-
-@pytest.mark.parametrize(("heads", "said"), HEADS.items(), ids=[f"--heads {heads}" for heads in HEADS])
-def test_heads_that_do_not_share_the_width(heads: str, said: str, run_here: RunHere) -> None:
-    refused(run_here("heatmap", "--text", "a b", "--heads", heads), said)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "foo"])
@@ -116,12 +74,6 @@ def test_a_data_set_without_a_network(dataset: str, network: dict[str, str | Non
 
 def test_a_data_set_that_is_none(run_cli: RunCli) -> None:
     refused(run_cli("heatmap", "--dataset", "sampel"), "no data set 'sampel'. Did you mean 'sample'?")
-
-
-@pytest.mark.parametrize(("split", "said"), SPLITS.items(), ids=[f"--split {split}" for split in SPLITS])
-def test_splits(split: str, said: str, run_here: RunHere) -> None:
-    for command in ("heatmap", "vocab"):
-        refused(run_here(command, "--dataset", "sample", "--split", split), said)
 
 
 @pytest.mark.parametrize(("given", "said"), OPTIONS.values(), ids=OPTIONS)

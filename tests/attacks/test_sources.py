@@ -15,16 +15,9 @@ DOT = ("--model", "dot", "--json", "--dpi", "40")
 # File name, content, and what the refusal says.
 FILES: dict[str, tuple[str, bytes, str]] = {
     "csv without texts": ("a.csv", b"id,stars\n1,5\n", "a.csv:1 has no column called text, review, sentence or"),
-    "csv that is empty": ("a.csv", b"", "a.csv:1: the file is empty"),
     "csv in Latin-1": ("a.csv", b"text\nfine\ncaf\xe9\n", "a.csv:3: byte 0xe9 at position 3 is not UTF-8"),
-    "csv with a bad line 2": ("a.csv", b"text,label\na,b,c\n", "a.csv:2: 3 fields where the header has 2"),
-    "csv with an open quote": ("a.csv", b'text\n"open\n', "a.csv:2: a quote that opens in this row is never closed"),
-    "jsonl with a bad line 2": ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl:2: not JSON"),
-    "jsonl without a text": ("a.jsonl", b'{"text": "a"}\n{"txt": "b"}\n', "a.jsonl:2: there is no field 'text'"),
     "jsonl with a number": ("a.jsonl", b'{"text": 5}\n', "a.jsonl:1: 'text' holds int 5, not text"),
-    "jsonl that is empty": ("a.jsonl", b"", "a.jsonl:1: the file is empty"),
     "parquet that is none": ("a.parquet", b"PAR1 not really PAR1", "a.parquet"),
-    "an ending of another kind": ("a.xlsx", b"PK\x03\x04", "a.xlsx: its ending does not say what it holds"),
 }
 
 
@@ -34,12 +27,6 @@ def test_a_file_that_is_no_data_set(name: str, content: bytes, said: str, run_he
     for command in ("heatmap", "vocab"):
         refused(run_here(command, "--dataset", f"./{name}"), said)
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_what_looks_like_a_number_or_like_nothing_stays_text(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b'text,label\nNA,0\n5,1\n"null",1\n1e5,0\n')
-    run = worked(run_here("heatmap", "--dataset", "a.csv", "--index", "0-3", *DOT))
-    assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [["NA"], ["5"], ["null"], ["1e5"]]
 
 
 def test_arguments_files_and_standard_input_that_are_not_utf8(run_forked: RunCli, tmp_path: Path) -> None:
@@ -67,13 +54,6 @@ def test_half_of_a_surrogate_pair(run_here: RunHere, tmp_path: Path) -> None:
     assert first["queries"]["pieces"] == ["a", "\ufffd", "b"]
     assert second["queries"]["pieces"] == ["😀"]
     assert [note for note in notes(run) if "U+FFFD" in note] == [f"a.jsonl train[0]: {REPLACED}"]
-
-
-def test_a_byte_order_mark_is_no_token(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa b")
-    (text,) = document(worked(run_here("heatmap", "--text-file", "a.txt", *DOT)))["texts"]
-    assert text["queries"]["pieces"] == ["a", "b"]
-    assert text["queries"]["offsets"] == [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from attnviz.renderers.figure.layout import spell_maps
 from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, notes, worked
-from tests.process import RunCli
 from tests.renderers.figure.reports import labelled
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
@@ -80,12 +79,6 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
         assert drawn.count(in_svg(written)) >= 2, "once beside its row, once below its column"
 
 
-def test_one_token_attends_to_itself(run_here: RunHere) -> None:
-    for heads in ("1", "8"):
-        (text,) = document(worked(run_here("heatmap", "--text", "film", "--heads", heads, "--json")))["texts"]
-        assert text["weights"] == [[[[1.0]]] * int(heads)] * 2
-
-
 def test_what_no_font_has_is_counted_once(run_here: RunHere) -> None:
     run = worked(run_here("heatmap", "--text", TEXTS["no glyphs"].text, "--heads", "2", "--format", "png,svg,pdf"))
     (counted,) = [note for note in notes(run) if "box" in note]
@@ -101,25 +94,3 @@ def test_markup_changes_no_weight(run_here: RunHere) -> None:
 
     assert (weights("/ : [ ]") == weights("a b c d")).all()
     assert not (weights("a b a b") == weights("a b c d")).all()
-
-
-@pytest.mark.slow
-def test_all_of_them_at_once(run_here: RunHere, run_forked: RunCli, tmp_path: Path) -> None:
-    """From files, also with a NUL, which no argument can hold; then as the arguments of a process."""
-    cases = [*TEXTS.values(), Text("a \x00 b", ["a", "\x00", "b"], ["a", r"\x00", "b"])]
-    names = [f"{number}.txt" for number in range(len(cases))]
-    for name, case in zip(names, cases, strict=True):
-        (tmp_path / name).write_bytes(case.text.encode())
-    given = [option for name in names for option in ("--text-file", name)]
-    read = document(worked(run_here("heatmap", *given, "--model", "dot", "--json", "--dpi", "40")))
-    assert [text["queries"]["pieces"] for text in read["texts"]] == [case.pieces for case in cases]
-    assert len(check_whole(tmp_path / "attention")) == len(cases)
-
-    arguments = [option for case in TEXTS.values() for option in ("--text", case.text)]
-    shown = worked(
-        run_forked("heatmap", *arguments, "--model", "dot", "--dpi", "40", "--table", "full", "--out", "again")
-    )
-    for case in TEXTS.values():
-        for label in case.shown or case.pieces:
-            assert "□" in label or label in shown.stdout
-    assert len(check_whole(tmp_path / "again")) == len(TEXTS)

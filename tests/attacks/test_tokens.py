@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, worked
+from tests.attacks.endings import RunHere, check_whole, document, drawn_texts, in_svg, worked
 
 BETWEEN = "|"
 LITERAL = (
@@ -53,12 +53,6 @@ def save_vocabulary(file: Path, entries: list[str]) -> None:
     tokenizer.save(str(file))
 
 
-def test_the_document_holds_them_whole(asked: tuple[str, ...], run_here: RunHere) -> None:
-    (text,) = document(worked(run_here("heatmap", *asked, "--json")))["texts"]
-    assert text["queries"]["pieces"] == TOKENS
-    check_text(text)
-
-
 def test_a_name_of_padding_is_a_word_like_any_other(asked: tuple[str, ...], run_here: RunHere) -> None:
     """In the text, [PAD] can be attended to; only what fills up behind the text cannot."""
     n = len(TOKENS)
@@ -89,18 +83,3 @@ def test_the_terminal(columns: str, asked: tuple[str, ...], run_here: RunHere, m
         queries = LABELS if table == "full" or (table, columns) == ("heatmap", "400") else LABELS[:24]
         for label in queries:
             assert label in shown
-
-
-def test_weights_know_nothing_of_how_tokens_are_written(
-    asked: tuple[str, ...], run_here: RunHere, tmp_path: Path
-) -> None:
-    hostile = document(worked(run_here("heatmap", *asked, "--json")))["texts"][0]
-    words = {token: f"w{number}" for number, token in enumerate(TOKENS)}
-    special = ("[PAD]", "[UNK]")
-    entries = [*special, *(words[token] for token in TOKENS if token not in special)]
-    save_vocabulary(tmp_path / "tokenizer.json", entries)
-    plain = BETWEEN.join(token if token in special else words[token] for token in TOKENS)
-    (tmp_path / "text.txt").write_text(plain, encoding="utf-8")
-    harmless = document(worked(run_here("heatmap", *asked, "--json")))["texts"][0]
-    assert harmless["queries"]["pieces"] != hostile["queries"]["pieces"]
-    assert harmless["weights"] == hostile["weights"]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.endings import RunHere, refused, with_disks, worked
-from tests.attacks.test_checkpoints import TRACE, Damage, half, pickled
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, STATE, TINY, check_whole, contents
 from tests.process import Run
 
@@ -30,20 +29,6 @@ def test_texts_are_data(run_here: RunHere, tmp_path: Path) -> None:
 
 
 # Places
-
-
-@pytest.mark.parametrize(
-    ("out", "said", "code"),
-    [
-        ("file/below", "file is not a folder. Choose another --out.", 2),
-        ("/proc/attention", "cannot make the folder /proc/attention", 74),
-    ],
-)
-def test_no_folder(out: str, said: str, code: int, run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"mine")
-    run = refused(run_here(*TINY, "--out", out, "--resume"), said, code=code)
-    assert "epoch" not in run.stderr
-    assert contents(tmp_path) == {"file": b"mine"}
 
 
 # One process for all of them, since most of its time goes into importing torch.
@@ -114,15 +99,3 @@ def test_a_folder_where_a_file_should_go(run_here: RunHere, tmp_path: Path) -> N
 
 
 # Damage
-
-
-@pytest.mark.parametrize("damage", [half, pickled], ids=lambda damage: damage.__name__)
-def test_damaged_files(damage: Damage, whole: Path, run_here: RunHere, tmp_path: Path) -> None:
-    """Of a run that goes on, and of one that had ended."""
-    for name, said in ((STATE, "Choose another --out to start from the beginning."), (METRICS, "")):
-        folder = Path(shutil.copytree(whole, tmp_path / name))
-        (folder / name).write_bytes(b"{}")
-        damage(folder / name)
-        run = refused(run_here(*TINY, "--resume", "--out", name), f"{name}/{name}", said)
-        assert run.stderr.count("\n") == 1
-    assert not (tmp_path / TRACE).exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -90,25 +89,3 @@ def test_untrained_is_said_wherever_somebody_looks(attnviz: RunHere, tmp_path: P
         assert told["status"] == UNTRAINED
         assert UNTRAINED in told["Description"]
         assert any(UNTRAINED in line for line in svg(tmp_path / f"attention/{name}.svg"))
-
-
-def test_a_vocabulary_from_the_command_line(attnviz: RunHere, tmp_path: Path) -> None:
-    """Saved where it is said to be, read by the library it comes from; the document says what the table says."""
-    from tokenizers import Tokenizer
-
-    asked = ("vocab", "--dataset", "sample", "--min-frequency", "3", "--size", "100", "--out", "v")
-    shown = worked(attnviz(*asked))
-    first = (tmp_path / "v/tokenizer.json").read_bytes()
-    assert shown.stderr == "note: wrote v/tokenizer.json\n"
-    told = json.loads(worked(attnviz(*asked, "--json")).out)
-    assert (tmp_path / "v/tokenizer.json").read_bytes() == first
-    assert names(tmp_path) == {"v/tokenizer.json"}
-
-    tokenizer = Tokenizer.from_file(str(tmp_path / "v/tokenizer.json"))
-    assert tokenizer.get_vocab_size() == told["entries"] == 100
-    assert f"{told['coverage']['share']:.4f}" in shown.stdout
-    assert told["coverage"]["where"] == "sample test"
-    for entry, count in told["commonest"]:
-        assert tokenizer.token_to_id(entry) is not None
-        assert f"{entry} " in shown.stdout
-        assert str(count) in shown.stdout

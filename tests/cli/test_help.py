@@ -101,27 +101,6 @@ def test_version(run_cli: RunCli) -> None:
     assert run_cli("--version").stdout == f"attnviz {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["heatmpa"], "No such command 'heatmpa'. Did you mean 'heatmap'"),
-        (["help", "heatmpa"], "No such command 'heatmpa'. Did you mean 'heatmap'"),
-        (["heatmap", "--hads", "8"], "No such option: --hads"),
-        (["heatmap", "--heads", "many"], "--heads: write a whole number, not 'many'"),
-        (["heatmap", "--scale", "big"], "--scale: write one of lift, fixed, shared, log, auto, not 'big'"),
-        (["heatmap", "a text", "surplus"], "surplus"),
-        (["render"], "FILE"),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments: list[str], said: str, run_cli: RunCli) -> None:
-    run = run_cli(*arguments)
-    assert run.exit_code == 2
-    assert run.stdout == ""
-    assert run.stderr.count("\n") == 1
-    assert run.stderr.startswith("error: ")
-    assert said in run.stderr
-
-
 def imported(arguments: list[str], home: Path) -> set[str]:
     """The packages that one command line imports."""
     script = (

@@ -50,6 +50,7 @@ MISTAKES = (
     ("heatmap 'a b' --model recall --layer 7", "There is only layer 0."),
     ("heatmap 'a b' --head 9", "There are heads 0 to 7."),
     ("heatmap 'a b' --heads 7", "try 1, 2, 4, 8"),
+    ("heatmap 'a b' --heads many", "--heads: write a whole number, not 'many'"),
     ("heatmap 'good film' --query god", "The nearest is 0 'good'."),
     ("train --dataset sample --validation 2", "0 ≤ validation < 0.5"),
     # texts, models and folders

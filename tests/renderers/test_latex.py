@@ -181,12 +181,6 @@ def test_any_text_is_printed_as_it_is(text: str) -> None:
     assert read(escape_latex(text)) == seen(text)
 
 
-def test_tables_end_where_they_begin_whatever_their_cells_say() -> None:
-    rows = tuple((text, 1.0) for text in MARKUP)
-    table = Table("a", "", "facts", (Column("token"), Column("weight")), rows)
-    assert parts(fragment(Report("a", "b", (table,))))[2::2] == [seen(text) for text, _ in rows]
-
-
 def test_other_scripts_are_remarked_on_and_latin_is_not() -> None:
     ours = Note("“a” · b → c × 2 ± 1, √d, Σ, ∞, ∅ …")
     assert OTHER_SCRIPTS not in fragment(Report("a", "猫", (Section("x"), ours)))

@@ -17,8 +17,7 @@ from attnviz.renderers.documents.hidden import HIDDEN
 from attnviz.renderers.documents.markdown import document, inline
 from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Column, Curve, Curves, Heatmap, HeatmapGrid, Line, Note, Report, Table
-from attnviz.specs import FigureOptions
-from tests.made import FILM, HOSTILE, random_maps, record, report, tokens
+from tests.made import HOSTILE
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -143,14 +142,6 @@ def test_common_words_stay_readable() -> None:
     for text in ("the film's plot, thin (yet loved); 9/10", "multi:2", "0.5", "猫坐在", "سلام", "👍🏽", "held-out"):
         assert inline(text) == text
     assert inline("##ing [SEP] a_b") == r"\#\#ing \[SEP\] a\_b"
-
-
-def test_numbers_are_those_of_the_terminal() -> None:
-    of = report(random_maps(FILM[:3], n_heads=1), FigureOptions(top_k=2))
-    (heads,) = (table for table in of.tables if table.role == "heads")
-    shown = terminal.render(about(heads), "top", terminal.Screen(200)).splitlines()[-1].split()
-    row = document(about(heads)).splitlines()[-1].strip("| ").split(" | ")
-    assert " ".join(row).split() == shown
 
 
 def test_a_column_is_numeric_when_all_its_cells_are_numbers() -> None:
@@ -289,14 +280,3 @@ def test_all_that_a_terminal_writes_out_is_written_out() -> None:
     for code in range(0x11000):
         if terminal.HIDDEN.match(chr(code)):
             assert HIDDEN.match(chr(code)), hex(code)
-
-
-def test_a_real_report_reads_as_one() -> None:
-    pieces = ("[CLS]", "a|b", "*", "#1", "www.x", "@a")
-    weights = np.full((1, 1, len(pieces), len(pieces)), 1 / len(pieces))
-    of = report(record(weights, tokens(*pieces)))
-    found = read(document(of))
-    heads, top = (len(next(t for t in of.tables if t.role == role).columns) for role in ("heads", "top"))
-    assert sum(tag == "th" for tag, _ in found) == heads + top
-    assert sum(tag == "td" for tag, _ in found) == heads + top * len(pieces)
-    assert [cell for _, cell in found if cell in pieces] == list(pieces)

@@ -77,12 +77,6 @@ def test_charts_are_not_drawn_and_the_tables_beside_them_are() -> None:
         assert "2  0.2500" in shown(kind, of=with_charts)
 
 
-def test_one_token() -> None:
-    for kind, width in product(SHOWN, (1, 80)):
-        text = shown(kind, width, report(random_maps(("a",), n_heads=1)))
-        assert re.search(r"1\.0(00)?\b", text)
-
-
 def test_lines_are_the_text() -> None:
     assert "".join(lines(report(), "full", Screen())) == render(report(), "full", Screen())
     assert all(
@@ -112,19 +106,6 @@ def test_tokens_are_never_markup(kind: TableKind, token: str) -> None:
     for colour in (False, True):
         text = shown(kind, of=report(random_maps((token, "a"), n_heads=1)), colour=colour)
         assert f"0 {token}" in text
-
-
-@given(
-    st.lists(st.text(st.characters(), max_size=8), min_size=1, max_size=5),
-    st.sampled_from(KINDS),
-    st.integers(1, 100),
-    st.booleans(),
-    st.sampled_from(["utf-8", "ascii", "latin-1", "cp437"]),
-)
-def test_any_token_in_any_table(pieces: list[str], kind: TableKind, width: int, colour: bool, encoding: str) -> None:
-    text = render(report(random_maps(pieces, n_heads=1)), kind, Screen(width, colour, encoding))
-    text.encode(encoding)
-    assert "\x1b" not in (SGR.sub("", text) if colour else text)
 
 
 # Screens

@@ -97,11 +97,6 @@ def test_a_map_that_is_too_wide_gives_way_to_its_top_keys_and_says_so() -> None:
     assert "A map of 1 key does not fit 1 column; the strongest keys of each query instead." in narrowest
 
 
-def test_long_token_lists_number_their_columns() -> None:
-    of = report(random_maps(FILM * 2, n_heads=1))
-    assert last(shown("heatmap", of=of))[1].split() == ["0", "5", "10", "15", "20", "25"]
-
-
 def test_positions_over_columns_never_touch() -> None:
     chosen = tuple(position for position in range(30) if position not in (0, 5, 29))
     size = len(chosen)
@@ -117,19 +112,6 @@ def test_positions_over_columns_never_touch() -> None:
     for place in (6, 10, 15, 20, 25):
         column = len("28 a|") + 2 * (chosen.index(place) + 1)
         assert heading[:column].endswith(str(place))
-
-
-def test_a_token_keeps_its_position_where_others_are_left_out() -> None:
-    weights = np.array([[[[1, 0, 0], [0.25, 0.5, 0.25], [0.5, 0.125, 0.375]]]])
-    of = report(record(weights, tokens("a", "b", "c")), FigureOptions(drop_first=True))
-    assert shown("full", 80, of).split("\n\n")[2].splitlines()[1:] == [
-        "         1     2",
-        "1 b  0.500 0.250",
-        "2 c  0.125 0.375",
-    ]
-    narrow = ["1 b", "  1 b 0.500", "  2 c 0.250", "2 c", "  1 b 0.125", "  2 c 0.375"]
-    assert shown("full", 12, of).split("\n\n")[2].splitlines()[-6:] == narrow
-    assert "1 b    1 b    0.500  2 c    0.250\n" in shown("top", 80, of)
 
 
 def test_wide_labels_align() -> None:

@@ -63,9 +63,8 @@ def forked_dask(forked: tuple[str, ...]) -> tuple[str, ...]:
     return *python, "dask"
 
 
-def arguments(out: Path) -> tuple[str, ...]:
-    once = ("--null", "none", "--probe", "repeat", "--ablate", "mean")  # what no worker may work out by itself
-    return ("survey", "--dataset", "sample", "--split", "train+test", *once, "-q", "--out", str(out))
+def arguments(out: Path, *more: str) -> tuple[str, ...]:
+    return ("survey", "--dataset", "sample", "--model", "multi:2", "--null", "none", "-q", "--out", str(out), *more)
 
 
 def kill_at_work(worker: subprocess.Popen[bytes], ended: Event) -> None:
@@ -77,13 +76,14 @@ def kill_at_work(worker: subprocess.Popen[bytes], ended: Event) -> None:
 
 
 def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forked: RunCli, tmp_path: Path) -> None:
-    serial = run_forked(*arguments(tmp_path / "serial"))
+    more = ("--split", "train+test", "--probe", "repeat", "--ablate", "mean")  # what no worker may work out by itself
+    serial = run_forked(*arguments(tmp_path / "serial", *more))
     assert serial.exit_code == 0, serial.stderr
     with running(DASK, tmp_path, 2) as cluster:
         ended = Event()
         killing = Thread(target=kill_at_work, args=(cluster.workers[0], ended))
         killing.start()
-        found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+        found = run_forked(*arguments(tmp_path / "dask", *more), "--scheduler-file", cluster.file)
         ended.set()
         killing.join()
         assert found.exit_code == 0, found.stderr
@@ -105,7 +105,7 @@ def test_a_cluster_without_workers_is_refused(forked_dask: tuple[str, ...], run_
 @pytest.mark.parametrize("lost", ["scheduler", "workers"])
 def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_forked: RunCli, tmp_path: Path) -> None:
     """The one showed tracebacks and advice about memory, without the others it waited for ever."""
-    with running(DASK, tmp_path, 2) as cluster:
+    with running(DASK, tmp_path, 1) as cluster:
         ending = Thread(target=kill_at_wait, args=(cluster, lost))
         ending.start()
         found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)

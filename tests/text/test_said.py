@@ -47,32 +47,10 @@ def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypat
     assert "3 tokens" in report(words).subtitle
 
 
-def test_hidden_files_are_no_reviews(tmp_path: Path) -> None:
-    """Archives made on macOS hold a `._0_9.txt` beside each `0_9.txt`."""
-    for label in ("neg", "pos"):
-        folder = tmp_path / "train" / label
-        folder.mkdir(parents=True)
-        (folder / "0_9.txt").write_text("a film", encoding="utf-8")
-        (folder / "._0_9.txt").write_bytes(b"\x00\x05\x16\x07")
-    assert load_corpus(TextOptions(dataset=str(tmp_path))).texts == ("a film", "a film")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "notices"),
     [
-        ("a.csv", "id,text,label\n1,good,1\n", ["texts from 'text', labels from 'label'; not used: 'id'"]),
         ("a.csv", "text,label\ngood,1\n", []),
-        (
-            "a.tsv",
-            "text\tlabel\ngood\tgreat\n",
-            ["'label' holds 'great', which is not a label: these are 0, 1, 2 …, neg"],
-        ),
-        ("a.jsonl", '{"text": "good", "stars": 5}\n', ["labels from 'stars' (ratings up to 5, of which"]),
-        (
-            "a.txt",
-            "a good film\t1\n",
-            ["read as: a text, a tab and a label a line"],
-        ),
         ("a.txt", "a good film\n", []),
         ("a.txt", "a good film\tits title\n", ["tabs are read as part of the texts; use .tsv for columns"]),
     ],

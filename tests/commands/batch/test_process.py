@@ -55,11 +55,6 @@ def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=[config.name for config in CONFIGS])
-def test_every_config_that_comes_along_says_what_can_be(config: Path, attnviz: RunHere) -> None:
-    worked(attnviz("batch", str(config), "--dry-run"))
-
-
 @pytest.mark.slow
 def test_all_that_need_no_network_are_made(run_forked: RunCli, tmp_path: Path) -> None:
     offline = [config for config in CONFIGS if config.name not in ("imdb.yaml", "gallery.yaml")]

@@ -10,17 +10,14 @@ from attnviz.commands.batch.schema import json_schema
 from tests.process import RunCli, imported_by
 
 
-def test_the_schema_is_printed(run_cli: RunCli, tmp_path: Path) -> None:
+def test_the_schema_is_printed_and_describes_every_setting_without_flags(run_cli: RunCli, tmp_path: Path) -> None:
     run = run_cli("batch", "--schema")
     assert (run.exit_code, run.stderr) == (0, "")
     document = json.loads(run.stdout)
     assert run.stdout.isascii()
     assert document["$defs"].keys() == json_schema()["$defs"].keys()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_every_setting_is_described_without_flags(run_cli: RunCli) -> None:
-    definitions = json.loads(run_cli("batch", "--schema").stdout)["$defs"]
+    definitions = document["$defs"]
     said = {
         (command, name): setting.get("description", "")
         for command in JOBS

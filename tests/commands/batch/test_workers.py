@@ -50,15 +50,6 @@ def nobody_stays() -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_two_processes_make_what_one_does(tmp_path: Path) -> None:
-    these = jobs("one", "two words", "three more words")
-    alone, together = run(these, tmp_path / "1"), run(these, tmp_path / "2", n=2)
-    assert {name: done.entry for name, done in alone.items()} == {name: done.entry for name, done in together.items()}
-    for file in (tmp_path / "1").rglob("*.*"):
-        assert file.read_bytes() == (tmp_path / "2" / file.relative_to(tmp_path / "1")).read_bytes(), file.name
-
-
-@pytest.mark.slow
 def test_where_nothing_can_be_forked_processes_are_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_socket() -> None:
         raise OSError("AF_UNIX path too long")
@@ -66,17 +57,6 @@ def test_where_nothing_can_be_forked_processes_are_fresh(tmp_path: Path, monkeyp
     monkeypatch.setattr(forkserver, "ensure_running", no_socket)
     (done,) = run(jobs("one"), tmp_path).values()
     assert done.how == "made"
-
-
-@pytest.mark.slow
-def test_what_did_not_change_is_not_made_again(tmp_path: Path) -> None:
-    entries = {name: done.entry for name, done in run(jobs("one", "two"), tmp_path).items()}
-    picture = tmp_path / "job-0/layer-0-head-0.png"
-    before = picture.stat().st_mtime_ns
-    again = run(jobs("one", "another"), tmp_path, entries)
-    assert [again[name].how for name in sorted(again)] == ["unchanged", "made"]
-    assert picture.stat().st_mtime_ns == before
-    assert again["job-1"].entry != entries["job-1"]
 
 
 @pytest.mark.slow
@@ -89,14 +69,6 @@ def test_a_file_that_was_changed_or_lost_is_made_again(tmp_path: Path) -> None:
         again = run(jobs("one"), tmp_path, {"job-0": whole.entry})["job-0"]
         assert (again.how, again.entry) == ("made", whole.entry)
         assert picture.read_bytes() == content
-
-
-@pytest.mark.slow
-def test_files_of_other_settings_do_not_stay(tmp_path: Path) -> None:
-    entry = run(jobs("one", format=("png,svg",)), tmp_path)["job-0"].entry
-    run(jobs("one"), tmp_path, {"job-0": entry})
-    assert not list(tmp_path.rglob("*.svg"))
-    assert (tmp_path / "job-0/layer-0-head-0.png").is_file()
 
 
 @pytest.mark.slow
@@ -120,13 +92,6 @@ def test_a_folder_of_a_job_that_is_a_link_is_not_followed(tmp_path: Path) -> Non
     failed = run(jobs("one"), tmp_path / "out", {"job-0": old})["job-0"]
     assert "job-0 is a symbolic link, which is not followed" in failed.entry.error
     assert [path.read_bytes() for path in (tmp_path / "theirs").iterdir()] == [b"theirs"]
-
-
-def test_a_job_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
-    found = run(jobs("one", "", "three"), tmp_path)
-    assert [found[name].how for name in sorted(found)] == ["made", "failed", "made"]
-    assert "no tokens" in found["job-1"].entry.error
-    assert found["job-1"].entry.files == ()
 
 
 def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:

@@ -194,14 +194,6 @@ def test_a_word_is_asked_about(tmp_path: Path) -> None:
         outcome(tmp_path, text=(TEXT,), query="xyzzy")
 
 
-def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
-    once, again = tmp_path / "once", tmp_path / "again"
-    for place in (once, again):
-        outcome(place, dataset="sample", index=("0-3",), format=("png,svg,pdf",))
-    for file in (once / "out").iterdir():
-        assert file.read_bytes() == (again / "out" / file.name).read_bytes(), file.name
-
-
 @pytest.mark.parametrize("texts", [{"text": (TEXT,)}, {"dataset": "sample", "index": ("0-2",)}])
 def test_of_one_model_the_heads_are_compared_with_one_another(texts: dict[str, Any], tmp_path: Path) -> None:
     found = outcome(tmp_path, "multi", **texts)

@@ -44,10 +44,3 @@ def test_markdown_shows_the_pictures(attnviz: RunHere, tmp_path: Path) -> None:
         assert f"](a%20b/maps-layer-{layer}.png)" in run.stdout
     assert "| effective\\_keys (keys) |" in run.stdout
     assert run.stdout.count("\n| ---") == 2
-
-
-def test_many_texts_from_a_file(attnviz: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "reviews.csv").write_text("text,label\na fine film,1\na dull film,0\nthe best,1\n", encoding="utf-8")
-    run = worked(attnviz("compare", "single", "multi:2", "--dataset", "reviews.csv", "--no-time", "--format", "svg"))
-    assert "3 texts of" in run.stdout
-    assert {path.name for path in (tmp_path / "comparison").iterdir()} == {"distributions.svg", "similarity.svg"}

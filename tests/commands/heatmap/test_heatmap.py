@@ -39,31 +39,14 @@ def only(spec: HeatmapSpec) -> Result:
     return drawn
 
 
-def test_a_run_writes_pictures_and_the_record(spec: HeatmapSpec) -> None:
-    drawn = only(replace_values(spec, format=("png,svg", "PDF", "png")))
-    heads = [f"layer-{layer}-head-{head}" for layer in range(2) for head in range(2)]
-    pictures = [f"{stem}.{kind}" for stem in (*heads, "overview") for kind in KINDS]
-    assert names(Path(spec.figure.out)) == sorted(["attention.safetensors", *pictures])
-    assert sorted(path.name for path in drawn.files) == names(Path(spec.figure.out))
-    assert all(path.stat().st_size > 0 for path in drawn.files)
-
-
-KINDS = ("pdf", "png", "svg")
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (
-            {"head": ("1",)},
-            ["attention.safetensors", "layer-0-head-1.png", "layer-1-head-1.png", "overview.png"],
-        ),
         ({"layer": ("1",), "head": ("1",)}, ["attention.safetensors", "layer-1-head-1.png"]),
         (
             {"layers": 3, "layer": ("0,2",), "head": ("-1",)},
             ["attention.safetensors", "layer-0-head-1.png", "layer-2-head-1.png", "overview.png"],
         ),
-        ({"heads": 1, "layer": ("0",)}, ["attention.safetensors", "layer-0-head-0.png"]),
     ],
 )
 def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(

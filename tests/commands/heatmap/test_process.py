@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from attnviz import __version__, load
 from attnviz.cli import show
 from attnviz.running import Progress
 from tests.attacks.endings import RunHere, document, worked
-from tests.process import RunCli, bare_environment
+from tests.process import RunCli
 
 TEXT = "the film was not good but the acting saved the film"
 TRAINED = "trained, weights sha256 "
@@ -62,19 +58,6 @@ def test_json_holds_what_the_record_holds(attnviz: RunHere, tmp_path: Path) -> N
     assert tuple(text["queries"]["pieces"]) == maps.queries.pieces == tuple(TEXT.split())
 
 
-def test_pictures_say_where_they_come_from(attnviz: RunHere, tmp_path: Path) -> None:
-    worked(attnviz("heatmap", "--text", TEXT, "--model", "random:2", "--seed", "5", "--title", "Mine"))
-    with Image.open(tmp_path / "attention/layer-0-head-1.png") as picture:
-        told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
-    assert told["Title"].startswith("Mine")
-    assert told["status"] == "untrained (random weights, seed 5)"
-    assert told["model"] == "random:2"
-    assert told["seed"] == "5"
-    assert told["text sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert told["version of torch"] == torch.__version__
-    assert told["version of attnviz"] == __version__
-
-
 @pytest.mark.slow
 def test_same_input_same_bytes_in_two_processes(attnviz: RunHere, run_cli: RunCli, tmp_path: Path) -> None:
     """This one, and another with other hashes in another zone of time."""
@@ -87,22 +70,6 @@ def test_same_input_same_bytes_in_two_processes(attnviz: RunHere, run_cli: RunCl
     assert len(written) == 3 * (2 + 1) + 1  # a head of either layer, both side by side, and the record
     assert written == digests(tmp_path / "two")
     assert here.out == there.out
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
-def test_a_pipeline(tmp_path: Path) -> None:
-    (tmp_path / "review.txt").write_text("A fine film.\nNot a bad one.", encoding="utf-8")
-    program = f"{sys.executable} -m attnviz heatmap --text-file - --model dot --json"
-    command = f"cat review.txt | {program} | {sys.executable} -m json.tool"
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=tmp_path,
-        env=bare_environment(tmp_path),
-        capture_output=True,
-        check=True,
-    )
-    pieces = json.loads(done.stdout)["texts"][0]["queries"]["pieces"]
-    assert pieces == ["A", "fine", "film", ".", "Not", "a", "bad", "one", "."]
 
 
 def test_a_vocabulary_of_ours_is_used(attnviz: RunHere) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_whole, worked
+from tests.attacks.endings import RunHere, worked
 from tests.process import RunCli
 
 PRAISE, BLAME = "a wonderful film , i loved it", "the worst film , a boring waste of time"
@@ -41,20 +41,3 @@ def test_from_standard_input(run_forked: RunCli) -> None:
     (prediction,) = json.loads(run.out)["predictions"]
     assert prediction["label"] == "positive"
     assert prediction["tokens"] == 7
-
-
-def test_pictures_are_listed_on_stderr(attnviz: RunHere, tmp_path: Path) -> None:
-    run = worked(
-        attnviz("predict", "--text", PRAISE, "--text", BLAME, "--model", "single", "--heatmap", "--out", "why")
-    )
-    names = ("overview.png", "layer-0-head-0.png", "layer-1-head-0.png", "attention.safetensors")
-    assert run.stderr.count("note: wrote 4 files to why/text-") == 2
-    assert len(check_whole(tmp_path)) == 6
-    assert {path.relative_to(tmp_path / "why").as_posix() for path in tmp_path.rglob("*.*")} == {
-        *(f"text-{n}/{name}" for n in (0, 1) for name in names)
-    }
-
-
-def test_same_input_same_bytes(attnviz: RunHere, run_cli: RunCli) -> None:
-    asked = ("predict", "--dataset", "sample", "--split", "test", "--json")
-    assert attnviz(*asked).out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out

@@ -70,19 +70,6 @@ def test_what_is_not_read_of_texts_held_out_is_said(tmp_path: Path) -> None:
     ]
 
 
-def test_same_run_same_bytes_in_every_file(run: Path, tmp_path: Path) -> None:
-    """Whatever the folder is called, and whoever has drawn random numbers before."""
-    torch.manual_seed(99)
-    finished(SPEC, tmp_path / "else where")
-    assert contents(tmp_path / "else where") == contents(run)
-
-
-def test_another_seed_makes_other_weights(run: Path, tmp_path: Path) -> None:
-    finished(replace(SPEC, seed=1), tmp_path / "model")
-    first, second = contents(run), contents(tmp_path / "model")
-    assert {name for name in FILES if first[name] != second[name]} == set(FILES) - {"tokenizer.json", "config.json"}
-
-
 def test_where_it_is_trained_is_not_in_the_files(run: Path) -> None:
     assert not [name for name, data in contents(run).items() if str(run).encode() in data]
     assert "out" not in load_metrics(run).settings

@@ -16,7 +16,7 @@ from attnviz.commands.train.optimizer import compute_rate
 from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
-from attnviz.errors import ExecutionError, InvalidSource, InvalidText
+from attnviz.errors import ExecutionError
 from attnviz.models.classifier import fit_temperature
 from attnviz.models.predicting import logits
 from attnviz.options import build
@@ -196,26 +196,6 @@ def test_the_rate_rises_then_falls() -> None:
     assert max(rates) == pytest.approx(0.944)
     assert rates.index(max(rates)) in range(50, 65)
     assert rates[-1] == pytest.approx(0.001)
-
-
-@pytest.mark.parametrize(
-    ("labels", "problem"),
-    [
-        ([0] * 48, "every text has the label 0"),
-        ([1, 2] * 24, "the labels are 1, 2"),
-        ([0] * 47 + [1], "only one text has the label 1"),
-    ],
-)
-def test_labels_that_cannot_be_learned_are_refused(labels: list[int], problem: str) -> None:
-    with pytest.raises(InvalidSource, match=problem):
-        begin(TEXTS, labels, SPEC)
-
-
-def test_a_text_without_tokens_is_named() -> None:
-    with pytest.raises(InvalidText, match="text 47 has no tokens"):
-        begin([*TEXTS[:-1], "<br />"], LABELS, SPEC)
-    with pytest.raises(InvalidText, match=r"sample train\[147\] has no tokens"):
-        begin([*TEXTS[:-1], "<br />"], LABELS, SPEC, [f"sample train[{100 + n}]" for n in range(48)])
 
 
 def test_training_that_goes_astray_is_stopped() -> None:

@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from io import BytesIO
 
 import matplotlib as mpl
 import numpy as np
@@ -18,9 +17,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
-from PIL import Image
 
-from attnviz.errors import TooLarge
 from attnviz.renderers.figure import curves as lines_of_charts
 from attnviz.renderers.figure import distributions as samples_of_charts
 from attnviz.renderers.figure import files as figure
@@ -31,7 +28,6 @@ from attnviz.renderers.shades import luminance
 from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Line, Report, Sample
 from tests.renderers.figure.reports import (
     ACCURACY,
-    FACTS,
     HOSTILE,
     LOSS,
     SCRIPTS,
@@ -377,21 +373,6 @@ def test_same_bytes_twice_vectors_stay_vectors_and_nothing_else_is_touched(
     assert kind != "svg" or b"<image" not in first
 
 
-def test_files_carry_their_provenance() -> None:
-    shown = report(curves(LOSS), title="注意力")
-    ((_, png),) = figure.png(shown, FigureStyle())
-    with Image.open(BytesIO(png)) as image:
-        told = {name: value for name, value in image.info.items() if name != "dpi"}
-    assert told == {"Title": "注意力 · loss and accuracy", "Description": SUBTITLE, **dict(FACTS)}
-
-
-@pytest.mark.parametrize("picture", BOTH, ids=["lines", "samples"])
-def test_too_many_pixels_are_refused_with_what_would_work(picture: Curves | Distributions) -> None:
-    with pytest.raises(TooLarge, match=f"'{picture.name}' would have") as refused:
-        figure.png(report(picture), FigureStyle(dpi=2400))
-    figure.png(report(picture), FigureStyle(dpi=int(refused.value.hint.split()[2])))
-
-
 @pytest.mark.parametrize("picture", BOTH, ids=["lines", "samples"])
 @pytest.mark.parametrize("width", [2.8, 3.3, 7.0])
 def test_a_width_that_is_asked_for_is_kept_and_nothing_cut(picture: Curves | Distributions, width: float) -> None:
@@ -400,13 +381,6 @@ def test_a_width_that_is_asked_for_is_kept_and_nothing_cut(picture: Curves | Dis
         check_texts(made)
         assert min(float(text.get_fontsize()) for text in visible_texts(made.figure)) >= MIN_FONT_SIZE
         assert made.plan.n_columns == (1 if width < 5 else 2)
-
-
-def test_a_width_that_is_too_small_is_refused_with_one_that_works() -> None:
-    with pytest.raises(TooLarge, match="1 in are too few for 'distributions' with text of 14 points") as refused:
-        figure.png(report(BOTH[1]), FigureStyle(width=1.0, theme="slide"))
-    works = float(refused.value.hint.split()[2].removesuffix("in"))
-    figure.png(report(BOTH[1]), FigureStyle(width=works, theme="slide"))
 
 
 @pytest.mark.parametrize("picture", BOTH, ids=["lines", "samples"])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -24,43 +20,11 @@ from attnviz.renderers import RENDERERS
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure import plan as planning
 from attnviz.report import FigureStyle, Report
-from tests.process import ROOT
 from tests.renderers.figure.reports import FACTS, HOSTILE, SCRIPTS, SUBTITLE, heatmap, labelled, panels, report
 
 Renderer = Callable[[Report, FigureStyle], Iterator[tuple[str, bytes]]]
 BEGINNINGS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 KINDS: dict[str, Renderer] = {plugin.name: load(plugin) for plugin in RENDERERS if plugin.name in BEGINNINGS}
-
-CHILD = """
-import hashlib, sys, warnings
-warnings.simplefilter("error")
-from attnviz.renderers.figure import files as figure
-from attnviz.report import FigureStyle
-if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
-    sys.exit("something heavy is imported")
-from tests.renderers.figure.reports import *
-charts = curves(LOSS, ACCURACY), distributions(heads(40), heads(12))
-shown = report(labelled(HOSTILE + SCRIPTS), panels(6, causal=True), *charts)
-for kind in (figure.png, figure.svg, figure.pdf):
-    for name, content in kind(shown, FigureStyle(dpi=72)):
-        print(name, hashlib.sha256(content).hexdigest())
-if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
-    sys.exit("something heavy was imported")
-"""
-HOSTILE_SETTINGS = (
-    "text.usetex: True\nfont.family: nonsense\nfigure.dpi: 7\nno.such: 1\naxes.facecolor: zzz\nbackend: nope\n"
-)
-
-
-def child(folder: Path, **environment: str | None) -> tuple[str, str]:
-    """Output and complaints of a process that draws, started in `folder`."""
-    wanted = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD], cwd=folder, env=given, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,22 +37,6 @@ def test_one_file_per_picture_drawn_one_at_a_time(kind: str, monkeypatch: pytest
     monkeypatch.setattr(figure, "_content", lambda *_: pytest.fail("drawn before it was asked for"))
     with pytest.raises(pytest.fail.Exception):
         next(files)
-
-
-@pytest.mark.slow
-def test_same_bytes_in_two_processes_whatever_settings_lie_about(tmp_path: Path) -> None:
-    """Of settings in the working folder, those of tests/attacks/test_surroundings.py can be read."""
-    folders = {name: tmp_path / name for name in ("plain", "hostile", "broken")}
-    for folder in folders.values():
-        folder.mkdir()
-    (folders["hostile"] / "matplotlibrc").write_text(HOSTILE_SETTINGS, encoding="utf-8")
-    (folders["broken"] / "matplotlibrc").write_bytes(b"\xff\xfe\x00")
-    plain = child(folders["plain"], PYTHONHASHSEED="1")
-    assert len(plain[0].splitlines()) == 3 * 4
-    assert plain[1] == ""
-    elsewhere = {"MATPLOTLIBRC": str(folders["hostile"] / "matplotlibrc"), "MPLCONFIGDIR": "/proc/none"}
-    elsewhere |= {"PYTHONHASHSEED": "2", "MPLBACKEND": "nonsense"}
-    assert child(folders["broken"], HOME=None, LANG="C", TZ="Asia/Tokyo", **elsewhere) == plain
 
 
 @pytest.mark.parametrize("kind", KINDS)

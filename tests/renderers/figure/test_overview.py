@@ -10,7 +10,6 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.files import pdf, svg
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import FOLDED
 from attnviz.renderers.figure.text import extent
@@ -152,14 +151,3 @@ def test_a_row_per_layer_that_has_no_room_is_broken_and_has_titles() -> None:
         plan(grid, report(grid), FigureStyle(width=1.0))
     with pytest.raises(TooLarge, match=r"3\.3 in are too few"):
         plan(replace(grid, reflows=False), report(grid), FigureStyle(width=3.3))
-
-
-def test_every_theme_and_kind_of_file() -> None:
-    shown = report(many(6, 5, 8))
-    for theme in ("slide", "dark"):
-        look = FigureStyle(theme=theme)
-        assert 0 < len(pixels(shown, look)) <= 2400
-    for files in (svg, pdf):
-        ((name, content),) = files(shown, FigureStyle())
-        assert name.startswith("overview.")
-        assert len(content) > 10_000

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from attnviz.renderers.figure import scatter
 from attnviz.renderers.figure.charts import draw_charts, plan_charts
-from attnviz.renderers.figure.files import pdf, png, svg
 from attnviz.renderers.figure.style import drawing
 from attnviz.report import FigureStyle, Report, Scatter, ScatterPoint, Scatters
 
@@ -70,8 +69,3 @@ def test_labels_are_written_where_there_is_room_those_farthest_out_first() -> No
         boxes.append((middle - 3, middle + 3))
     for n, (low, high) in enumerate(boxes):
         assert not any((low < other[1]).all() and (high > other[0]).all() for other in boxes[:n])
-
-
-def test_the_same_bytes_each_time() -> None:
-    for render in (png, svg, pdf):
-        assert list(render(REPORT, FigureStyle())) == list(render(REPORT, FigureStyle()))

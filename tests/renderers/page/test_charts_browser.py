@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from io import BytesIO, StringIO
-from itertools import pairwise
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ import pytest
 from PIL import Image
 
 from attnviz.report import Arc, ArcDiagram, Arcs, Block, Distribution, Heatmap, Report, Scale
-from tests.browser import WIDTHS, Open, Opened
+from tests.browser import Open, Opened
 from tests.made import random_maps, report
 from tests.renderers.figure.reports import ACCURACY, HELD_OUT, LOSS, TRAINING, curves, distributions, heads, sample
-from tests.renderers.page.test_charts import FACTS, attacked_page, of
+from tests.renderers.page.test_charts import FACTS, of
 
 pytestmark = pytest.mark.slow
-PHONE = {"viewport": {"width": 360, "height": 740}}
 
 
 @pytest.fixture
@@ -140,17 +138,6 @@ def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
     ]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("view", ["charts", "table"])
-def test_hostile_names_are_shown_and_run_nothing(shown: Open, view: str, width: int, tmp_path: Path) -> None:
-    (tmp_path / "attacked.html").write_bytes(attacked_page())
-    page = shown(tmp_path / "attacked.html", state=f"view={view}", viewport={"width": width, "height": 740})
-    for summary in page.page.locator("summary").all():
-        summary.click()
-    assert page.page.locator("img, b").count() == 0
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 def test_a_wide_chart_scrolls_on_a_phone_and_has_a_wide_screen_to_itself(shown: Open) -> None:
     over_words = ArcDiagram("", "token", "layer", ("word",) * 32, (Arc("0.1", "looks", 9, 3, 0.1, 0.5, 1.0),), 1)
     for width, scrolls in ((360, True), (1440, False)):
@@ -162,14 +149,3 @@ def test_a_wide_chart_scrolls_on_a_phone_and_has_a_wide_screen_to_itself(shown: 
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width
         assert scrolls or chart.bounding_box()["width"] > 900
         page.close()
-
-
-def test_on_a_phone_charts_stand_below_each_other(shown: Open) -> None:
-    page = shown(curves(LOSS, ACCURACY), distributions(heads(60), heads(60)), **PHONE)
-    boxes = page.page.locator("figure").evaluate_all(
-        "all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
-    )
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert {left for left, *_ in boxes} == {boxes[0][0]}
-    assert all(above[3] <= below[1] for above, below in pairwise(boxes))
-    assert all(right <= 360 for _, _, right, _ in boxes)

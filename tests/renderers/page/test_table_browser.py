@@ -11,7 +11,7 @@ import pytest
 from attnviz.report import Column, Table
 from tests.browser import Open, Opened
 from tests.renderers.figure.reports import LOSS, curves
-from tests.renderers.page.test_charts import ELSEWHERE, linked, of
+from tests.renderers.page.test_charts import of
 
 pytestmark = pytest.mark.slow
 WHY = "64 is not divisible by 7 (try 1, 2, 4, 8 …)"
@@ -84,12 +84,6 @@ def test_a_link_opens_the_file_beside_the_page(shown: Open) -> None:
     page.page.wait_for_url("**/job-0/a%20b.html")
     assert page.page.title() == "the job"
     page.requests = [address for address in page.requests if "job-0" not in address]
-
-
-def test_what_leads_elsewhere_is_no_link(shown: Open) -> None:
-    page = shown(of(linked(*ELSEWHERE)))
-    assert page.page.locator("a").count() == 0
-    assert column(page, 0) == [f"job {number}" for number in range(len(ELSEWHERE))]
 
 
 def test_long_texts_break_and_the_page_is_no_wider_than_a_phone(shown: Open) -> None:
