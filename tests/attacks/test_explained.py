@@ -39,11 +39,6 @@ def test_in_a_terminal(query: int, asked: tuple[str, ...], run_here: RunHere) ->
         assert sum(row.startswith(beginning) for row in rows) == 5
 
 
-def test_as_json(asked: tuple[str, ...], run_here: RunHere) -> None:
-    found = json.loads(worked(run_here(*asked, "--query", "0", "--json")).out)
-    assert found["tokens"]["pieces"] == list(HOSTILE)
-
-
 @pytest.mark.parametrize("model", ["multi", "dot"])
 @pytest.mark.parametrize("causal", [(), ("--causal",)])
 def test_a_text_of_one_token(model: str, causal: tuple[str, ...], run_here: RunHere) -> None:

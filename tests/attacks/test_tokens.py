@@ -71,15 +71,3 @@ def test_pictures(asked: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> 
     (drawn,) = drawn_texts(tmp_path / "drawn")
     for label in LABELS:
         assert drawn.count(in_svg(label)) >= 2
-
-
-@pytest.mark.parametrize("columns", ["40", "80", "400"])
-def test_the_terminal(columns: str, asked: tuple[str, ...], run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However wide it is: as shaded maps, as the strongest keys, and as all weights."""
-    monkeypatch.setenv("COLUMNS", columns)
-    worked(run_here("heatmap", *asked, "--dpi", "40", "--table", "none"))
-    for table in ("heatmap", "top", "full"):
-        shown = worked(run_here("render", "attention/attention.safetensors", "--dpi", "40", "--table", table)).stdout
-        queries = LABELS if table == "full" or (table, columns) == ("heatmap", "400") else LABELS[:24]
-        for label in queries:
-            assert label in shown

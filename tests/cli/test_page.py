@@ -48,12 +48,6 @@ def test_every_command_that_draws_makes_the_same_page_twice(
     assert not list((tmp_path / "one").rglob("*.png"))
 
 
-def test_a_record_becomes_a_page(attnviz: RunHere, tmp_path: Path) -> None:
-    worked(attnviz("heatmap", "--text", TEXT, "--out", "a"))
-    worked(attnviz("render", "a/attention.safetensors", "--format", "html", "--out", "b"))
-    assert pages(tmp_path / "b") == ["attention.html"]
-
-
 def test_open_writes_the_page_beside_the_pictures_and_shows_it(
     attnviz: RunHere, tmp_path: Path, opened: list[str]
 ) -> None:

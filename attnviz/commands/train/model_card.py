@@ -10,7 +10,6 @@ from attnviz.commands.train.learning_curve import learning_report
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.classification import compute_score_interval
-from attnviz.numbers.intervals import Interval
 from attnviz.options import list_options
 from attnviz.records.training_metrics import (
     LARGE_MULTIPLE,

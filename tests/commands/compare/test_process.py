@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.attacks.endings import RunHere, check_whole, worked
+from tests.attacks.endings import check_whole, worked
 from tests.process import RunCli
 
 TEXT = "not a good film , but the acting saves it"
@@ -35,12 +35,3 @@ def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: Ru
     assert [each["name"] for each in found["models"]] == ["single", "multi:2"]
     assert found["measures"]["entropy"]["unit"] == "nats"
     assert run.out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out
-
-
-def test_markdown_shows_the_pictures(attnviz: RunHere, tmp_path: Path) -> None:
-    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "markdown", "--out", "a b"))
-    assert run.stdout.startswith("# single and multi:2 on “not a good film , but the acting saves…”\n")
-    for layer in range(2):
-        assert f"](a%20b/maps-layer-{layer}.png)" in run.stdout
-    assert "| effective\\_keys (keys) |" in run.stdout
-    assert run.stdout.count("\n| ---") == 2

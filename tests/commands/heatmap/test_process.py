@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz import __version__, load
+from attnviz import load
 from attnviz.cli import show
 from attnviz.running import Progress
 from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli
 
 TEXT = "the film was not good but the acting saved the film"
-TRAINED = "trained, weights sha256 "
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -36,18 +35,6 @@ def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> 
     assert run.stdout.startswith("multi:2 attends to “the film was not good but the acting…”\ntrained · 11 tokens")
     assert "strongest pair" in run.stdout
     assert run.stderr == "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
-
-
-def test_json_is_one_document_and_nothing_else(attnviz: RunHere) -> None:
-    run = worked(attnviz("heatmap", "--text", TEXT, "--text", "another film", "--heads", "2", "--json"))
-    first, second = document(run)["texts"]
-    assert first["text"]["name"] == "“the film was not good but the acting…”"
-    assert second["text"]["name"] == "“another film”"
-    assert first["status"].startswith(TRAINED)
-    assert first["text"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert first["settings"]["d_model"] == 128
-    assert first["versions"]["attnviz"] == __version__
-    assert first["versions"]["torch"] == torch.__version__
 
 
 def test_json_holds_what_the_record_holds(attnviz: RunHere, tmp_path: Path) -> None:

@@ -66,12 +66,6 @@ def test_a_page_opens_at_its_maps_else_at_its_charts_else_at_its_tables(shown: O
     assert first(FACTS) == "table"
 
 
-@pytest.mark.parametrize("state", ["view=matrix", "layer=0&head=3", "view=__proto__", "picture=x&query=1", "view="])
-def test_a_link_to_maps_that_are_not_there_opens_the_charts(shown: Open, state: str) -> None:
-    page = shown(curves(LOSS), FACTS, state=state)
-    assert page.page.get_attribute("#view", "data-ready") == "charts"
-
-
 def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
     page = shown(replace(report(), blocks=(*report().blocks, curves(LOSS))), state="view=charts")
     assert page.page.get_attribute("#view", "data-ready") == "charts"
