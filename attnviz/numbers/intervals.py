@@ -49,6 +49,16 @@ class PairedDifference(NamedTuple):
     high: float
     p_value: float  # of no difference, corrected for all pairs that were looked at; NaN where nothing was tested
 
+    @property
+    def includes_zero(self) -> bool | None:
+        """Whether the interval does; None without one."""
+        return None if np.isnan(self.low) else self.low <= 0 <= self.high
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        """Whether chance gives so large a difference, of either sign, in any of the pairs in 5 % of studies at most."""
+        return self.p_value <= 1 - SHARE
+
 
 def summarize(values: Float64[np.ndarray, "text number"]) -> ColumnSummaries:
     """Summarise each column over the texts that have a number there: one that is missing is NaN.
@@ -93,6 +103,8 @@ def compare_pairs(
     of all studies otherwise.
     """
     looked_at = list(combinations(values, 2)) if pairs is None else list(pairs)
+    if not looked_at:
+        return []
     found = summarize(np.stack([values[one] - values[other] for one, other in looked_at], axis=1))
     tested = np.flatnonzero(found.low < found.high).tolist()
     degrees = (found.n - 1).tolist()

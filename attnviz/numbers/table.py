@@ -35,10 +35,13 @@ class Numbers:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, object]], keys: Sequence[str]) -> Self:
-        """Make a table of rows; a column that a row lacks is null there. Columns come in the order they are met in."""
+        """Make a table of rows; a column that a row lacks is null there. Columns come in the order they are met in.
+
+        What UTF-8 cannot hold of a string, as of the name of a file, is written as escapes.
+        """
         given = list(rows)
         names = dict.fromkeys([*keys, *(name for row in given for name in row)])
-        return cls(pa.table({name: [row.get(name) for row in given] for name in names}), tuple(keys))
+        return cls(pa.table({name: _make_column([row.get(name) for row in given]) for name in names}), tuple(keys))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -84,6 +87,15 @@ class Numbers:
         order = [(name, "ascending") for name in names or self.keys]
         return replace(self, table=self.table.sort_by(order)) if order else self
 
+    def average(self, *names: str) -> Self:
+        """Return the mean of each value for each combination of values in these columns, which become the keys.
+
+        Values are numbers; a row that lacks one does not count, and the mean of none is null. Sorted by the new keys.
+        """
+        means = self.table.group_by(names, use_threads=False).aggregate([(name, "mean") for name in self.values])
+        columns = {name: means[name] for name in names} | {name: means[f"{name}_mean"] for name in self.values}
+        return replace(self, table=pa.table(columns), keys=names).sort()
+
     def group(self, *names: str) -> Iterator[tuple[Key, Self]]:
         """Yield the rows of each combination of values in these columns, in the order in which they are met."""
         places: dict[Key, list[int]] = {}
@@ -96,6 +108,13 @@ class Numbers:
         """Return the table as a DataFrame, its keys as columns like any other."""
         frame: pd.DataFrame = self.table.to_pandas()
         return frame
+
+
+def _make_column(values: list[object]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except UnicodeEncodeError:
+        return pa.array([v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for v in values])
 
 
 def stack(parts: Sequence[Numbers]) -> Numbers:

@@ -11,7 +11,6 @@ from attnviz.errors import InvalidRecord
 from attnviz.records import Provenance, Tokens
 
 Scores = Float64[np.ndarray, " token"]
-PerText = Float64[np.ndarray, " text"]
 COMPLETE = 0.05  # of a sum: by how much approximate scores may miss it and still be its shares
 TOLERANCE = 1e-4  # by how much parts may miss the logit, as a share of the largest of 1, the logit and `others`
 
@@ -94,25 +93,3 @@ class Attribution:
     def removable(self) -> Bool[np.ndarray, " token"]:
         """Which tokens can be deleted: those of the text, not markers that the model added."""
         return ~np.array(self.tokens.special, dtype=bool)
-
-
-@dataclass(frozen=True, eq=False)
-class ReplacedTest:
-    """What came of other attention in the place of a model's own, text by text: see `models.attribution.passes`."""
-
-    by: str  # "permuted", "uniform", "random"
-    variation: PerText  # total variation of the answers' probabilities, 0 to 1, or by how much a number changes
-    changed: PerText  # share of passes with another answer; NaN of numbers
-    right: PerText  # share with the label that came with the text; NaN where none did
-
-
-@dataclass(frozen=True, eq=False)
-class MethodTest:
-    """How a method did, text by text: see `measures.faithfulness`. NaN where a text gives no number."""
-
-    method: str
-    comprehensiveness: PerText
-    sufficiency: PerText
-    tau_leave_one_out: PerText
-    tau_gradient: PerText
-    n_passes: PerText

@@ -17,10 +17,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 import numpy as np
 
 from attnviz.commands.attribute.card import test_methods
-from attnviz.commands.attribute.card_report import Mean
+from attnviz.commands.attribute.card_report import NUMBERS, write_mean
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.loading import find_model
-from attnviz.records.attribution import MethodTest, Question
+from attnviz.numbers.intervals import summarize
+from attnviz.numbers.table import Numbers
+from attnviz.records.attribution import Question
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
 
@@ -53,18 +55,21 @@ def main() -> None:
     begun, rows = time.process_time(), []
     for document in documents:
         subject = model.subject(document.text, document.name, Question())
-        rows.append([numbers for _, numbers in test_methods(subject, methods)])
+        rows += [{"text": document.name, **row} for row in test_methods(subject, methods)]
     spent = time.process_time() - begun
     print(f"{asked.model}, {len(documents)} texts, {spent:.0f} CPU s")
-    tests = [MethodTest(name, *of) for name, of in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True)]
-    best = max(tests, key=lambda each: each.comprehensiveness.mean())
-    for name, each in zip(methods, tests, strict=True):
-        taus = [Mean.from_numbers(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
-        means = map(Mean.from_numbers, (each.comprehensiveness, each.sufficiency))
+    table = Numbers.from_rows(rows, ("text", "method"))
+    by_method = {str(name): part for (name,), part in table.group("method")}
+    lost = {name: part.array("comprehensiveness") for name, part in by_method.items()}
+    best = max(lost, key=lambda name: float(lost[name].mean()))
+    for name, part in by_method.items():
+        found = summarize(part.matrix(NUMBERS))
+        means = map(write_mean, found.mean[:2], found.low[:2], found.high[:2])
         says = "comprehensiveness {}, sufficiency {}".format(*means)
-        behind = Mean.from_numbers(best.comprehensiveness - each.comprehensiveness)
-        print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes")
-        print(f"  {'':20} comprehensiveness behind the best, paired: {behind}", flush=True)
+        print(f"  {name:20} {says}, τ {found.mean[2]:.3f} {found.mean[3]:.3f}, {found.mean[4]:.0f} passes")
+        behind = summarize((lost[best] - lost[name])[:, None])
+        paired = write_mean(behind.mean[0], behind.low[0], behind.high[0])
+        print(f"  {'':20} comprehensiveness behind the best, paired: {paired}", flush=True)
 
 
 if __name__ == "__main__":

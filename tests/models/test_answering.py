@@ -15,6 +15,7 @@ from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.subject import attribute
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, Classifies
+from attnviz.numbers.table import Numbers
 from attnviz.records.answers import AnswerInfo, number_labels
 from attnviz.records.attribution import Question
 from attnviz.records.training_metrics import Prediction
@@ -108,7 +109,7 @@ def test_each_of_several_labels_has_a_probability_of_its_own(tmp_path: Path) -> 
     assert subject.target.value == pytest.approx(float(expected.max()), abs=1e-6)
     assert subject.target.against == ""
     (own, *_) = card.without_attention(subject, model.answers.find_labels([0])[0])
-    assert own == ("", (0, 0, pytest.approx(np.nan, nan_ok=True)))
+    assert own == {"attention": "own", "variation": 0, "changed": 0, "right": pytest.approx(np.nan, nan_ok=True)}
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
@@ -134,10 +135,12 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
     assert lost.tolist() == pytest.approx([expected - each for each in without], abs=1e-5)
     two = model.subject("good film", "text", Question())  # half of two tokens is one: what is lost is what it did
     lost = attribute(two, "leave-one-out").scores[~np.array(two.tokens.special)]
-    ((_, (comprehensiveness, sufficiency, *_)),) = card.test_methods(two, ["leave-one-out"])
-    assert (comprehensiveness, sufficiency) == pytest.approx((max(lost), min(lost)), abs=1e-6)
+    (row,) = card.test_methods(two, ["leave-one-out"])
+    assert (row["comprehensiveness"], row["sufficiency"]) == pytest.approx((max(lost), min(lost)), abs=1e-6)
     (_, *replaced) = card.without_attention(subject, None)
-    assert all(variation > 0 and np.isnan(changed) and np.isnan(right) for _, (variation, changed, right) in replaced)
+    numbers = Numbers.from_rows(replaced, ("attention",))
+    assert (numbers.array("variation") > 0).all()
+    assert np.isnan(numbers.matrix(("changed", "right"))).all()
 
 
 def test_of_several_numbers_one_is_to_be_named(tmp_path: Path) -> None:

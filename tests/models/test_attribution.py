@@ -283,9 +283,9 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
     torch.nn.init.zeros_(ignoring.output.weight)
     methods = [name for name in NAMES if name not in ("integrated-gradients", "pooling")]
     for subject in subjects(ignoring, 3):
-        for name, (comprehensiveness, sufficiency, *_) in attribution_card.test_methods(subject, methods):
-            assert comprehensiveness == pytest.approx(0, abs=1e-7), name
-            assert sufficiency == pytest.approx(0, abs=1e-7), name
+        for row in attribution_card.test_methods(subject, methods):
+            assert row["comprehensiveness"] == pytest.approx(0, abs=1e-7), row["method"]
+            assert row["sufficiency"] == pytest.approx(0, abs=1e-7), row["method"]
 
 
 def test_weights_of_pooling_are_those_that_the_text_is_pooled_with(planted: Classifier) -> None:

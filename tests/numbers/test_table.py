@@ -28,6 +28,19 @@ def test_the_order_of_parts_and_of_rows_says_nothing() -> None:
         assert stack(order).table.equals(numbers(ROWS).table)
 
 
+def test_any_string_can_be_a_key() -> None:
+    """As of a file whose name is no UTF-8."""
+    table = Numbers.from_rows([{"text": "a\udc80"}, {"text": None}, {"text": "猫"}], ("text",))
+    assert table.list_keys() == [("a\\udc80",), (None,), ("猫",)]
+
+
+def test_means_are_of_the_rows_that_have_a_number() -> None:
+    means = numbers(ROWS).average("head")
+    assert means.keys == ("head",)
+    assert means.list_keys() == [(0,), (1,)]
+    assert means.array("entropy").tolist() == pytest.approx([1.5, np.mean([0.1, 1.1, 3.1])])
+
+
 def test_a_row_that_two_parts_hold_is_refused_by_its_key() -> None:
     with pytest.raises(InvalidOption, match=r"two parts hold the same row \(text 1, head 1\)"):
         stack([numbers(ROWS[:4]), numbers(ROWS[3:])])

@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.commands.attribute.card_report import card_report, card_rows
+from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, OF_REPLACED, OWN, card_report, card_rows
 from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall, mean_loss
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.passes import ReplacedAttention, Replacement
 from attnviz.models.attribution.subject import Subject, attribute
+from attnviz.numbers.table import Numbers
 from attnviz.records.answers import MIN_PROBABILITY
-from attnviz.records.attribution import Attribution, MethodTest, Question, ReplacedTest, Scores
+from attnviz.records.attribution import Attribution, Question, Scores
 from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
 from attnviz.text import Corpus, Document
 from attnviz.views.answers import describe_given_labels
 
-CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
+LEAVE_ONE_OUT, GRADIENT = "leave-one-out", "gradient"
 REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")
 N_DRAWS = 4  # of what is random in them
 N_CHANCE = 4  # random orders of each text, so that chance strays less
@@ -31,52 +32,51 @@ def card_of(
 ) -> Events:
     """Test methods on each text, then say how each did. Chance and leave-one-out are always among them.
 
-    Raises InvalidText for a text of one token.
+    A text that stands there several times is read once: its copies say nothing of other texts. Raises InvalidText for a
+    text of one token.
     """
     methods = [CHANCE, *(name for name in dict.fromkeys((*methods, LEAVE_ONE_OUT)) if name != CHANCE)]
-    rows: dict[str, list[Sequence[float]]] = {name: [] for name in methods}
-    replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
+    rows: list[dict[str, object]] = []
+    replaced: list[dict[str, object]] = []
+    distinct = {document.text: document for document in reversed(documents)}
     yield Progress(0, len(documents), "texts", notices=corpus.notices)
-    read: list[Document] = []
     given = [document.label for document in documents]
-    n_removable: list[int] = []  # tokens of each text
+    n_removable: list[int] = []  # tokens of each text that is read
     for count, document in enumerate(documents, 1):
+        if distinct[document.text] is not document:
+            continue
         subject = model.subject(document.text, document.name, question)
         if subject.tokens.mostly_unknown:  # there is no verdict to explain
             continue
-        read.append(document)
         n_removable.append(sum(not special for special in subject.tokens.special))
-        if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
+        if n_removable[-1] < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
-        for name, row in test_methods(subject, methods):
-            rows[name].append(row)
+        rows += [{"text": document.name, **row} for row in test_methods(subject, methods)]
         known = info.find_labels(given)[count - 1] if (info := subject.answering.answers) else None
-        for name, row in without_attention(subject, known):
-            replaced[name].append(row)
+        replaced += [{"text": document.name, **row} for row in without_attention(subject, known)]
         yield Progress(count, len(documents), "texts", document.name)
     notices = (
-        *_describe_left_out(len(documents) - len(read), len(documents)),
+        *_describe_left_out(len(distinct) - len(n_removable), len(documents) - len(distinct), len(documents)),
         *describe_short(n_removable),
         *(describe_given_labels(info, given) if info else ()),
     )
-    found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
-    instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
-    names = [document.name for document in read]
-    report = card_report(found, instead, names, subject.provenance, corpus.name, subject.kind)
-    yield Result(report, rows=LazyRows(lambda: card_rows(found, names)), notices=notices)
+    found, instead = Numbers.from_rows(rows, ("text", "method")), Numbers.from_rows(replaced, ("text", "attention"))
+    report = card_report(found, instead, subject.provenance, corpus.name, subject.kind)
+    yield Result(report, rows=LazyRows(lambda: card_rows(found)), notices=notices)
 
 
-def _describe_left_out(n_left_out: int, n_texts: int) -> tuple[str, ...]:
-    """Say how many texts are of unknown words. Raises InvalidText where no others are there."""
+def _describe_left_out(n_unknown: int, n_copies: int, n_texts: int) -> Iterator[str]:
+    """Say how many texts are of unknown words or copies. Raises InvalidText where no others are there."""
     problem = "half of their tokens or more are not in the model's vocabulary"
-    if n_left_out == n_texts:
+    if n_unknown + n_copies == n_texts:
         raise InvalidText(f"nothing is left of {n_texts} texts: {problem}", hint="attnviz train makes another model.")
-    verb = "is" if n_left_out == 1 else "are"
-    return (f"{n_left_out} of {n_texts} texts {verb} left out: {problem}",) if n_left_out else ()
+    for n, why in ((n_unknown, problem), (n_copies, "the same text stands there before")):
+        if n:
+            yield f"{n} of {n_texts} texts {'is' if n == 1 else 'are'} left out: {why}"
 
 
-def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str, Sequence[float]]]:
-    """Of one text, by method: comprehensiveness, sufficiency, τ with leave-one-out, τ with the gradient, passes."""
+def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Yield a row for each method, with its NUMBERS on one text. A rank correlation that there is not is NaN."""
     found: dict[str, Attribution] = {}
     for name in dict.fromkeys((*methods, LEAVE_ONE_OUT, GRADIENT)):
         found[name] = attribute(subject, name)
@@ -91,21 +91,22 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str
             [kendall(np.abs(orders[place][1])[removable], reference[removable]) for reference in references]
             for place in own
         ]
-        yield name, (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
+        numbers = (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
+        yield {"method": name, **dict(zip(NUMBERS, numbers, strict=True))}
 
 
-def without_attention(subject: Subject, known: int | None) -> Iterator[tuple[str, Sequence[float]]]:
-    """Of one text, by what its attention is replaced: see `_differ`, and right answers; "" is as it is.
+def without_attention(subject: Subject, known: int | None) -> Iterator[dict[str, object]]:
+    """Yield a row for each way to replace a model's attention on one text, with its OF_REPLACED; "own" is as it is.
 
     `known` is the place of the right label. Nothing of a model whose attention is not seen.
     """
     own = subject.answers()
 
-    def judge_answers(answers: Sequence[np.ndarray]) -> Sequence[float]:
+    def judge_answers(by: str, answers: Sequence[np.ndarray]) -> dict[str, object]:
         right = np.nan if known is None else np.mean([each.argmax() == known for each in answers])
-        return *_differ(answers, own, subject), float(right)
+        return {"attention": by, **dict(zip(OF_REPLACED, (*_differ(answers, own, subject), float(right)), strict=True))}
 
-    found: dict[str, Sequence[float]] = {"": judge_answers([own])}
+    found = [judge_answers(OWN, [own])]
     for by in REPLACED:
         answers = []
         for draw in range(1 if by == "uniform" else N_DRAWS):
@@ -113,8 +114,8 @@ def without_attention(subject: Subject, known: int | None) -> Iterator[tuple[str
                 answers.append(subject.answers())
             if not instead.n_replaced:
                 return
-        found[by] = judge_answers(answers)
-    yield from found.items()
+        found.append(judge_answers(by, answers))
+    yield from found
 
 
 def _differ(answers: Sequence[np.ndarray], own: np.ndarray, subject: Subject) -> tuple[float, float]:
