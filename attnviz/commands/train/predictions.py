@@ -8,45 +8,27 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int
 
 from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
-from attnviz.numbers.intervals import Interval
+from attnviz.numbers.intervals import summarize
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
 
+if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
+    from attnviz.numbers.table import Numbers
+
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MAX_LABELS = 10  # whose confusion is a table that can be read
-
-
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """The numbers of all texts whose given label is one of the model's."""
-
-    n_texts: int
-    accuracy: Interval
-    macro_f1: float
-    f1: tuple[float, ...]
-    calibration_error: float
-    calibrated_error: tuple[float, float]  # of a model that is calibrated, by chance: its mean, and the 95 % bound
-    log_loss: float
-    mean_confidence: float
-    confusion: Int[np.ndarray, "gold predicted"]
-
-    @property
-    def n_absent(self) -> int:
-        """Labels that are neither given nor predicted."""
-        return int((~classification.find_occurring_labels(self.confusion)).sum())
 
 
 def predictions_report(  # noqa: PLR0913 - a report says where its answers come from
@@ -70,12 +52,16 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
     several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
     numbers there is `scores` {name}; null, too, where half is unknown.
     """
-    scores, labels = _score(predictions, answers), answers.labels
-    few = len(predictions) <= listed
-    summary = _predictions_table if few else _numbers_table if answers.kind == "score" else _counts_table
-    blocks: list[Block] = [summary(predictions, answers)]
+    table, labels = list_answers(predictions, answers), answers.labels
+    scores, few = _score(table, answers), len(predictions) <= listed
+    if few:
+        blocks: list[Block] = [_predictions_table(predictions, table, answers)]
+    elif answers.kind == "score":
+        blocks = [_numbers_table(table, answers)]
+    else:
+        blocks = [_counts_table(table, answers)]
     if scores:
-        blocks.append(_scores_table(scores, labels))
+        blocks.append(_scores_table(scores))
         blocks += [_confusion_table(scores, labels)] if len(labels) <= MAX_LABELS else []
     blocks += map(Note, _notes(predictions, answers, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
@@ -90,13 +76,40 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
             "corpus": corpus,
             "labels": list(labels),
             "texts": len(predictions),
-            **(_describe_scores(scores, labels) if scores else {}),
-            "predictions": [
-                _describe_prediction(prediction, given, answers)
-                for prediction, given in zip(predictions, _name_labels(predictions, answers, labels), strict=True)
-            ],
+            **scores,
+            "predictions": [_describe_row(row, p, answers) for row, p in zip(table.rows(), predictions, strict=True)],
         },
     )
+
+
+def list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Numbers:
+    """Put what is said of each text into a row, by its place among the texts; labels, too, go by their places.
+
+    A row has `label` and `probability`, or the list `labels`, or neither where a model answers with numbers; nothing
+    where half of the tokens or more are unknown. The label that came with the text is `given`, and what its data set
+    calls it is `number`, of any size. `tokens`, `tokens_read` and `tokens_unknown` are counts; `p_0` … are the
+    probabilities of labels, or `score_0` … numbers.
+    """
+    from attnviz.numbers.table import Numbers
+
+    columns, rows = _list_columns(answers), []
+    given = answers.find_labels([p.gold for p in predictions])
+    for text, (p, place) in enumerate(zip(predictions, given, strict=True)):
+        chosen = answers.choose_labels(p)
+        verdict: dict[str, object] = {"labels": chosen} if answers.kind == "labels" else {}
+        if answers.kind == "label":
+            verdict = {"label": chosen[0], "probability": p.probability}
+        row = {"text": text, **(verdict if p.is_judged else dict.fromkeys(verdict))}
+        row |= {"given": place, "number": None if p.gold is None else str(p.gold)}
+        row |= {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
+        numbers = p.probabilities or (p.scores if p.is_judged else (None,) * len(columns))
+        rows.append(row | dict(zip(columns, numbers, strict=True)))
+    return Numbers.from_rows(rows, ("text",))
+
+
+def _list_columns(answers: AnswerInfo) -> list[str]:
+    """Name the columns of probabilities or numbers, one for each label."""
+    return [f"{'score' if answers.kind == 'score' else 'p'}_{place}" for place in range(len(answers.labels))]
 
 
 def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[str, ...]]:
@@ -108,23 +121,22 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
     """
     verdict = {"label": ("label", "probability"), "labels": ("labels",), "score": ()}[answers.kind]
     before = "score_" if answers.kind == "score" else "p_"
-    columns = [f"{before}{escape_for_display(label, sys.maxsize)}" for label in answers.labels]
-    if answers.kind == "score" and len(columns) == 1:
-        columns = ["score"]
-    yield ("text", *verdict, "given", "tokens", "tokens_read", *columns)
+    headings = [f"{before}{escape_for_display(label, sys.maxsize)}" for label in answers.labels]
+    if answers.kind == "score" and len(headings) == 1:
+        headings = ["score"]
+    yield ("text", *verdict, "given", "tokens", "tokens_read", *headings)
     names = [escape_for_spreadsheet(label) for label in answers.labels]
-    for p, given in zip(predictions, _name_labels(predictions, answers, names), strict=True):
-        found = ["; ".join(names[place] for place in answers.choose_labels(p))]
-        found += [repr(float(p.probability))] if answers.kind == "label" else []
-        yield (
-            escape_for_spreadsheet(p.text_name),
-            *(found if p.is_judged else ("", ""))[: len(verdict)],
-            "" if given is None else str(given),
-            str(p.n_tokens),
-            str(p.n_read),
-            *(repr(float(number)) for number in p.probabilities),
-            *(repr(float(number)) if p.is_judged else "" for number in p.scores),
-        )
+    for row, p in zip(list_answers(predictions, answers).rows(), predictions, strict=True):
+        found = {"probability": _write(row.get("probability"))}
+        found["label"] = "" if row.get("label") is None else names[row["label"]]
+        found["labels"] = "; ".join(names[place] for place in row.get("labels") or ())
+        given = row["number"] if row["given"] is None else names[row["given"]]
+        numbers = (_write(row[name]) for name in ("tokens", "tokens_read", *_list_columns(answers)))
+        yield (escape_for_spreadsheet(p.text_name), *(found[name] for name in verdict), given or "", *numbers)
+
+
+def _write(number: float | None) -> str:
+    return "" if number is None else repr(number)
 
 
 def _shorten(text: str) -> str:
@@ -132,58 +144,47 @@ def _shorten(text: str) -> str:
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _name_labels(
-    predictions: Sequence[Prediction], answers: AnswerInfo, names: Sequence[str]
-) -> list[str | int | None]:
-    """Return the name of each given label; its number where it is not known which of the model's that is."""
-    given = [p.gold for p in predictions]
-    places = answers.find_labels(given)
-    return [gold if place is None else names[place] for gold, place in zip(given, places, strict=True)]
-
-
-def _score(predictions: Sequence[Prediction], answers: AnswerInfo) -> _Scores | None:
-    """Score the texts with labels, where these are the model's; None where there are none."""
-    n_labels = len(answers.labels)
-    places = answers.find_labels([p.gold for p in predictions])
-    scored = [(p, label) for p, label in zip(predictions, places, strict=True) if p.is_judged and label is not None]
+def _score(table: Numbers, answers: AnswerInfo) -> dict[str, Any]:
+    """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
+    scored = [row for row in table.rows() if answers.kind == "label" and None not in (row["label"], row["given"])]
     if not scored:
-        return None
-    gold = np.array([label for _, label in scored], dtype=np.int64)
-    predicted = np.array([p.label for p, _ in scored], dtype=np.int64)
-    probabilities = np.array([p.probabilities for p, _ in scored], dtype=np.float64)
-    confidence = np.array([p.probability for p, _ in scored], dtype=np.float64)
-    confusion = classification.confusion_matrix(gold, predicted, n_labels)
-    return _Scores(
-        n_texts=len(scored),
-        accuracy=classification.accuracy(gold, predicted),
-        macro_f1=classification.macro_f1(confusion),
-        f1=tuple(classification.f1(confusion).tolist()),
-        calibration_error=classification.calibration_error(confidence, gold == predicted, N_BINS),
-        calibrated_error=classification.draw_calibrated_error(confidence, N_BINS),
-        log_loss=classification.log_loss(probabilities, gold),
-        mean_confidence=float(confidence.mean()),
-        confusion=confusion,
-    )
+        return {}
+    gold, predicted = (np.array([row[name] for row in scored]) for name in ("given", "label"))
+    probabilities = np.array([[row[name] for name in _list_columns(answers)] for row in scored])
+    confidence = np.array([row["probability"] for row in scored])
+    confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
+    share = classification.accuracy(gold, predicted)
+    mean, below = classification.draw_calibrated_error(confidence, N_BINS)
+    return {
+        "scored": len(scored),
+        "accuracy": share.value,
+        "accuracy_interval": [share.low, share.high],
+        "macro_f1": classification.macro_f1(confusion),
+        "f1": dict(zip(answers.labels, classification.f1(confusion).tolist(), strict=True)),
+        "calibration_error": classification.calibration_error(confidence, gold == predicted, N_BINS),
+        "calibration_error_by_chance": {"mean": mean, "below_95": below},
+        "calibration_bins": N_BINS,
+        "log_loss": classification.log_loss(probabilities, gold),
+        "mean_confidence": float(confidence.mean()),
+        "confusion": confusion.tolist(),
+    }
 
 
-def _predictions_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
+def _predictions_table(predictions: Sequence[Prediction], table: Numbers, answers: AnswerInfo) -> Table:
     """List each text in a row, with the label that came with it where any has one."""
     labelled = any(p.gold is not None for p in predictions)
     names = [escape_for_display(label) for label in answers.labels]
     headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
-    columns = [Column("text"), *map(Column, headings)]
-    columns += [Column("given")] if labelled else []
-    columns.append(Column("tokens read"))
+    columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else []), Column("tokens read")]
     rows: list[Row] = []
-    for p, given in zip(predictions, _name_labels(predictions, answers, names), strict=True):
-        cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
+    for p, row in zip(predictions, table.rows(), strict=True):
+        verdict: Row = ("-",) * len(headings)
+        if p.is_judged:
+            verdict = p.scores if answers.kind == "score" else (describe_answer(answers, p),)
+            verdict = (names[row["label"]], row["probability"]) if answers.kind == "label" else verdict
+        given = (row["number"] or "-") if row["given"] is None else names[row["given"]]
+        cells = (given,) if labelled else ()
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
-        verdict: Row = p.scores
-        if answers.kind == "label":
-            verdict = names[p.label], p.probability
-        if answers.kind == "labels":
-            verdict = (describe_answer(answers, p),)
-        verdict = verdict if p.is_judged else ("-",) * len(headings)
         rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
     return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
 
@@ -197,62 +198,63 @@ def _shorten_name(name: str, longest: int) -> str:
     return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
-def _counts_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
+def _counts_table(table: Numbers, answers: AnswerInfo) -> Table:
     """Count the texts of each predicted label."""
-    chosen = [answers.choose_labels(p) for p in predictions if p.is_judged]
-    counts = Counter(chain.from_iterable(chosen))
-    rows = [(escape_for_display(name), counts[label]) for label, name in enumerate(answers.labels)]
-    if n_without := chosen.count(()):
+    chosen = [row["label" if answers.kind == "label" else "labels"] for row in table.rows()]
+    judged = [each if isinstance(each, list) else [each] for each in chosen if each is not None]
+    counts = Counter(chain.from_iterable(judged))
+    rows = [(escape_for_display(name), counts[place]) for place, name in enumerate(answers.labels)]
+    if n_without := judged.count([]):
         rows.append((NO_LABEL, n_without))
-    if n_others := len(predictions) - len(chosen):
+    if n_others := len(chosen) - len(judged):
         rows.append(("not judged", n_others))
     return Table(
         "predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), tuple(rows)
     )
 
 
-def _numbers_table(predictions: Sequence[Prediction], answers: AnswerInfo) -> Table:
+def _numbers_table(table: Numbers, answers: AnswerInfo) -> Table:
     """Say how the numbers of all texts are spread."""
-    names = [escape_for_display(name) for name in answers.labels]
-    judged = np.array([p.scores for p in predictions if p.is_judged], dtype=np.float64).reshape(-1, len(names))
-    rows: list[Row] = [("texts", *(len(judged),) * len(names))]
-    if n_others := len(predictions) - len(judged):
-        rows.append(("not judged", *(n_others,) * len(names)))
-    if len(judged):
-        rows += [
-            ("mean", *judged.mean(axis=0).tolist()),
-            ("standard deviation", *judged.std(axis=0).tolist()),
-            ("smallest", *judged.min(axis=0).tolist()),
-            ("largest", *judged.max(axis=0).tolist()),
-        ]
-    columns = (Column("what"), *map(Column, names))
+    found = summarize(table.matrix(_list_columns(answers)))
+    rows: list[Row] = [("texts", *found.n.tolist())]
+    if n_others := len(table) - int(found.n[0]):
+        rows.append(("not judged", *(n_others,) * len(answers.labels)))
+    if found.n[0]:
+        deviations = np.nanstd(table.matrix(_list_columns(answers)), axis=0)
+        rows.append(("mean", *found.mean.tolist()))
+        rows.append(("standard deviation", *deviations.tolist()))
+        rows.append(("smallest", *found.smallest.tolist()))
+        rows.append(("largest", *found.largest.tolist()))
+    columns = (Column("what"), *(Column(escape_for_display(name)) for name in answers.labels))
     return Table("predictions", "what the texts are given", "facts", columns, tuple(rows))
 
 
-def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
-    interval = f"95 % interval over texts {scores.accuracy.low:.3f} to {scores.accuracy.high:.3f}"
-    chance = "by chance {:.3f}, 95 % below {:.3f}".format(*scores.calibrated_error)
+def _scores_table(scores: Mapping[str, Any]) -> Table:
+    interval = "95 % interval over texts {:.3f} to {:.3f}".format(*scores["accuracy_interval"])
+    chance = "by chance {mean:.3f}, 95 % below {below_95:.3f}".format(**scores["calibration_error_by_chance"])
     rows = (
-        ("texts with labels", scores.n_texts),
-        (f"accuracy ({interval})", scores.accuracy.value),
-        ("macro F1", scores.macro_f1),
-        *((f"F1 of {escape_for_display(name)}", value) for name, value in zip(labels, scores.f1, strict=True)),
-        (f"calibration error (ECE, {N_BINS} bins; {chance})", scores.calibration_error),
-        ("log loss (nats)", scores.log_loss),
-        ("mean confidence", scores.mean_confidence),
+        ("texts with labels", scores["scored"]),
+        (f"accuracy ({interval})", scores["accuracy"]),
+        ("macro F1", scores["macro_f1"]),
+        *((f"F1 of {escape_for_display(name)}", value) for name, value in scores["f1"].items()),
+        (f"calibration error (ECE, {N_BINS} bins; {chance})", scores["calibration_error"]),
+        ("log loss (nats)", scores["log_loss"]),
+        ("mean confidence", scores["mean_confidence"]),
     )
     return Table("scores", "compared with the given labels", "facts", (Column("what"), Column("value", digits=3)), rows)
 
 
-def _confusion_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
+def _confusion_table(scores: Mapping[str, Any], labels: tuple[str, ...]) -> Table:
     """Count texts, a row per given label, a column per predicted label."""
     names = [escape_for_display(name) for name in labels]
-    rows = tuple((name, *counts) for name, counts in zip(names, scores.confusion.tolist(), strict=True))
+    rows = tuple((name, *counts) for name, counts in zip(names, scores["confusion"], strict=True))
     title = "texts by given (row) and predicted (column) label"
     return Table("confusion", title, "facts", (Column("given"), *map(Column, names)), rows)
 
 
-def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: _Scores | None, few: bool) -> Iterator[str]:
+def _notes(
+    predictions: Sequence[Prediction], answers: AnswerInfo, scores: Mapping[str, Any], few: bool
+) -> Iterator[str]:
     """Say what a reader of the tables would otherwise get wrong."""
     n, labels = len(predictions), answers.labels
     if not few:
@@ -272,8 +274,8 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: _Scor
     without = sum(p.gold is None or p.gold < 0 for p in predictions)
     if scores and without:
         yield f"Not scored: {without} of {n} texts, without a label."
-    if scores and scores.n_absent:
-        absent = f"{scores.n_absent} of {len(labels)} labels"
+    if scores and (n_absent := int((~classification.find_occurring_labels(np.array(scores["confusion"]))).sum())):
+        absent = f"{n_absent} of {len(labels)} labels"
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
     if scores and len(labels) > MAX_LABELS:
         yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
@@ -283,40 +285,17 @@ def _notes(predictions: Sequence[Prediction], answers: AnswerInfo, scores: _Scor
         yield "A probability is the model's confidence in its answer, not the truth of it."
 
 
-def _describe_scores(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, object]:
-    return {
-        "scored": scores.n_texts,
-        "accuracy": scores.accuracy.value,
-        "accuracy_interval": [scores.accuracy.low, scores.accuracy.high],
-        "macro_f1": scores.macro_f1,
-        "f1": dict(zip(labels, scores.f1, strict=True)),
-        "calibration_error": scores.calibration_error,
-        "calibration_error_by_chance": {"mean": scores.calibrated_error[0], "below_95": scores.calibrated_error[1]},
-        "calibration_bins": N_BINS,
-        "log_loss": scores.log_loss,
-        "mean_confidence": scores.mean_confidence,
-        "confusion": scores.confusion.tolist(),
-    }
-
-
-def _describe_prediction(p: Prediction, given: str | int | None, answers: AnswerInfo) -> Mapping[str, object]:
+def _describe_row(row: Mapping[str, Any], p: Prediction, answers: AnswerInfo) -> Mapping[str, object]:
     """Describe one text for machines: names as they are, numbers unrounded."""
-    labels, chosen, found = answers.labels, answers.choose_labels(p), dict[str, object]()
-    if answers.kind == "label":
-        found |= {"label": labels[p.label], "probability": p.probability}
-    if answers.kind == "labels":
-        found["predicted"] = [labels[place] for place in chosen]
+    labels, given = answers.labels, p.gold if row["given"] is None else answers.labels[row["given"]]
+    numbers: object = dict(zip(labels, (row[name] for name in _list_columns(answers)), strict=True))
     if answers.kind == "score":
-        found["scores"] = dict(zip(labels, p.scores, strict=True))
-    if not p.is_judged:
-        found = dict.fromkeys(found)
-    if p.probabilities:
-        found["probabilities"] = dict(zip(labels, p.probabilities, strict=True))
-    return {
-        "text": p.text_name,
-        **found,
-        "given": given,
-        "tokens": p.n_tokens,
-        "tokens_read": p.n_read,
-        "tokens_unknown": p.n_unknown,
-    }
+        found = {"scores": numbers if p.is_judged else None}
+    elif answers.kind == "labels":
+        chosen = row["labels"] if row["labels"] is None else [labels[place] for place in row["labels"]]
+        found = {"predicted": chosen, "probabilities": numbers}
+    else:
+        label = None if row["label"] is None else labels[row["label"]]
+        found = {"label": label, "probability": row["probability"], "probabilities": numbers}
+    counts = {name: row[name] for name in ("tokens", "tokens_read", "tokens_unknown")}
+    return {"text": p.text_name, **found, "given": given, **counts}
