@@ -224,7 +224,7 @@ def test_wrong_uses_end_in_one_line() -> None:
         (InvalidRecord, "a str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
         (InvalidRecord, r'attnviz.attention\("the cat"\) makes one of a text', lambda: attnviz.heatmap("the cat")),  # type: ignore[arg-type]
         (InvalidRecord, r"got 2. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
-        (InvalidOption, "names 21 measures", lambda: attnviz.measure(maps, "all")),
+        (InvalidOption, "names 15 measures", lambda: attnviz.measure(maps, "all")),
         (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),
         (InvalidOption, "scale='lin': write one of lift", lambda: attnviz.heatmap(maps, scale="lin")),
         (InvalidOption, "a record has its tokens", lambda: attnviz.show(maps, ["a"])),
@@ -263,6 +263,22 @@ def test_tables_hold_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(InvalidOption, match=r"pandas is not installed\. pip install"):
         maps.to_pandas()
+
+
+def test_measures_are_a_table_by_layer_and_head() -> None:
+    """A measure of all heads of a layer has a row of its own, without a head."""
+    maps = random_maps(n_layers=2, n_heads=3)
+    table = attnviz.heads_table(maps)
+    assert table.keys == ("layer", "head")
+    assert len(table) == 2 * (3 + 1)
+    frame = table.to_pandas()
+    for name in ("entropy", "vendi_score"):
+        values = frame[name].dropna().to_numpy().reshape(attnviz.measure(maps, name).values.shape)
+        np.testing.assert_array_equal(values, attnviz.measure(maps, name).values.astype(np.float64))
+    assert frame[frame["head"].isna()].entropy.isna().all()
+    assert attnviz.heads_table(maps, "entropy,peak").values == ("entropy", "peak")
+    with pytest.raises(InvalidOption, match="no measure 'entrpy'"):
+        attnviz.heads_table(maps, "entrpy")
 
 
 def test_arrays_of_xarray_know_tokens() -> None:

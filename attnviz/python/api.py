@@ -10,11 +10,13 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
-from attnviz.measures import measure_maps
+from attnviz.measures import ALL, measure_maps
+from attnviz.measures.heads_table import KEYS, measure_heads
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
+from attnviz.numbers.table import Numbers
 from attnviz.option_values import TYPE_NAMES, InvalidValue, check
 from attnviz.options import FlatOption, build, list_options
 from attnviz.python.notebook import Display, make_report
@@ -113,6 +115,31 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]
+
+
+def heads_table(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) -> Numbers:
+    """Measure every head as a table with a row for each head and a column for each measure.
+
+    Measures of all heads of a layer together stand in rows of the layer alone, whose `head` is missing.
+
+    Args:
+        maps: a record.
+        name: one or more of those that `attnviz measures` lists, with commas; all of them unless said.
+
+    Returns:
+        The table, with the keys `layer` and `head`: `.to_pandas()`, `.rows()`, and `.table` of Arrow.
+
+    Raises:
+        InvalidOption: for a measure that there is not, or that these maps do not have.
+
+    Examples:
+        >>> import attnviz
+        >>> maps = attnviz.from_attentions([[[[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]]]])
+        >>> attnviz.heads_table(maps, "effective_keys,to_self").to_pandas().round(3).values.tolist()
+        [[0.0, 0.0, 2.0, 0.5], [0.0, 1.0, 1.0, 1.0]]
+    """
+    names = [parse_settings(MeasureSettings, name=name).name]
+    return Numbers.from_rows(measure_heads(unwrap_record(maps), names), KEYS)
 
 
 def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Any) -> Figure:

@@ -1,153 +1,158 @@
-"""What a comparison of models found, text by text. Knows no torch, no texts and no files."""
+"""What a comparison of models found: one table, and what is read from it. Knows no torch, no texts and no files.
+
+A row is of one text and one model, and of one of its heads, of a layer's heads together (no `head`), or of the whole
+model (neither `layer` nor `head`). The values of heads and layers are measures. A whole model has the `tokens` that it
+reads, `right` (1, 0, or nothing where no label is known) and `left_out`, the share of attention to markers that were
+left out. Rows without a model are of attention that favours nothing, and hold the `tokens` that are compared and those
+`in_text`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64
 
 from attnviz.display import escape_for_display
+from attnviz.measures import Measure
+from attnviz.numbers.intervals import MIN_TEXTS, PairedDifference, compare_pairs
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
 
-MAX_NAME_LENGTH = 24
+if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
+    from attnviz.numbers.table import Numbers
+
+KEYS = ("text", "model", "layer", "head")
+UNIFORM = None  # in the place of a model: attention that favours nothing
+MAX_NAME_LENGTH = 24  # in the name of a head
 MAX_HEADS = 288  # of all models, to be compared pair by pair: the time goes with the square
-PerText = Float[np.ndarray, " text"]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one forward pass of attention takes, all layers together; means over the texts."""
-
-    projections: float | None  # floating-point operations; None: not known of a model of others
-    weights: float  # floating-point operations of scores and weighted sums; softmax is not counted
-    memory: float  # bytes of the weights in float32
+PerText = Float64[np.ndarray, " text"]
 
 
 @dataclass(frozen=True, eq=False)
-class ModelComparison:
-    """One model: what it is, and what was measured on it."""
+class ComparedModel:
+    """What one of the models is; what was measured on it stands in the table."""
 
     name: str
     status: str  # "trained, weights sha256 ab12cd34…"
     trained: bool | None  # None: not known
-    n_layers: int
+    layer_numbers: tuple[int, ...]  # of those that attend, as the model counts them
     n_heads: int
     d_model: int
     n_parameters: int
-    n_attention_parameters: int | None  # None: not known of a model of others
-    n_tokens: float  # that it reads of a text, as it cuts it and with its markers; mean over the texts
-    cost: Cost | None  # of attention from one text to another the formulas say nothing
-    per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
-    per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
-    layer_numbers: tuple[int, ...]  # of those that were measured, as the model counts them
+    n_attention_parameters: int | None  # None: not known of a third-party model
+    self_attention: bool = True
     answers: AnswerInfo | None = None  # None where it does not classify
     predictions: tuple[Prediction, ...] = ()  # likewise none
     tested: TestMetrics | None = None  # what its card says
     seconds: float | None = None  # of one forward pass with its maps, median
 
     @property
-    def d_head(self) -> int:
-        """Width of one head."""
-        return self.d_model // self.n_heads
+    def label(self) -> str:
+        """Its name as it can be shown."""
+        return escape_for_display(self.name, 40)
 
     @property
-    def heads(self) -> tuple[tuple[int, int], ...]:
-        """Of each head, the place of its layer among those measured, and its number."""
-        return tuple(np.ndindex(len(self.layer_numbers), self.n_heads))
-
-    @property
-    def right(self) -> PerText | None:
-        """1 for each text that is classified rightly, else 0, NaN for one of unknown tokens.
-
-        None without labels, and where which of the model's own they are is not known.
-        """
-        if self.answers is None:
-            return None
-        labels = self.answers.find_labels([each.gold for each in self.predictions])
-        if None in labels:
-            return None
-        pairs = zip(self.predictions, labels, strict=True)
-        return np.array([float(p.label == label) if p.is_judged else np.nan for p, label in pairs])
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of the labelled texts that were classified rightly; None without labels."""
-        judged = None if self.right is None else self.right[~np.isnan(self.right)]
-        return None if judged is None or not len(judged) else float(judged.mean())
-
-    def per_text(self, measure: str) -> PerText:
-        """The mean over layers and heads for each text."""
-        values = self.per_head.get(measure, self.per_layer.get(measure))
-        assert values is not None
-        return np.asarray(values.reshape(len(values), -1).mean(axis=1))
-
-
-@dataclass(frozen=True)
-class MeanDifference:
-    """A model's mean over the texts, minus the first model's; with its 95 % interval, or why it has none."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    no_interval: str | None = None  # such as "fewer than 10 texts"
-
-    @property
-    def includes_zero(self) -> bool | None:
-        """None without an interval."""
-        return None if self.low is None or self.high is None else self.low <= 0 <= self.high
-
-    def within(self, limit: float) -> MeanDifference:
-        """With bounds that are not beyond what there can be."""
-        if self.low is None or self.high is None:
-            return self
-        return MeanDifference(self.value, max(self.low, -limit), min(self.high, limit))
-
-
-@dataclass(frozen=True)
-class MeasureInfo:
-    """A measure, as a table names it."""
-
-    name: str
-    unit: str
-    together: bool  # of all heads of a layer
+    def n_layers(self) -> int:
+        """How many layers attend."""
+        return len(self.layer_numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Models on the same texts. What is compared with what is always: each with the first; of one model its heads."""
 
-    models: tuple[ModelComparison, ...]
+    models: tuple[ComparedModel, ...]
     texts: str  # what they are called: "sample train[0]", "imdb test[:500]"
-    n_tokens: Int[np.ndarray, " text"]  # that attended
-    n_in_text: Int[np.ndarray, " text"]
+    numbers: Numbers
+    asked: tuple[Measure, ...]
     merged: bool  # whether tokens were joined, so that models with different tokenisers have common units
-    measures: tuple[MeasureInfo, ...]
-    uniform: Mapping[str, PerText]  # the same measures of attention that favours nothing
-    differences: Mapping[str, tuple[MeanDifference, ...]]  # of each measure, one per model after the first
-    right: tuple[MeanDifference, ...] = ()  # likewise of the share of texts that are classified rightly
     texts_sha256: str = ""
-    left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out; mean
     divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order
 
-    @property
+    @cached_property
     def n_texts(self) -> int:
         """How many texts were compared."""
-        return len(self.n_tokens)
+        return len(self.per_text(UNIFORM, "tokens"))
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """Those of the measures asked for that all models have."""
+        return tuple(m for m in self.asked if all(self.has(model.name, m.name) for model in self.models))
+
+    @cached_property
+    def _by_model(self) -> Mapping[object, tuple[Numbers, Numbers]]:
+        """All rows of each model, and their means by text."""
+        means = {model: rows for (model,), rows in self.numbers.average("text", "model").group("model")}
+        return {model: (rows, means[model]) for (model,), rows in self.numbers.group("model")}
+
+    def has(self, model: str | None, name: str) -> bool:
+        """Return whether a model has any number of this name."""
+        return name in self.numbers.values and not np.isnan(self.per_text(model, name)).all()
+
+    def per_text(self, model: str | None, name: str) -> PerText:
+        """Return the mean over layers and heads for each text; NaN where there is none."""
+        return self._by_model[model][1].array(name)
+
+    def per_head(self, model: ComparedModel, name: str) -> Float64[np.ndarray, "text layer head"]:
+        """Return a measure of each head on each text."""
+        rows, _ = self._by_model[model.name]
+        of_heads = rows.array(name)[~np.isnan(rows.array("head"))]
+        return np.asarray(of_heads.reshape(self.n_texts, model.n_layers, model.n_heads))
+
+    def mean(self, model: str | None, name: str) -> float:
+        """Return the mean over the texts that have one; NaN where there is none."""
+        values = self.per_text(model, name) if name in self.numbers.values else np.zeros(0)
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if len(known) else float("nan")
+
+    @cached_property
+    def left_out(self) -> tuple[float, ...]:
+        """The share of each model's attention to markers, over the texts that they were left out of; () of none."""
+        if not self.has(self.models[0].name, "left_out"):
+            return ()
+        return tuple(self.mean(model.name, "left_out") for model in self.models)
+
+    @cached_property
+    def differences(self) -> Mapping[str, tuple[PairedDifference, ...]]:
+        """How far each model after the first lies above it, over the texts that both have a number of."""
+        return {measure.name: tuple(self._compare(measure.name)) for measure in self.measures}
+
+    @cached_property
+    def right(self) -> tuple[PairedDifference, ...]:
+        """The same of the share of texts that are classified rightly; none unless all models are judged."""
+        if not all(self.has(model.name, "right") for model in self.models):
+            return ()
+        return tuple(
+            pair._replace(low=max(pair.low, -1.0), high=min(pair.high, 1.0)) for pair in self._compare("right")
+        )
+
+    def _compare(self, name: str) -> list[PairedDifference]:
+        first, *others = (model.name for model in self.models)
+        return compare_pairs(
+            {model: self.per_text(model, name) for model in (first, *others)}, [(other, first) for other in others]
+        )
+
+    @cached_property
+    def heads(self) -> tuple[tuple[ComparedModel, int, int], ...]:
+        """The heads of all models in order: the model, the place of the layer, the head."""
+        return tuple((model, *place) for model in self.models for place in np.ndindex(model.n_layers, model.n_heads))
 
     @property
     def head_names(self) -> tuple[str, ...]:
-        """The heads of all models in order: "multi:8 · 0.1"; the layer, or model, is left out where there is one."""
+        """Their names: "multi:8 · 0.1"; the layer, or model, is left out where there is one."""
         layered = any(max(model.layer_numbers, default=0) for model in self.models)
         return tuple(
             f"{escape_for_display(model.name, MAX_NAME_LENGTH)} · " * (len(self.models) > 1)
             + f"{model.layer_numbers[layer]}." * layered
             + str(head)
-            for model in self.models
-            for layer, head in model.heads
+            for model, layer, head in self.heads
         )
 
     @property
@@ -155,3 +160,10 @@ class Comparison:
         """A file name for each model, of safe characters only and no two alike."""
         found = [re.sub("[^A-Za-z0-9._-]+", "-", model.name).strip("-.")[:40] or "model" for model in self.models]
         return tuple(f"{slug}-{place}" if found.count(slug) > 1 else slug for place, slug in enumerate(found))
+
+
+def explain_missing(pair: PairedDifference) -> str | None:
+    """Say why a difference has no interval; None where it has one."""
+    if not isnan(pair.low):
+        return None
+    return f"fewer than {MIN_TEXTS} texts" if pair.n < MIN_TEXTS else "all texts differ alike"

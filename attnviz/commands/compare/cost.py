@@ -7,22 +7,27 @@ A multiplication and an addition are two operations. Softmax, biases and everyth
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float64
 
 FLOAT32 = 4  # bytes
 
 
-def projection_operations(n_tokens: Int[np.ndarray, " text"], d_model: int) -> float:
-    """8 n d²: queries, keys, values and the output, n × d times d × d each. As many with one head. Mean of texts."""
-    return float((8.0 * n_tokens * d_model**2).mean())
+class Cost(NamedTuple):
+    """What one forward pass of attention takes, all layers together; means over the texts."""
+
+    projections: float | None  # floating-point operations of queries, keys, values and output; None: not known
+    weights: float  # floating-point operations of scores and weighted sums
+    memory: float  # bytes of the weights in float32
 
 
-def weight_operations(n_tokens: Int[np.ndarray, " text"], d_model: int) -> float:
-    """4 n² d: the scores q kᵀ and the sums of values, 2 n² d_head for each head and each of both. Mean over texts."""
-    return float((4.0 * n_tokens.astype(np.float64) ** 2 * d_model).mean())
+def compute_cost(n_tokens: Float64[np.ndarray, " text"], n_layers: int, n_heads: int, d_model: int) -> Cost:
+    """Return 8 n d², 4 n² d and 4 h n² bytes for each layer, as means over the texts.
 
-
-def weight_memory(n_tokens: Int[np.ndarray, " text"], n_heads: int) -> float:
-    """4 h n² bytes: a map of n × n weights for each head, in float32. Mean over texts."""
-    return float((FLOAT32 * n_heads * n_tokens.astype(np.float64) ** 2).mean())
+    Queries, keys, values and the output are n × d times d × d each, as many with one head. Scores q kᵀ and sums of
+    values are 2 n² d_head for each head and each of both. A map of n × n weights for each head is in float32.
+    """
+    n, square = float(n_tokens.mean()), float((n_tokens**2).mean())
+    return Cost(n_layers * 8 * n * d_model**2, n_layers * 4 * square * d_model, n_layers * FLOAT32 * n_heads * square)

@@ -2,104 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
+from math import isnan
 
-from attnviz.commands.compare.comparison import Comparison, ModelComparison
-from attnviz.display import escape_for_display
+from attnviz.commands.compare.comparison import ComparedModel, Comparison
+from attnviz.commands.compare.cost import Cost, compute_cost
 from attnviz.measures.classification import compute_score_interval
 from attnviz.numbers.intervals import Interval
-from attnviz.records.training_metrics import TestMetrics
-from attnviz.report import Cell, Column, Table
+from attnviz.report import Column, Table
 from attnviz.views.answers import name_answer
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 NONE = "-"
-Number = TypeVar("Number", int, float)
+Cells = list[str]  # one for each model
 
 
 def costs_table(comparison: Comparison) -> Table:
     """A row per fact, a column per model. n tokens, d = d_model, h heads, in L layers."""
-    columns = (Column("what"), *(Column(escape_for_display(model.name, 40)) for model in comparison.models))
-    rows = [(label, *map(value, comparison.models)) for label, value in _rows(comparison)]
+    columns = (Column("what"), *(Column(model.label) for model in comparison.models))
+    rows = [(label, *cells) for label, cells in (*_list_costs(comparison), *_list_outcomes(comparison))]
     over = " (means over the texts)" if comparison.n_texts > 1 else ""
     return Table("costs", f"What it costs and what comes of it{over}", "compared", columns, tuple(rows))
 
 
-def accuracy(model: ModelComparison) -> str:
-    """Accuracy as it is written in the table."""
-    return NONE if model.accuracy is None else f"{model.accuracy:.4f}"
+def find_cost(comparison: Comparison, model: ComparedModel) -> Cost | None:
+    """Return what one pass costs; None of attention from one text to another, of which the formulas say nothing.
+
+    Third-party models may project otherwise, and share keys between heads.
+    """
+    if not model.self_attention:
+        return None
+    n_tokens = comparison.per_text(model.name, "tokens")
+    cost = compute_cost(n_tokens, model.n_layers, model.n_heads, model.d_model)
+    return cost if model.n_attention_parameters is not None else cost._replace(projections=None)
 
 
-def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:
-    many = any(model.n_layers > 1 for model in comparison.models)
-    times = "L · " if many else ""
-    if many:
-        yield "layers L", _layers
-    yield "tokens n that it reads", lambda model: f"{round(model.n_tokens):,}"
-    yield "heads h of width d/h", lambda model: f"{model.n_heads} of {model.d_head}"
-    yield "d_model d", lambda model: str(model.d_model)
-    yield "parameters", lambda model: f"{model.n_parameters:,}"
-    yield "of them in attention", lambda model: _write_known(model.n_attention_parameters, "{:,}".format)
-    costs = {model.name: model.cost for model in comparison.models if model.cost}
-    if len(costs) == len(comparison.models):
-        yield (
-            f"FLOP of projections, {times}8 n d²",
-            lambda model: _write_known(costs[model.name].projections, write_count),
-        )
-        yield f"FLOP of scores and sums, {times}4 n² d", lambda model: write_count(costs[model.name].weights)
-        yield f"memory of the maps, {times}4 h n² B", lambda model: write_bytes(costs[model.name].memory)
-    first = comparison.models[0].seconds
-    if first is not None:
-        yield "time of one pass (ms)", lambda model: f"{(model.seconds or 0) * 1000:.2f}"
-        yield "time, as a ratio", lambda model: f"{(model.seconds or 0) / first:.2f}"
-    yield from _outcomes(comparison)
+def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
+    models = comparison.models
+    times = ""
+    if any(model.n_layers > 1 for model in models):
+        times = "L · "
+        yield "layers L", [_write_layers(model.layer_numbers) for model in models]
+    yield "tokens n that it reads", [f"{round(comparison.mean(model.name, 'tokens')):,}" for model in models]
+    yield "heads h of width d/h", [f"{model.n_heads} of {model.d_model // model.n_heads}" for model in models]
+    yield "d_model d", [str(model.d_model) for model in models]
+    yield "parameters", [f"{model.n_parameters:,}" for model in models]
+    known = [model.n_attention_parameters for model in models]
+    yield "of them in attention", [NONE if n is None else f"{n:,}" for n in known]
+    costs = [cost for model in models if (cost := find_cost(comparison, model))]
+    if len(costs) == len(models):
+        projections = [NONE if cost.projections is None else write_count(cost.projections) for cost in costs]
+        yield f"FLOP of projections, {times}8 n d²", projections
+        yield f"FLOP of scores and sums, {times}4 n² d", [write_count(cost.weights) for cost in costs]
+        yield f"memory of the maps, {times}4 h n² B", [write_bytes(cost.memory) for cost in costs]
+    if (first := models[0].seconds) is not None:
+        seconds = [model.seconds or 0 for model in models]
+        yield "time of one pass (ms)", [f"{each * 1000:.2f}" for each in seconds]
+        yield "time, as a ratio", [f"{each / first:.2f}" for each in seconds]
 
 
-def _layers(model: ModelComparison) -> str:
-    """How many attend; their numbers where some of the model's do not, "2 (1, 3)"."""
-    numbers = model.layer_numbers
+def _write_layers(numbers: tuple[int, ...]) -> str:
+    """Write how many attend; their numbers where some of the model's do not, "2 (1, 3)"."""
     all_of_them = numbers == tuple(range(len(numbers)))
     return f"{len(numbers)}" if all_of_them else f"{len(numbers)} ({', '.join(map(str, numbers))})"
 
 
-def _probability(model: ModelComparison) -> str:
-    judged = [each for each in model.predictions if each.is_judged]
-    if model.answers is None or not judged:
-        return NONE
-    chosen = model.answers.choose_labels(judged[0])
-    return ", ".join(f"{judged[0].probabilities[place]:.3f}" for place in chosen) or NONE
+def _list_outcomes(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
+    models = comparison.models
+    accuracies = [comparison.mean(model.name, "right") for model in models]
+    if comparison.n_texts == 1 and any(model.predictions for model in models):
+        answers = [_write_answer(model) for model in models]
+        yield "label", [label for label, _ in answers]
+        yield "its probability", [probability for _, probability in answers]
+    elif not all(map(isnan, accuracies)):
+        yield "accuracy on these texts", [NONE if isnan(each) else f"{each:.4f}" for each in accuracies]
+    tested = [model.tested for model in models]
+    if any(tested):
+        yield "test accuracy, mean of seeds", [f"{each.mean.value:.4f}" if each else NONE for each in tested]
+        yield "95 % interval over seeds", [_write_interval(each.over_seeds if each else None) for each in tested]
+        over_texts = [compute_score_interval(each.mean.value, each.n_texts) if each else None for each in tested]
+        yield "95 % interval over texts", list(map(_write_interval, over_texts))
 
 
-def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:
-    if comparison.n_texts == 1 and any(model.predictions for model in comparison.models):
-        yield "label", _label
-        yield "its probability", _probability
-    elif any(model.accuracy is not None for model in comparison.models):
-        yield "accuracy on these texts", accuracy
-    if any(model.tested for model in comparison.models):
-        yield "test accuracy, mean of seeds", lambda model: f"{model.tested.mean.value:.4f}" if model.tested else NONE
-        yield "95 % interval over seeds", lambda model: _write_interval(model, lambda tested: tested.over_seeds)
-        yield "95 % interval over texts", lambda model: _write_interval(model, _over_texts)
+def _write_answer(model: ComparedModel) -> tuple[str, str]:
+    """Write what a model reads one text as, and how probable it holds that."""
+    if model.answers is None or not model.predictions or not model.predictions[0].is_judged:
+        return NONE, NONE
+    prediction = model.predictions[0]
+    chosen = model.answers.choose_labels(prediction)
+    probabilities = ", ".join(f"{prediction.probabilities[place]:.3f}" for place in chosen)
+    return name_answer(model.answers, prediction), probabilities or NONE
 
 
-def _label(model: ModelComparison) -> str:
-    judged = [each for each in model.predictions if each.is_judged]
-    return name_answer(model.answers, judged[0]) if model.answers and judged else NONE
-
-
-def _over_texts(tested: TestMetrics) -> Interval:
-    return compute_score_interval(tested.mean.value, tested.n_texts)
-
-
-def _write_interval(model: ModelComparison, choose: Callable[[TestMetrics], Interval | None]) -> str:
-    interval = choose(model.tested) if model.tested else None
+def _write_interval(interval: Interval | None) -> str:
     return f"{interval.low:.4f} to {interval.high:.4f}" if interval else NONE
-
-
-def _write_known(number: Number | None, written: Callable[[Number], str]) -> str:
-    return NONE if number is None else written(number)
 
 
 def write_count(number: float) -> str:

@@ -7,7 +7,6 @@ from math import ceil, floor
 
 import numpy as np
 
-from attnviz.commands.compare.comparison import MAX_NAME_LENGTH
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import Divergences, order_by_likeness, to_similarity
@@ -21,6 +20,7 @@ from attnviz.views.likeness import SIMILARITY
 from attnviz.views.tokens import label_tokens, quote_token
 
 HEAD_AXIS = "head"
+MAX_NAME_LENGTH = 24
 STEPS = 20  # of 1, at which scales of similarity begin and end
 FROM_0 = 0.5  # of heads that are less alike, the scale begins at 0
 

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.commands.compare.accumulator import ComparisonAccumulator
 from attnviz.commands.compare.maps import highest, map_pictures
-from attnviz.commands.compare.outcome import choose_query, find_shared_layers
+from attnviz.commands.compare.measuring import align
+from attnviz.commands.compare.pictures import choose_query, find_shared_layers
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
+from attnviz.measures import ALL, MEASURES
+from attnviz.measures.heads_table import KEYS, measure_heads
+from attnviz.numbers.table import Numbers
 from attnviz.python.api import parse_settings
 from attnviz.python.notebook import Display
 from attnviz.python.options import FigureSettings
@@ -59,28 +62,28 @@ def compare(
     names = [escape_for_display(each.provenance.model, 40) for each in records]
     names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
     spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
-    tally = ComparisonAccumulator.for_models(2, spec.measure)
-    tally.add(records)
-    layers = find_shared_layers(spec, tally.last)
-    query_at = choose_query(spec, tally.last, layers[-1])
-    pictures = map_pictures(tally.last, names, ("first", "second"), layers, query_at, scale)
-    extent = highest(pictures), len(tally.last[0].keys)
+    aligned = align(records).maps
+    layers = find_shared_layers(spec, aligned)
+    query_at = choose_query(spec, aligned, layers[-1])
+    pictures = map_pictures(aligned, names, ("first", "second"), layers, query_at, scale)
+    extent = highest(pictures), len(aligned[0].keys)
     text = escape_for_display(records[0].provenance.text_name, 80)
     report = Report(
         title=f"{names[0]} and {names[1]} on {text}",
         subtitle="difference: second minus first",
-        blocks=(*pictures, _measures_table(tally, names)),
+        blocks=(*pictures, _measures_table(aligned, names)),
         scale=choose_scale(scale, *extent),
         scales=list_scales(*extent),
     )
     return Display(report)
 
 
-def _measures_table(tally: ComparisonAccumulator, names: Sequence[str]) -> Table:
+def _measures_table(several: Sequence[AttentionMaps], names: Sequence[str]) -> Table:
+    one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), KEYS) for maps in several)
     rows: list[Row] = []
-    for info in tally.shown:
-        numbers = [(of.per_layer if info.together else of.per_head)[info.name][0] for of in tally.numbers]
-        means = [float(np.mean(values)) for values in numbers]
-        rows.append((info.name, info.unit, *means, means[1] - means[0]))
+    for measure in MEASURES:
+        if measure.name in one.values and measure.name in other.values:
+            means = [float(np.nanmean(of.array(measure.name))) for of in (one, other)]
+            rows.append((measure.name, measure.unit, *means, means[1] - means[0]))
     columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
     return Table("measures", "means over heads", "compared", columns, rows)

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from attnviz import store
-from attnviz.commands.compare.accumulator import ComparisonAccumulator
-from attnviz.commands.compare.outcome import comparison, describe_model, pictures_of, report_of
+from attnviz.commands.compare.comparison import ComparedModel, Comparison
+from attnviz.commands.compare.maps import highest
+from attnviz.commands.compare.measuring import MeasuredTexts
+from attnviz.commands.compare.pictures import pictures_of
+from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.compare.theory import theory_blocks
 from attnviz.inputs import Inputs
+from attnviz.measures import ALL, choose_measures
 from attnviz.measures.weighing import weigh_values
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
+from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Prediction
+from attnviz.report import Block
 from attnviz.running import Events, Progress
+from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
-from attnviz.views.captions import WEIGHED_LABEL
+from attnviz.views.captions import WEIGHED_LABEL, describe_status
+from attnviz.views.head_pictures import choose_scale, list_scales
 
 ROUNDS = 15  # of timing, the models in turn
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
@@ -40,31 +50,77 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     models = _open_models(inputs.models, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         _check_room(models, document.text, spec.model.max_memory)
-    trained = [model.trained for model in models]
-    told = [model.name for model in models]
-    notices = tuple(_notices(spec, inputs, told, trained))
-    yield Progress(0, len(documents), "texts", notices=notices)
+    names = [model.name for model in models]
+    untrained = [model.name for model in models if model.trained is False]
+    yield Progress(0, len(documents), "texts", notices=tuple(_notices(spec, inputs, untrained)))
     answered = [_predictions(model, documents, spec.model) for model in models]
-    tally = ComparisonAccumulator.for_models(len(models), spec.measure)
+    right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
     kept_or_drawn = len(documents) == 1 or spec.figure.weigh == "values"
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
+    measured = MeasuredTexts(names, spec.measure or (ALL,))
     for count, document in enumerate(documents, 1):
         attended = [attention(document.text, document.name) for attention in attentions]
-        tally.add(attended if spec.figure.weigh == "attention" else [weigh_values(maps) for maps in attended])
+        shown = attended if spec.figure.weigh == "attention" else [weigh_values(maps) for maps in attended]
+        measured.add(shown, [of_model[count - 1] for of_model in right])
         yield Progress(count, len(documents), "texts", document.name)
     took = _seconds(models, documents) if spec.time else [None] * len(models)
-    found = [describe_model(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
-    whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, found)
-    pictures = pictures_of(spec, whole, tally.last)
-    report, rows = report_of(spec, whole, pictures, tally.last)
+    described = map(_describe_model, models, measured.last, answered, took)
+    whole = _compare_models(tuple(described), measured, documents[0].name if len(documents) == 1 else corpus.name)
+    pictures = pictures_of(spec, whole, measured.last)
+    extent = highest(pictures), len(measured.last[0].keys)
+    scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
+    report = compare_report(whole, pictures, scales, _explain_theory(spec, whole), spec)
     if spec.figure.weigh == "values":
         report = replace(report, subtitle=f"{report.subtitle} · {WEIGHED_LABEL}")
-    kept = tally.last if spec.figure.weigh == "attention" else attended  # weights, whatever is shown of them
+    kept = measured.last if spec.figure.weigh == "attention" else attended  # weights, whatever is shown of them
     pairs = zip(kept, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": maps for maps, slug in pairs}
     drawn = yield from drawing.write(report, inputs.out, records)
-    means = {m.name: [[float(model.per_text(m.name).mean()) for model in whole.models]] for m in whole.measures}
-    yield replace(drawn, rows=rows, numbers={whole.texts: means})
+    means = {measure.name: [[whole.mean(name, measure.name) for name in names]] for measure in whole.measures}
+    yield replace(drawn, rows=tuple(compare_rows(whole)), numbers={whole.texts: means})
+
+
+def _describe_model(
+    model: AttentionModel, maps: AttentionMaps, predictions: tuple[Prediction, ...], seconds: float | None
+) -> ComparedModel:
+    return ComparedModel(
+        name=model.name,
+        status=describe_status(maps.provenance),
+        trained=model.trained,
+        layer_numbers=maps.layer_numbers,
+        n_heads=model.n_heads,
+        d_model=model.d_model,
+        n_parameters=model.n_parameters,
+        n_attention_parameters=model.n_attention_parameters,
+        self_attention=maps.self_attention,
+        answers=model.answers if isinstance(model, Classifies) else None,
+        predictions=predictions,
+        tested=None if (metrics := load_model_metrics(model)) is None else metrics.tested,
+        seconds=seconds,
+    )
+
+
+def _compare_models(models: tuple[ComparedModel, ...], measured: MeasuredTexts, texts: str) -> Comparison:
+    """Put the rows of all texts into one table. `texts` is what they are called."""
+    from attnviz.numbers.table import stack
+
+    apart = measured.divergences
+    return Comparison(
+        models=models,
+        texts=texts,
+        numbers=stack(measured.parts),
+        asked=choose_measures(measured.measures),
+        merged=measured.merged,
+        texts_sha256=hashlib.sha256(" ".join(measured.texts).encode()).hexdigest(),
+        divergences=None if apart is None else apart / len(measured.texts),
+    )
+
+
+def _explain_theory(spec: CompareSpec, whole: Comparison) -> tuple[Block, ...]:
+    if not spec.theory:
+        return ()
+    first = whole.models[0]
+    return theory_blocks(round(whole.mean(first.name, "tokens")), first.d_model, spec.kernel)
 
 
 def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:
@@ -77,9 +133,8 @@ def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) 
     check_memory(Work(n_queries, n_keys, n_maps, 1, n_parameters=n_parameters, n_copies=COPIES), max_memory)
 
 
-def _notices(spec: CompareSpec, inputs: Inputs, names: Sequence[str], trained: Sequence[bool | None]) -> Iterator[str]:
+def _notices(spec: CompareSpec, inputs: Inputs, untrained: Sequence[str]) -> Iterator[str]:
     yield from inputs.corpus.notices
-    untrained = [name for name, is_trained in zip(names, trained, strict=True) if is_trained is False]
     if untrained:
         verb = "is" if len(untrained) == 1 else "are"
         seed = spec.model.seed
@@ -90,7 +145,7 @@ def _notices(spec: CompareSpec, inputs: Inputs, names: Sequence[str], trained: S
 
 def _open_models(references: Sequence[ModelReference], texts: Iterable[str]) -> list[AttentionModel]:
     """In their order, each under a name of its own: two checkpoint folders may be called alike."""
-    names = [reference.name for reference in references]
+    names = [reference.name.encode("utf-8", "backslashreplace").decode() for reference in references]
     models = []
     for place, (reference, name) in enumerate(zip(references, names, strict=True)):
         same = names[: place + 1].count(name) if names.count(name) > 1 else 0
@@ -104,6 +159,18 @@ def _predictions(model: AttentionModel, documents: Sequence[Document], spec: Mod
         return ()
     limits = [limit for limit in (spec.max_tokens, model.max_tokens) if limit is not None]
     return tuple(model.limit_tokens(min(limits, default=None), spec.keep).classify(documents))
+
+
+def _judge(model: AttentionModel, predictions: Sequence[Prediction], n_texts: int) -> Sequence[float | None]:
+    """Return 1 for each text that is classified rightly, else 0, None for one of unknown tokens.
+
+    All are None without labels, and where which of the model's own they are is not known.
+    """
+    labels = model.answers.find_labels([each.gold for each in predictions]) if isinstance(model, Classifies) else [None]
+    if None in labels:
+        return [None] * n_texts
+    pairs = zip(predictions, labels, strict=True)
+    return [float(each.label == label) if each.is_judged else None for each, label in pairs]
 
 
 def _seconds(models: Sequence[AttentionModel], documents: Sequence[Document]) -> list[float]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import log
+from math import isnan, log
 
 import numpy as np
 
-from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
-from attnviz.display import escape_for_display, pluralize
+from attnviz.commands.compare.comparison import UNIFORM, ComparedModel, Comparison, explain_missing
+from attnviz.display import pluralize
 from attnviz.measures.divergence import max_divergence_from_mean
 from attnviz.numbers.intervals import compute_seed_interval
 from attnviz.records.training_metrics import TestMetrics
@@ -16,6 +16,7 @@ from attnviz.views.answers import describe_answer, describe_given_labels
 from attnviz.views.likeness import describe_likeness
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
+KEYS = "effective_keys"
 NO_EVIDENCE = "no evidence that more heads help this task"
 
 
@@ -27,61 +28,67 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
         sentences += _width(comparison, first, other, place)
     for model in comparison.models:
         sentences += _kinds(comparison, model)
-    sentences += _alike(comparison)
+    if comparison.divergences is not None and len(comparison.heads) > 1:
+        sentences.append(describe_likeness(comparison.divergences, comparison.head_names))
     for place, other in enumerate(others):
         sentences += _task(comparison, first, other, place)
-    sentences += _explain_labels(comparison.models)
+    for model in comparison.models:  # how they are held against labels that they were not trained on
+        if model.answers:
+            readings = describe_given_labels(model.answers, [each.gold for each in model.predictions])
+            sentences += [f"{model.label}: {reading[0].lower()}{reading[1:]}" for reading in readings]
     sentences += _unknown(comparison.models)
     sentences += _cards(first, others)
     return tuple(sentences)
 
 
-def near_copies(comparison: Comparison, model: ModelComparison) -> int | None:
+def near_copies(comparison: Comparison, model: ComparedModel) -> int | None:
     """How many heads have a near copy within their own layer; None where that was not measured."""
     if comparison.divergences is None:
         return None
-    start = sum(len(each.heads) for each in comparison.models[: comparison.models.index(model)])
-    number = 0
-    for layer in range(len(model.layer_numbers)):
-        own = slice(start + layer * model.n_heads, start + (layer + 1) * model.n_heads)
-        between = comparison.divergences[own, own] + np.diag([np.inf] * model.n_heads)
+    number, own = 0, [place for place, (of, *_) in enumerate(comparison.heads) if of is model]
+    for start in range(0, len(own), model.n_heads):
+        layer = own[start : start + model.n_heads]
+        between = comparison.divergences[np.ix_(layer, layer)] + np.diag([np.inf] * model.n_heads)
         number += int((between.min(axis=1) < COPY * log(2)).sum())
     return number
 
 
-def _width(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
-    if "effective_keys" not in comparison.differences:
+def _width(comparison: Comparison, first: ComparedModel, other: ComparedModel, place: int) -> Iterator[str]:
+    if KEYS not in comparison.differences:
         return
-    difference = comparison.differences["effective_keys"][place]
-    keys = [f"{model.per_text('effective_keys').mean():.1f}" for model in (other, first)]
-    uniform = f"{comparison.uniform['effective_keys'].mean():.1f}"
-    subject = f"{_each(other)}{_heads(other)} attends to {keys[0]} effective keys"
-    against = f"{keys[1]} for {_each(first)}{_heads(first)}"
+    difference = comparison.differences[KEYS][place]
+    keys, against, uniform = (f"{comparison.mean(name, KEYS):.1f}" for name in (other.name, first.name, UNIFORM))
     on = "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
-    yield f"{on} {subject} against {against} (uniform attention: {uniform}){_finding(difference)}."
-    bounds = (difference.value, difference.low, difference.high)
-    if other.n_heads > first.n_heads and not all(bound < 0 for bound in bounds if bound is not None):
-        yield f"That the heads of {_name(other)} look more narrowly than those of {_name(first)} is not seen here."
+    finding = ""
+    if not isnan(difference.low):
+        interval = f"({difference.low:+.1f} to {difference.high:+.1f})"
+        doubt = "" if difference.is_beyond_chance else " that may be none"
+        finding = f": a difference of {difference.value:+.1f} keys {interval}{doubt}"
+    yield (
+        f"{on} {_name_heads(other)} attends to {keys} effective keys against {against} for {_name_heads(first)} "
+        f"(uniform attention: {uniform}){finding}."
+    )
+    is_narrower = difference.value < 0 and (isnan(difference.low) or difference.is_beyond_chance)
+    if other.n_heads > first.n_heads and not is_narrower:
+        yield f"That the heads of {other.label} look more narrowly than those of {first.label} is not seen here."
 
 
-def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
+def _kinds(comparison: Comparison, model: ComparedModel) -> Iterator[str]:
     """How far a model's heads differ from each other."""
-    if not _many(model):
+    if model.n_heads == 1:
         return
-    copies = near_copies(comparison, model)
     if "vendi_score" in comparison.differences:
-        worth = model.per_text("vendi_score").mean()
-        tail = (
-            "" if copies is None else f"; {copies} of {len(model.heads)} {'is' if copies == 1 else 'are'} nearly copies"
-        )
-        explained = f" (of another in their layer: JSD under {COPY:.0%} of ln 2)" if copies else ""
-        of_layer = "of" if len(model.heads) == model.n_heads else "of a layer of"
+        copies, tail = near_copies(comparison, model), ""
+        if copies is not None:
+            n_heads = model.n_layers * model.n_heads
+            tail = f"; {copies} of {n_heads} {'is' if copies == 1 else 'are'} nearly copies"
+            tail += f" (of another in their layer: JSD under {COPY:.0%} of ln 2)" if copies else ""
         yield (
-            f"The {model.n_heads} heads {of_layer} {_name(model)} are as different as {worth:.1f} heads "
-            f"that share nothing{tail}{explained}."
+            f"The {model.n_heads} heads {'of' if model.n_layers == 1 else 'of a layer of'} {model.label} are as "
+            f"different as {comparison.mean(model.name, 'vendi_score'):.1f} heads that share nothing{tail}."
         )
     if "divergence_from_mean" in comparison.differences:
-        lost = model.per_text("divergence_from_mean").mean()
+        lost = comparison.mean(model.name, "divergence_from_mean")
         share = lost / max_divergence_from_mean(model.n_heads)
         yield (
             f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({share:.0%} of the most that "
@@ -89,22 +96,7 @@ def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
         )
 
 
-def _alike(comparison: Comparison) -> Iterator[str]:
-    """Say which heads of all models are most alike."""
-    heads = comparison.head_names
-    if comparison.divergences is not None and len(heads) > 1:
-        yield describe_likeness(comparison.divergences, heads)
-
-
-def _explain_labels(models: Sequence[ModelComparison]) -> Iterator[str]:
-    """Say how models are held against the labels of the texts, where they were not trained on such."""
-    for model in models:
-        if model.answers:
-            for reading in describe_given_labels(model.answers, [each.gold for each in model.predictions]):
-                yield f"{_name(model)}: {reading[0].lower()}{reading[1:]}"
-
-
-def _unknown(models: Sequence[ModelComparison]) -> Iterator[str]:
+def _unknown(models: Sequence[ComparedModel]) -> Iterator[str]:
     """Say how much of the texts the vocabularies do not hold, and what is not judged for that."""
     for model in models:
         n, n_unknown = len(model.predictions), sum(each.n_unknown for each in model.predictions)
@@ -112,28 +104,30 @@ def _unknown(models: Sequence[ModelComparison]) -> Iterator[str]:
         if n_unknown and (n > 1 or not n_others):
             n_read = sum(each.n_read for each in model.predictions)
             left = f"; {n_others} of {n} texts, half unknown or more, are not judged" if n_others else ""
-            yield f"{_name(model)} reads {n_unknown:,} of {n_read:,} tokens as [UNK]{left}."
+            yield f"{model.label} reads {n_unknown:,} of {n_read:,} tokens as [UNK]{left}."
 
 
-def _task(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
-    if comparison.right and comparison.n_texts > 1 and None not in (first.accuracy, other.accuracy):
-        difference = comparison.right[place]
-        points = f"{100 * difference.value:+.1f} points"
-        interval = f"(no interval: {difference.no_interval})"
-        if difference.low is not None and difference.high is not None:
-            interval = f"({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
-        task = f"{_name(other)} is right on {other.accuracy:.1%} of them and {_name(first)} on {first.accuracy:.1%}"
-        if difference.includes_zero is not False:
-            more = other.n_heads > first.n_heads
-            finding = NO_EVIDENCE if more else "no evidence that either does better"
-        else:
-            finding = f"{_name(other if difference.value > 0 else first)} does better on texts like these"
-        yield f"{task}: {points} {interval}, {finding}."
-    elif comparison.n_texts == 1 and first.predictions and other.predictions:
-        yield f"{_reads(first)}, {_reads(other)}."
+def _task(comparison: Comparison, first: ComparedModel, other: ComparedModel, place: int) -> Iterator[str]:
+    if comparison.n_texts == 1:
+        if first.predictions and other.predictions:
+            yield f"{_describe_reading(first)}, {_describe_reading(other)}."
+        return
+    if not comparison.right:
+        return
+    difference = comparison.right[place]
+    interval = f"({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+    if reason := explain_missing(difference):
+        interval = f"(no interval: {reason})"
+    if difference.is_beyond_chance:
+        finding = f"{(other if difference.value > 0 else first).label} does better on texts like these"
+    else:
+        finding = NO_EVIDENCE if other.n_heads > first.n_heads else "no evidence that either does better"
+    shares = [f"{comparison.mean(model.name, 'right'):.1%}" for model in (other, first)]
+    task = f"{other.label} is right on {shares[0]} of them and {first.label} on {shares[1]}"
+    yield f"{task}: {100 * difference.value:+.1f} points {interval}, {finding}."
 
 
-def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[str]:
+def _cards(first: ComparedModel, others: Sequence[ComparedModel]) -> Iterator[str]:
     """What the model cards say over several seeds, which one comparison cannot."""
     if first.tested is None:
         return
@@ -144,7 +138,7 @@ def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[st
         n_seeds = len(other.tested.seeds)
         yield (
             f"Over {n_seeds} {pluralize(n_seeds, 'seeds')} on {other.tested.n_texts:,} texts the cards say {means} for "
-            f"{_name(other)} and {_name(first)}{_between_seeds(first.tested, other.tested)}."
+            f"{other.label} and {first.label}{_between_seeds(first.tested, other.tested)}."
         )
 
 
@@ -159,35 +153,15 @@ def _between_seeds(first: TestMetrics, other: TestMetrics) -> str:
     return f": {found.value:+.4f} seed by seed ({interval}){doubt}"
 
 
-def _finding(difference: MeanDifference) -> str:
-    if difference.low is None or difference.high is None:
-        return ""
-    interval = f"({difference.low:+.1f} to {difference.high:+.1f})"
-    doubt = " that may be none" if difference.includes_zero else ""
-    return f": a difference of {difference.value:+.1f} keys {interval}{doubt}"
+def _name_heads(model: ComparedModel) -> str:
+    n = model.n_layers * model.n_heads
+    return f"each of the {n} heads of {model.label}" if n > 1 else f"the head of {model.label}"
 
 
-def _heads(model: ModelComparison) -> str:
-    n = len(model.heads)
-    return f"the {n} heads of {_name(model)}" if n > 1 else f"the head of {_name(model)}"
-
-
-def _each(model: ModelComparison) -> str:
-    return "each of " if len(model.heads) > 1 else ""
-
-
-def _reads(model: ModelComparison) -> str:
+def _describe_reading(model: ComparedModel) -> str:
     (prediction,) = model.predictions
     assert model.answers is not None
     if not prediction.is_judged:
         unknown = f"{prediction.n_unknown} of {prediction.n_read} tokens are not in its vocabulary"
-        return f"{_name(model)} does not judge it ({unknown})"
-    return f"{_name(model)} reads it as {describe_answer(model.answers, prediction)}"
-
-
-def _many(model: ModelComparison) -> bool:
-    return model.n_heads > 1
-
-
-def _name(model: ModelComparison) -> str:
-    return escape_for_display(model.name, 40)
+        return f"{model.label} does not judge it ({unknown})"
+    return f"{model.label} reads it as {describe_answer(model.answers, prediction)}"

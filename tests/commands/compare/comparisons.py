@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.commands.compare.comparison import Comparison, Cost, MeanDifference, MeasureInfo, ModelComparison
-from attnviz.numbers.intervals import compute_seed_interval
+from attnviz.commands.compare.comparison import KEYS, ComparedModel, Comparison
+from attnviz.measures import choose_measures
+from attnviz.numbers.intervals import compute_seed_interval, t_quantile
+from attnviz.numbers.table import Numbers, stack
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
 
 LABELS = ("negative", "positive")
+N_TEXTS = 20
+
+
+class Made(NamedTuple):
+    """A model, and its rows of the table."""
+
+    model: ComparedModel
+    rows: list[dict[str, object]]
+
+
+def around(mean: float, half: float) -> list[float]:
+    """Numbers of 20 texts whose mean has an interval of ± half."""
+    apart = half * sqrt(N_TEXTS - 1) / t_quantile(N_TEXTS - 1)
+    return [mean - apart, mean + apart] * (N_TEXTS // 2)
 
 
 def model(
@@ -19,38 +37,43 @@ def model(
     n_heads: int = 1,
     *,
     keys: Sequence[float] = (10.0,),
-    distinct: Sequence[float] = (),
+    distinct: float | None = None,
     right: Sequence[int] = (),
     tested: TestMetrics | None = None,
     d_model: int = 32,
     seconds: float | None = 0.002,
     trained: bool = True,
-) -> ModelComparison:
-    """One layer. Every head attends to `keys` effective keys, one number a text; `right` says which texts it gets."""
-    n_texts = len(keys)
-    per_head = np.tile(np.array(keys)[:, None, None], (1, 1, n_heads))
-    found = np.array(distinct or [float(n_heads)] * n_texts)[:, None]
-    gold = [1] * n_texts
-    said = [(0.25, 0.75) if is_right else (0.75, 0.25) for is_right in right]
-    return ModelComparison(
+    n_layers: int = 1,
+    n_tokens: float = 200.0,
+    **measures: float,
+) -> Made:
+    """Every head attends to `keys` effective keys, one number a text; `right` says which texts the model gets."""
+    told = [(0.25, 0.75) if is_right else (0.75, 0.25) for is_right in right]
+    made = ComparedModel(
         name=name,
         status="trained, weights sha256 feedbeef…" if trained else "untrained (random weights, seed 0)",
         trained=trained,
-        n_layers=1,
-        layer_numbers=(0,),
+        layer_numbers=tuple(range(n_layers)),
         n_heads=n_heads,
         d_model=d_model,
         n_parameters=2_750_018,
         n_attention_parameters=4 * (d_model**2 + d_model),
-        n_tokens=200.0,
-        cost=Cost(1_638_400.0, 5_120_000.0, 160_000.0 * n_heads),
-        per_head={"effective_keys": per_head, "entropy": np.log(per_head)},
-        per_layer={"vendi_score": found, "divergence_from_mean": np.full((n_texts, 1), 0.05 if n_heads > 1 else 0.0)},
         answers=AnswerInfo.from_training(LABELS) if right else None,
-        predictions=tuple(Prediction(f"text {i}", each, gold[i], 20, 20) for i, each in enumerate(said)),
+        predictions=tuple(Prediction(f"text {i}", each, 1, 20, 20) for i, each in enumerate(told)),
         tested=tested,
         seconds=seconds,
     )
+    rows: list[dict[str, object]] = []
+    for text, number in enumerate(keys):
+        is_right = float(right[text]) if right else None
+        rows.append({"text": text, "model": name, "tokens": n_tokens, "right": is_right})
+        for layer in range(n_layers):
+            at = {"text": text, "model": name, "layer": layer}
+            lost = 0.05 if n_heads > 1 else 0.0
+            rows.append(at | {"vendi_score": distinct or float(n_heads), "divergence_from_mean": lost})
+            found = {"effective_keys": number, "entropy": log(number), **measures}
+            rows += [at | {"head": head, **found} for head in range(n_heads)]
+    return Made(made, rows)
 
 
 def card(*accuracies: float) -> TestMetrics:
@@ -61,39 +84,22 @@ def card(*accuracies: float) -> TestMetrics:
 
 
 def comparison(
-    *models: ModelComparison,
-    differences: Sequence[MeanDifference] = (),
-    right: Sequence[MeanDifference] = (),
+    *models: Made,
     divergences: np.ndarray | None = None,
     texts: str = "imdb test[:500]",
     merged: bool = False,
+    in_text: int = 200,
+    **uniform: float,
 ) -> Comparison:
-    """`differences` in effective keys; in every other measure there are as many, of 0."""
-    n_texts = len(models[0].per_text("effective_keys"))
-    nothing = (MeanDifference(0.0),) * (len(models) - 1)
-    given = tuple(differences) or tuple(
-        MeanDifference(float((other.per_text("effective_keys") - models[0].per_text("effective_keys")).mean()))
-        for other in models[1:]
-    )
+    """Of texts of 200 tokens."""
+    chance = {"effective_keys": 200.0, "entropy": log(200), "tokens": 200, "in_text": in_text, **uniform}
+    n_texts = len({row["text"] for row in models[0].rows})
+    rows = [{"text": text, **chance} for text in range(n_texts)]
     return Comparison(
-        models=models,
+        models=tuple(each.model for each in models),
         texts=texts,
-        n_tokens=np.full(n_texts, 200),
-        n_in_text=np.full(n_texts, 200),
+        numbers=stack([Numbers.from_rows([*rows, *(row for each in models for row in each.rows)], KEYS)]),
+        asked=choose_measures(["effective_keys,entropy,vendi_score,divergence_from_mean,to_sink"]),
         merged=merged,
-        measures=(
-            MeasureInfo("effective_keys", "keys", together=False),
-            MeasureInfo("entropy", "nats", together=False),
-            MeasureInfo("vendi_score", "heads", together=True),
-            MeasureInfo("divergence_from_mean", "nats", together=True),
-        ),
-        uniform={"effective_keys": np.full(n_texts, 200.0), "entropy": np.full(n_texts, np.log(200))},
-        differences={
-            "effective_keys": given,
-            "entropy": nothing,
-            "vendi_score": nothing,
-            "divergence_from_mean": nothing,
-        },
-        right=tuple(right),
         divergences=divergences,
     )

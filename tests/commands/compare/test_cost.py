@@ -7,18 +7,16 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnviz.commands.compare.cost import projection_operations, weight_memory, weight_operations
+from attnviz.commands.compare.cost import compute_cost
 from attnviz.models.encoder import EncoderConfig, self_attention
 
 
 def test_by_hand() -> None:
     """Two tokens of width 3: each of 4 projections is 2 × 3 times 3 × 3, that is 18 products and as many sums."""
-    two = np.array([2])
-    assert projection_operations(two, 3) == 4 * 2 * 18
-    assert weight_operations(two, 3) == 2 * (2 * 2 * 2 * 3)
-    assert weight_memory(two, 5) == 5 * 4 * 4
-    assert weight_operations(np.array([1, 3]), 1) == weight_memory(np.array([1, 3]), 1) == 4 * (1 + 9) / 2  # of each
-    assert weight_operations(np.array([100_000]), 65_536) == pytest.approx(4e10 * 65_536)  # overflows nowhere
+    assert compute_cost(np.array([2.0]), 1, 5, 3) == (4 * 2 * 18, 2 * (2 * 2 * 2 * 3), 5 * 4 * 4)
+    of_each = compute_cost(np.array([1.0, 3.0]), 1, 1, 1)
+    assert of_each.weights == of_each.memory == 4 * (1 + 9) / 2
+    assert compute_cost(np.array([2.0]), 6, 5, 3) == tuple(6 * each for each in (4 * 2 * 18, 2 * (2 * 2 * 2 * 3), 80))
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 8])
@@ -27,5 +25,6 @@ def test_as_many_as_torch_counts_with_any_number_of_heads(n_heads: int) -> None:
     states = torch.zeros(1, 11, 16)
     with FlopCounterMode(display=False) as counter:
         attention(states, states)
-    n_tokens = np.array([11])
-    assert counter.get_total_flops() == projection_operations(n_tokens, 16) + weight_operations(n_tokens, 16)
+    cost = compute_cost(np.array([11.0]), 1, n_heads, 16)
+    assert cost.projections is not None
+    assert counter.get_total_flops() == cost.projections + cost.weights

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from attnviz.commands.compare.maps import highest, map_pictures, similarity_picture
-from attnviz.commands.compare.spread import distributions_picture
+from attnviz.commands.compare.pictures import distributions_picture
 from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import plan_picture
@@ -177,8 +176,7 @@ def test_how_alike_heads_are_is_a_map_whatever_kind_is_asked_for(kind: FigureKin
 
 def test_a_scale_that_does_not_begin_at_0_says_so() -> None:
     apart = np.log(2) * np.array([[0, 0.12], [0.12, 0]])
-    deep = replace(model(), n_layers=2, layer_numbers=(0, 1))
-    shown = similarity_picture(apart, comparison(deep).head_names)
+    shown = similarity_picture(apart, comparison(model(n_layers=2)).head_names)
     assert (shown.columns, shown.rows) == (("0.0",), ("1.0",))
     assert shown.scale is not None
     assert (shown.scale.low, shown.scale.high) == pytest.approx((0.85, 0.9))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
+from attnviz.commands.compare.comparison import Comparison
 from attnviz.commands.compare.costs import write_bytes, write_count
 from attnviz.commands.compare.report import HEADLINE, compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.options import build
 from attnviz.report import Note, Report, Scale
-from tests.commands.compare.comparisons import card, comparison, model
+from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
 from tests.made import table
 
 SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
-SHORTER = MeanDifference(-8.1, -8.4, -7.8)
 
 
 def report(of: Comparison, title: str | None = None, measure: tuple[str, ...] = ()) -> Report:
@@ -35,7 +33,8 @@ def notes(of: Report) -> str:
 
 
 def two(**more: Any) -> Comparison:
-    return comparison(model(keys=[14.0, 14.4]), model("multi:8", 8, keys=[6.0, 6.2]), differences=[SHORTER], **more)
+    """Of 20 texts, -8.1 keys with an interval of ± .3."""
+    return comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(6.1, 0.3)), **more)
 
 
 def test_two_models_share_a_table_with_their_difference() -> None:
@@ -71,13 +70,8 @@ def test_five_measures_are_listed_first_where_none_is_named() -> None:
 
 
 def test_what_is_0_everywhere_is_left_out_unless_it_is_named() -> None:
-    of = two(divergences=None)
-    zero = replace(of.measures[0], name="to_sink")
-    values = {"to_sink": np.zeros((2, 1))}
-    models = tuple(replace(each, per_head={**each.per_head, **values}) for each in of.models)
-    differences = {**of.differences, "to_sink": (MeanDifference(0.0),)}
-    of = replace(of, measures=(*of.measures, zero), models=models, differences=differences)
-    label = f"to_sink ({zero.unit})"
+    of = comparison(model(to_sink=0.0), model("multi:8", 8, to_sink=0.0), to_sink=0.0)
+    label = "to_sink (share)"
     assert label not in rows(report(of), "measures")
     assert "0 everywhere: to_sink." in notes(report(of))
     for named, is_shown in ((("all",), False), (("effective_keys,to_sink",), True)):
@@ -85,12 +79,8 @@ def test_what_is_0_everywhere_is_left_out_unless_it_is_named() -> None:
 
 
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
-    shown = report(
-        comparison(
-            model(keys=[1.0] * 10), model("multi:2", 2, keys=[1.0] * 10), differences=[MeanDifference(0.1, -0.2, 0.3)]
-        )
-    )
-    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.20 to +0.30)"
+    shown = report(comparison(model(keys=[5.0] * N_TEXTS), model("multi:2", 2, keys=around(5.1, 0.2))))
+    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.10 to +0.30)"
     assert "~ marks a difference whose interval includes 0." in notes(shown)
     assert "not what models trained from other seeds would" in notes(shown)
 
@@ -152,8 +142,7 @@ def test_what_makes_models_unlike_is_said() -> None:
     )
     assert "d_model too" not in notes(report(two()))
     assert "tokens are joined until all models have the same" in notes(report(two(merged=True)))
-    cut = comparison(model(), model("multi:2", 2))
-    object.__setattr__(cut, "n_in_text", np.array([233]))
+    cut = comparison(model(), model("multi:2", 2), in_text=233)
     assert "Of the texts' 233 tokens 200 are compared" in notes(report(cut))
 
 
@@ -167,36 +156,33 @@ def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
 
 def test_each_model_has_its_own_number_of_tokens() -> None:
     """Costs follow from them: one that cuts finer or adds markers reads more."""
-    finer = replace(model("multi:2", 2), n_tokens=24.4)
-    shown = report(comparison(model(), finer, merged=True))
+    shown = report(comparison(model(), model("multi:2", 2, n_tokens=24.4), merged=True))
     assert rows(shown, "costs")["tokens n that it reads"] == ("200", "24")
     assert table(shown, "costs").title == "What it costs and what comes of it"
 
 
 def test_few_texts_have_no_intervals_and_a_reason_instead() -> None:
-    few = MeanDifference(-8.1, no_interval="fewer than 10 texts")
-    right = [MeanDifference(0.0, no_interval="all texts differ alike")]
     alone, several = model(keys=[14.0, 14.4], right=[1, 1]), model("multi:8", 8, keys=[6.0, 6.2], right=[1, 1])
-    shown = report(comparison(alone, several, differences=[few], right=right))
+    shown = report(comparison(alone, several))
     assert table(shown, "measures").columns[-1].header == "difference"
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-8.10"
     assert "Over 2 texts: whether a difference is more than chance takes 10 texts" in notes(shown)
     assert "~" not in notes(shown)
-    assert "+0.0 points (no interval: all texts differ alike), no evidence that more heads" in notes(shown)
+    assert "+0.0 points (no interval: fewer than 10 texts), no evidence that more heads" in notes(shown)
     data: Any = shown.data
     nothing = {"low": None, "high": None, "includes_zero": None}
     reason = {"no_interval": "fewer than 10 texts"}
-    assert data["measures"]["effective_keys"]["differences"] == [{"value": -8.1, **nothing, **reason}]
-    found = list(compare_rows(comparison(alone, several, differences=[few])))
-    assert found[3][5:] == ("-8.1", "", "", "fewer than 10 texts")
+    assert data["measures"]["effective_keys"]["differences"] == [{"value": pytest.approx(-8.1), **nothing, **reason}]
+    assert list(compare_rows(comparison(alone, several)))[3][6:] == ("", "", "fewer than 10 texts")
 
 
 def test_rows_for_a_spreadsheet_hold_every_number_whole() -> None:
     first, *found = compare_rows(two())
     assert first == ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
     assert found[0] == ("effective_keys", "keys", "each head", "uniform attention", "200.0", "", "", "", "")
-    assert found[1][:5] == ("effective_keys", "keys", "each head", "single", "14.2")
-    assert found[2] == ("effective_keys", "keys", "each head", "multi:8", "6.1", "-8.1", "-8.4", "-7.8", "")
+    assert found[1][:4] == ("effective_keys", "keys", "each head", "single")
+    assert found[2][3] == "multi:8"
+    assert [float(cell) for cell in (found[1][4], *found[2][4:8])] == pytest.approx([14.2, 6.1, -8.1, -8.4, -7.8])
     assert found[-1][:4] == ("divergence_from_mean", "nats", "all heads of a layer", "multi:8")
     assert len(found) == 2 * 3 + 2 * 2
 
@@ -210,14 +196,14 @@ def test_a_spreadsheet_runs_no_name(name: str) -> None:
 def test_data_holds_each_text_and_each_head() -> None:
     data: Any = report(two(divergences=np.zeros((9, 9)))).data
     keys = data["measures"]["effective_keys"]
-    assert [values.tolist() for values in keys["per_text"]] == [[14.0, 14.4], [6.0, 6.2]]
+    assert [values.tolist() for values in keys["per_text"]] == [[14.2] * N_TEXTS, pytest.approx(around(6.1, 0.3))]
     assert [values.shape for values in keys["per_head"]] == [(1, 1), (1, 8)]
-    assert keys["differences"] == [
-        {"value": -8.1, "low": -8.4, "high": -7.8, "no_interval": None, "includes_zero": False}
-    ]
+    (difference,) = keys["differences"]
+    assert [difference[name] for name in ("value", "low", "high")] == pytest.approx([-8.1, -8.4, -7.8])
+    assert (difference["no_interval"], difference["includes_zero"]) == (None, False)
     assert [each["name"] for each in data["models"]] == ["single", "multi:8"]
     assert data["divergences"].shape == (9, 9)
-    assert data["verdict"][0].startswith("On these 2 texts")
+    assert data["verdict"][0].startswith("On these 20 texts")
 
 
 def test_hostile_names_are_shown_and_not_obeyed() -> None:
@@ -249,5 +235,5 @@ def test_bytes(number: float, text: str) -> None:
 
 
 def test_models_of_one_name_get_files_of_their_own() -> None:
-    alike: tuple[ModelComparison, ...] = (model("a/b"), model("a b", 2), model("猫"), model("../.."))
-    assert comparison(*alike).slugs == ("a-b-0", "a-b-1", "model-2", "model-3")
+    alike = comparison(model("a/b"), model("a b", 2), model("猫"), model("../.."))
+    assert alike.slugs == ("a-b-0", "a-b-1", "model-2", "model-3")

@@ -8,47 +8,54 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.commands.compare.comparison import Comparison, MeanDifference
+from attnviz.commands.compare.comparison import Comparison
 from attnviz.commands.compare.verdict import COPY, NO_EVIDENCE, near_copies, verdict
-from tests.commands.compare.comparisons import card, comparison, model
+from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
 
-FEWER, MORE, EITHER = MeanDifference(-8.1, -8.4, -7.8), MeanDifference(0.5, 0.2, 0.9), MeanDifference(-0.1, -0.4, 0.6)
+FEWER, MORE, EITHER = (-8.1, 0.3), (0.5, 0.3), (-0.1, 0.5)  # effective keys, and half of an interval
 
 
 def words(of: Comparison) -> str:
     return " ".join(verdict(of))
 
 
-def two_models(difference: MeanDifference, n_texts: int = 2) -> Comparison:
-    single = model(keys=[14.2] * n_texts)
-    return comparison(single, model("multi:8", 8, keys=[6.1] * n_texts), differences=[difference])
+def two_models(change: float, half: float) -> Comparison:
+    return comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(14.2 + change, half)))
 
 
 def test_how_widely_heads_look() -> None:
-    said = words(two_models(FEWER))
-    assert "On these 2 texts each of the 8 heads of multi:8 attends to 6.1 effective keys" in said
+    said = words(two_models(*FEWER))
+    assert "On these 20 texts each of the 8 heads of multi:8 attends to 6.1 effective keys" in said
     assert "against 14.2 for the head of single (uniform attention: 200.0)" in said
     assert "a difference of -8.1 keys (-8.4 to -7.8)." in said
     assert "is not seen here" not in said
 
 
 @pytest.mark.parametrize("difference", [MORE, EITHER])
-def test_a_claim_that_the_numbers_do_not_bear_out_is_denied(difference: MeanDifference) -> None:
-    said = words(two_models(difference))
+def test_a_claim_that_the_numbers_do_not_bear_out_is_denied(difference: tuple[float, float]) -> None:
+    said = words(two_models(*difference))
     assert "That the heads of multi:8 look more narrowly than those of single is not seen here." in said
-    assert ("that may be none" in said) == difference.includes_zero
+    assert ("that may be none" in said) == (difference == EITHER)
+
+
+def test_of_several_models_a_difference_is_held_against_all_that_were_looked_at() -> None:
+    """Its own interval leaves 0 out, by a little: of seven that are compared with the first some does by chance."""
+    close = [model(f"multi:{i}", i, keys=around(13.9, 0.29)) for i in range(2, 9)]
+    first = model(keys=[14.2] * N_TEXTS)
+    assert "keys (-0.6 to -0.0)." in words(comparison(first, close[0]))
+    assert words(comparison(first, *close)).count("keys (-0.6 to -0.0) that may be none.") == 7
 
 
 def test_one_text_has_no_interval_and_gets_none() -> None:
-    said = words(two_models(MeanDifference(-8.1), n_texts=1))
+    said = words(comparison(model(keys=[14.2]), model("multi:8", 8, keys=[6.1])))
     assert said.startswith("On this text each of the 8 heads of multi:8 attends to 6.1 effective keys")
     assert "(uniform attention: 200.0)." in said
     assert "a difference of" not in said
 
 
 def test_more_heads_first_is_no_claim_about_fewer() -> None:
-    several, one = model("multi:8", 8, keys=[6.0, 6.0]), model(keys=[9.0, 9.0])
-    said = words(comparison(several, one, differences=[MORE]))
+    several, one = model("multi:8", 8, keys=[6.0] * N_TEXTS), model(keys=around(9.0, 0.3))
+    said = words(comparison(several, one))
     assert "the head of single attends to 9.0 effective keys against 6.0 for each of the 8 heads of multi:8" in said
     assert "not seen here" not in said
 
@@ -87,16 +94,14 @@ def test_the_pairs_most_alike_are_named_beside_the_median_pair() -> None:
 
 
 def test_copies_that_were_not_measured_are_not_mentioned() -> None:
-    said = words(comparison(model(), model("multi:8", 8, distinct=[3.4])))
+    said = words(comparison(model(), model("multi:8", 8, distinct=3.4)))
     assert "The 8 heads of multi:8 are as different as 3.4 heads that share nothing." in said
     assert "copies" not in said
 
 
 def test_of_several_layers_the_kinds_are_those_of_one() -> None:
     """Heads are as different as so many within their layer, in the mean over layers."""
-    several = replace(model("multi:8", 8, distinct=[3.4]), n_layers=2, layer_numbers=(0, 1))
-    one = replace(model(), n_layers=2, layer_numbers=(0, 1))
-    said = words(comparison(one, several, differences=[MeanDifference(0.0)]))
+    said = words(comparison(model(n_layers=2), model("multi:8", 8, distinct=3.4, n_layers=2)))
     assert "each of the 16 heads of multi:8 attends to 10.0 effective keys against 10.0" in said
     assert "against 10.0 for each of the 2 heads of single" in said
     assert "The 8 heads of a layer of multi:8 are as different as 3.4 heads that share nothing." in said
@@ -116,8 +121,8 @@ def test_what_a_mean_of_heads_blurs_is_a_share_of_the_most_for_so_many_heads(n_h
 
 def test_as_many_heads_are_not_more() -> None:
     """Of two models with equally many heads neither is the one whose more heads should look narrowly or help."""
-    pair = (model(keys=[9.0] * 2, right=[1, 0]), model("other", keys=[9.0] * 2, right=[1, 0]))
-    said = words(comparison(*pair, differences=[EITHER], right=[MeanDifference(0.0, -0.1, 0.1)]))
+    pair = (model(keys=[9.0] * 2, right=[1, 0]), model("other", keys=[9.1] * 2, right=[1, 0]))
+    said = words(comparison(*pair))
     assert "is not seen here" not in said
     assert NO_EVIDENCE not in said
     assert "no evidence that either does better" in said
@@ -130,33 +135,39 @@ def test_heads_as_far_apart_as_the_limit_are_no_copies() -> None:
     assert near_copies(pair, pair.models[0]) == 0
     cards = comparison(model(tested=card(0.8, 0.7, 0.9)), model("b", 2, tested=card(0.8, 0.7, 0.9)))
     assert "which may be none" in words(cards)
-    assert "may be none" in words(two_models(MeanDifference(-1.0, -2.0, 0.0)))
 
 
-def classified(difference: MeanDifference) -> str:
-    single = model(keys=[9.0] * 4, right=[1, 1, 0, 1])
-    several = model("multi:8", 8, keys=[9.0] * 4, right=[1, 1, 1, 1])
-    return words(comparison(single, several, right=[difference]))
+def classified(*right: list[int]) -> str:
+    """Of 20 texts under one head and under eight."""
+    single, several = (
+        model(name, n_heads, keys=[9.0] * N_TEXTS, right=of)
+        for (name, n_heads), of in zip((("single", 1), ("multi:8", 8)), right, strict=True)
+    )
+    return words(comparison(single, several))
 
 
 def test_accuracy_whose_difference_may_be_none() -> None:
-    said = classified(MeanDifference(0.001, -0.004, 0.006))
-    expected = "multi:8 is right on 100.0% of them and single on 75.0%: +0.1 points (-0.4 to +0.6), "
+    """Another answer to 1 text of 20: 5 points, ± 2.093 · 22.36 / √20."""
+    said = classified([1] * 19 + [0], [1] * 20)
+    expected = "multi:8 is right on 100.0% of them and single on 95.0%: +5.0 points (-5.5 to +15.5), "
     assert expected + NO_EVIDENCE in said
 
 
-@pytest.mark.parametrize(
-    ("difference", "better"),
-    [(MeanDifference(0.1, 0.02, 0.2), "multi:8"), (MeanDifference(-0.1, -0.2, -0.02), "single")],
-)
-def test_accuracy_that_differs(difference: MeanDifference, better: str) -> None:
-    said = classified(difference)
+@pytest.mark.parametrize("better", ["multi:8", "single"])
+def test_accuracy_that_differs(better: str) -> None:
+    worse = [1, 0] * 10
+    said = classified(worse, [1] * 20) if better == "multi:8" else classified([1] * 20, worse)
     assert f"{better} does better on texts like these." in said
     assert NO_EVIDENCE not in said
 
 
+def test_a_difference_of_accuracies_ends_where_there_is_no_more() -> None:
+    """90 points, ± 2.093 · 30.78 / √20."""
+    assert "points (+75.6 to +100.0)" in classified([0] * 18 + [1, 1], [1] * 20)
+
+
 def test_one_text_is_read_by_each() -> None:
-    said = words(comparison(model(right=[1]), model("multi:8", 8, right=[0]), right=[MeanDifference(-1.0)]))
+    said = words(comparison(model(right=[1]), model("multi:8", 8, right=[0])))
     assert "single reads it as positive (0.75), multi:8 reads it as negative (0.75)." in said
     assert "points" not in said
 

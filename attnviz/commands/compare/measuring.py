@@ -1,0 +1,102 @@
+"""One text through several models: brought to common units, and measured as rows of the table of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from attnviz.commands.compare.comparison import KEYS, MAX_HEADS
+from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
+from attnviz.errors import InvalidOption
+from attnviz.measures import measure_maps
+from attnviz.measures.concentration import make_uniform
+from attnviz.measures.divergence import Divergences, measure_divergences_across
+from attnviz.measures.heads_table import measure_heads
+from attnviz.measures.merging import find_common_units, merge_tokens
+from attnviz.records import AttentionMaps
+
+if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
+    from attnviz.numbers.table import Numbers
+
+
+class Aligned(NamedTuple):
+    """Maps of one text under several models that have the same tokens."""
+
+    maps: tuple[AttentionMaps, ...]
+    merged: bool = False  # whether tokens were joined
+    left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out
+
+
+def align(several: Sequence[AttentionMaps]) -> Aligned:
+    """Bring maps to common units. Where models add different markers, these are left out first.
+
+    Raises InvalidOption where there are no common units.
+    """
+    try:
+        return _merge(several)
+    except InvalidOption as error:
+        try:
+            if not any(any(maps.queries.special) for maps in several):
+                raise
+            bare = [without_markers(maps) for maps in several]
+            left_out = tuple(0.0 if maps.sink is None else float(maps.sink.mean()) for maps in bare)
+            return _merge(bare)._replace(left_out=left_out)
+        except InvalidOption as other:
+            name = several[0].provenance.text_name
+            raise InvalidOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
+
+
+def _merge(several: Sequence[AttentionMaps]) -> Aligned:
+    cuts = {tuple((tokens.offsets, tokens.special) for tokens in (maps.queries, maps.keys)) for maps in several}
+    if len(cuts) == 1:  # two tokenizers that cut alike need no joining
+        return Aligned(tuple(several))
+    units = find_common_units([maps.queries for maps in several])
+    return Aligned(tuple(merge_tokens(maps, of) for maps, of in zip(several, units, strict=True)), merged=True)
+
+
+@dataclass(eq=False)
+class MeasuredTexts:
+    """The rows of the texts that were measured so far. Of their maps only the last text's are kept."""
+
+    models: Sequence[str]  # names
+    measures: Sequence[str]
+    parts: list[Numbers] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)  # sha256 of each
+    merged: bool = False
+    divergences: Divergences | None = None  # the sum over the texts
+    last: tuple[AttentionMaps, ...] = ()  # in common units
+
+    def add(self, several: Sequence[AttentionMaps], right: Sequence[float | None]) -> None:
+        """Measure one text under each of the models, and note which of them answer it rightly.
+
+        Raises InvalidOption for a measure that these maps do not have, and where they have no common units.
+        """
+        from attnviz.numbers.table import Numbers
+
+        aligned = align(several)
+        self.last, self.merged = aligned.maps, self.merged or aligned.merged
+        rows = [_describe_text(several[0], self.last[0], self.measures)]
+        left_out = aligned.left_out or (None,) * len(several)
+        for name, given, is_right, share in zip(self.models, several, right, left_out, strict=True):
+            rows.append({"model": name, "tokens": _count_tokens(given), "right": is_right, "left_out": share})
+        for name, maps in zip(self.models, self.last, strict=True):
+            rows += ({"model": name, **row} for row in measure_heads(maps, self.measures))
+        self.parts.append(Numbers.from_rows(({"text": len(self.texts), **row} for row in rows), KEYS))
+        self.texts.append(several[0].provenance.text_sha256)
+        if sum(maps.n_layers * maps.n_heads for maps in self.last) <= MAX_HEADS:
+            apart = measure_divergences_across(self.last)
+            self.divergences = apart if self.divergences is None else self.divergences + apart
+
+
+def _describe_text(given: AttentionMaps, aligned: AttentionMaps, measures: Sequence[str]) -> dict[str, object]:
+    """Return the row of attention that favours nothing: how large the text is, and its measures."""
+    n_tokens, in_text = _count_tokens(aligned), given.provenance.facts.tokens_in_text
+    by_chance = measure_maps(make_uniform(aligned), measures, "head")
+    means = {each.name: float(each.values.mean()) for each in by_chance}
+    return {"tokens": n_tokens, "in_text": n_tokens if in_text is None else in_text, **means}
+
+
+def _count_tokens(maps: AttentionMaps) -> int:
+    """Count the tokens of the text that is attended to."""
+    return int(maps.real_queries.sum()) if maps.self_attention else len(maps.keys)
