@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 from huggingface_hub import constants
@@ -13,8 +12,16 @@ from huggingface_hub import constants
 from attnviz.errors import InvalidSource
 from attnviz.store.hub import explain_offline
 from attnviz.text.files import summarize_error
-from attnviz.text.saved import as_source
 from attnviz.text.source import Source, Wanted
+
+FORMATS = (
+    "cache",
+    "parquet",
+    "arrow",
+    "csv",
+    "json",
+    "text",
+)  # modules of `datasets`; the first is an earlier download
 
 
 def open_imdb(wanted: Wanted) -> Source:
@@ -30,7 +37,7 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
     name = name or repository
     offline = explain_offline("HF_DATASETS_OFFLINE")
     if not offline:
-        return as_source(_load(name, repository), wanted, name)
+        return _load(name, repository, wanted)
     if not _is_cached(repository):
         here = f" (the folder here is --dataset ./{name})" if Path(name).is_dir() else ""
         raise InvalidSource(
@@ -41,18 +48,24 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
 
     hubs = (constants, datasets.config)  # both libraries read it before each request
     with mock.patch.object(hubs[0], "HF_HUB_OFFLINE", True), mock.patch.object(hubs[1], "HF_HUB_OFFLINE", True):
-        loaded = _load(name, repository)
-    return as_source(loaded, wanted, name, (f"{name}: {offline}, so the copy in the cache is used",))
+        return _load(name, repository, wanted, f"{name}: {offline}, so the copy in the cache is used")
 
 
-def _load(name: str, repository: str) -> Any:
+def _load(name: str, repository: str, wanted: Wanted, *notices: str) -> Source:
     import datasets  # see above
+
+    from attnviz.text.saved import as_source  # it imports datasets
 
     datasets.utils.logging.set_verbosity_error()  # its warnings, such as that of a cached copy, are notices here
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
-        return datasets.load_dataset(repository)
+        builder = datasets.load_dataset_builder(repository)
+        _check_format(type(builder).__module__.rpartition(".")[2], name)
+        builder.download_and_prepare()
+        return as_source(builder.as_dataset(), wanted, name, notices)
+    except InvalidSource:
+        raise
     except Exception as error:  # the library passes on every error, from pyarrow's to the network's
         reason = error
         while type(error).__name__ == "DatasetGenerationError" and isinstance(reason.__cause__, Exception):
@@ -61,6 +74,15 @@ def _load(name: str, repository: str) -> Any:
             f"data set {name!r} cannot be loaded: {summarize_error(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
         ) from error
+
+
+def _check_format(found: str, name: str) -> None:
+    """Raises InvalidSource for files that are no tables: some readers decode what they find."""
+    if found not in FORMATS:
+        raise InvalidSource(
+            f"data set {name!r} is not a table of texts: its files are read as {found}",
+            hint=f"Formats that can be read: {', '.join(FORMATS[1:])}.",
+        )
 
 
 def _is_cached(repository: str) -> bool:

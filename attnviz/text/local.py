@@ -20,7 +20,6 @@ from attnviz.text.class_folders import (
     open_class_files,
     open_class_folders,
 )
-from attnviz.text.saved import is_saved, open_saved
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_total_size
 from attnviz.text.tables import describe_table
 
@@ -28,6 +27,7 @@ MAX_NAMED = 8  # files in a message
 _READERS = {plugin.name: plugin for plugin in ENDINGS}
 READABLE_ENDINGS = ", ".join(plugin.name for plugin in ENDINGS)
 
+_SAVED_FILES = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}", re.ASCII)  # .csv, but not the .5 of org/model-1.5
 _SHARD = re.compile(r"(?P<split>.+)-[0-9]{5}-of-(?P<count>[0-9]{5})")  # how the hub names the parts of a split
@@ -58,7 +58,9 @@ def open_source(name: str, wanted: Wanted) -> Source:
 
 def _open_place(path: Path, wanted: Wanted, title: str) -> Source:
     if path.is_dir():
-        if is_saved(path):
+        if any(all((path / name).is_file() for name in names) for names in _SAVED_FILES):
+            from attnviz.text.saved import open_saved  # it imports datasets, which takes a second
+
             return open_saved(path, wanted, title)
         return _open_folder(path, wanted, title)
     if is_archive(path):

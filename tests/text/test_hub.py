@@ -89,6 +89,15 @@ def test_a_data_set_of_the_hub_and_later_its_copy(tmp_path: Path) -> None:
     assert "is not on this machine" in other.said
 
 
+@pytest.mark.slow
+def test_pictures_of_the_hub_are_not_fetched(tmp_path: Path) -> None:
+    with running(Hub("datasets", REPOSITORY, {f"{name}.png": b"%!PS-Adobe-3.0" for name in ("train", "test")})) as hub:
+        (answer,) = ask(tmp_path, (REPOSITORY, None), HF_ENDPOINT=hub.address)
+        assert not hub.asked
+    said = f"data set {REPOSITORY!r} is not a table of texts: its files are read as imagefolder. Formats that can"
+    assert answer.said.startswith(said)
+
+
 @pytest.fixture
 def online(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process believes that it may ask the hub."""
@@ -168,7 +177,7 @@ def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pyt
     def fail(_: str) -> None:
         raise failure()
 
-    monkeypatch.setattr(datasets, "load_dataset", fail)
+    monkeypatch.setattr(datasets, "load_dataset_builder", fail)
     monkeypatch.setattr(module, "explain_offline", lambda _: "")
     with pytest.raises(InvalidSource) as error:
         opened("imdb")
