@@ -70,6 +70,15 @@ def exists(path: Path) -> bool:
         return False
 
 
+def list_folder(path: Path, invalid: type[InputError]) -> list[Path]:
+    """List what is in a folder, by name. Raises `invalid` for one that cannot be listed, or listed and not entered."""
+    try:
+        (path / "..").stat()  # needs what entering needs, which listing does not
+        return sorted(path.iterdir(), key=lambda each: each.name)
+    except (OSError, ValueError) as error:
+        raise invalid(f"cannot read {path}: {describe_os_error(error)}") from error
+
+
 def resolve_links(path: Path) -> Path:
     """Return the path without links; a loop of them, and what no file can be called, stay as they are."""
     try:

@@ -98,6 +98,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "attention_window": [4],
     },
     "mamba": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
+    "rwkv": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "context_length": 40},
 }
 
 
@@ -155,7 +156,7 @@ def saved(folder: Path, kind: str, **settings: Any) -> Path:
     """A folder with weights, configuration and tokenizer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        built(kind, "" if kind == "mamba" else "eager", **settings).save_pretrained(folder)
+        built(kind, "" if kind in ("mamba", "rwkv") else "eager", **settings).save_pretrained(folder)
         tokenizer().save_pretrained(folder)
     return folder
 

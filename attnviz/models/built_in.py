@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.bounded import MAX_VOCABULARY, expand_path, is_folder, read_bytes
+from attnviz.bounded import MAX_VOCABULARY, expand_path, is_file, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import Attributable
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
@@ -71,7 +71,7 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> TrainedReferen
     folder = expand_path(spec.model, InvalidModel)
     if not spec.model or not is_folder(folder):
         return None
-    if (folder / FILES[0]).is_file():  # else that is said first, when it is opened
+    if is_file(folder / FILES[0]):  # else that is said first, when it is opened
         refuse_sizes("a checkpoint", spec)
     return TrainedReference(spec, extras, folder_name(folder), folder=folder)
 

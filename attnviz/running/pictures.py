@@ -129,8 +129,11 @@ def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
 
 
 def _is_from_attnviz(path: Path) -> bool:
-    """Every file of ours says what made it, a comparison's PNG which models it shows."""
-    data = path.read_bytes()
+    """Whether a file says that attnviz made it, a comparison's PNG which models it shows; not if it may not be read."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
     return b"attnviz" in data or b"TXtstatus of " in data
 
 

@@ -19,7 +19,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeAlias
 
-from attnviz.bounded import describe_os_error, format_bytes, is_file
+from attnviz.bounded import describe_os_error, format_bytes, is_file, list_folder
 from attnviz.errors import InvalidSource
 from attnviz.text.source import MAX_TEXTS
 
@@ -83,6 +83,13 @@ class Member:
 
 
 Place: TypeAlias = Path | Member
+
+
+def list_entries(folder: Place) -> list[Place]:
+    """List what is in a folder but hidden files, by name. Raises InvalidSource where it cannot be read."""
+    if isinstance(folder, Member):
+        return sorted(folder.iterdir(), key=lambda each: each.name)
+    return [each for each in list_folder(folder, InvalidSource) if not each.name.startswith(".")]
 
 
 def is_archive(path: Path) -> bool:

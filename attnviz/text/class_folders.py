@@ -11,7 +11,7 @@ from contextlib import closing
 from itertools import islice
 
 from attnviz.display import list_first
-from attnviz.text.archives import Place
+from attnviz.text.archives import Place, list_entries
 from attnviz.text.files import decode_whole, read_content, read_lines
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_no_columns
 
@@ -25,16 +25,16 @@ Labelled = Mapping[int, Place]  # the folder or file of each label
 
 def find_class_folders(folder: Place) -> dict[str, Labelled]:
     """Find folders of texts by label, by split: in the folder or, one level down, in those called after splits."""
-    if found := _find_labelled([each for each in _list_entries(folder) if each.is_dir()]):
+    if found := _find_labelled([each for each in list_entries(folder) if each.is_dir()]):
         return {folder.name if folder.name in SPLIT_NAMES else "train": found}
-    inner = {each.name: each for each in _list_entries(folder) if each.is_dir() and each.name in SPLIT_NAMES}
-    splits = {name: _find_labelled([each for each in _list_entries(inner[name]) if each.is_dir()]) for name in inner}
+    inner = {each.name: each for each in list_entries(folder) if each.is_dir() and each.name in SPLIT_NAMES}
+    splits = {name: _find_labelled([each for each in list_entries(inner[name]) if each.is_dir()]) for name in inner}
     return {name: found for name, found in sorted(splits.items(), key=lambda item: SPLIT_NAMES.index(item[0])) if found}
 
 
 def find_class_files(folder: Place) -> Labelled:
     """Find two files, one of each label, which stands at the end of their names: rt-polarity.neg, or neg.txt."""
-    files = [each for each in _list_entries(folder) if each.is_file() and each.suffix.lower() in LINE_ENDINGS]
+    files = [each for each in list_entries(folder) if each.is_file() and each.suffix.lower() in LINE_ENDINGS]
     return _find_labelled(files)
 
 
@@ -62,10 +62,10 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
     left = [
         each
         for place in (folder, *(folder / split for split in splits if (folder / split).is_dir()))
-        for each in _list_entries(place)
+        for each in list_entries(place)
         if each.is_dir() and str(each) not in map(str, used) and each.name not in splits
     ]
-    left += [each for place in used for each in _list_entries(place) if each.suffix.lower() != ENDING]
+    left += [each for place in used for each in list_entries(place) if each.suffix.lower() != ENDING]
     names = [str(each)[len(str(folder)) + 1 :] for each in left]
     notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
     return Source(name, tuple(splits), read, notices)
@@ -88,10 +88,6 @@ def open_class_files(labelled: Labelled, wanted: Wanted, name: str) -> Source:
     return Source(name, ("train",), read, (f"{name}: a text a line, labels from names of files ({said})",), stream)
 
 
-def _list_entries(folder: Place) -> list[Place]:
-    return sorted((each for each in folder.iterdir() if not each.name.startswith(".")), key=lambda each: each.name)
-
-
 class Reviews:
     """The reviews of one split, negative first, by number; a file is read when its text is asked for."""
 
@@ -100,7 +96,7 @@ class Reviews:
         self._files = [
             (path, label)
             for label, folder in labelled.items()
-            for path in sorted(_list_entries(folder), key=_parse_number)
+            for path in sorted(list_entries(folder), key=_parse_number)
             if path.suffix.lower() == ENDING and path.is_file()
         ]
 

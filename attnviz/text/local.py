@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from attnviz.bounded import exists, expand_path
+from attnviz.bounded import exists, expand_path, is_file
 from attnviz.display import list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES
-from attnviz.text.archives import Place, find_member, is_archive, is_compressed, open_archive
+from attnviz.text.archives import Place, find_member, is_archive, is_compressed, list_entries, open_archive
 from attnviz.text.class_folders import (
     find_class_files,
     find_class_folders,
@@ -58,7 +58,7 @@ def open_source(name: str, wanted: Wanted) -> Source:
 
 def _open_place(path: Path, wanted: Wanted, title: str) -> Source:
     if path.is_dir():
-        if any(all((path / name).is_file() for name in names) for names in _SAVED_FILES):
+        if any(all(is_file(path / name) for name in names) for names in _SAVED_FILES):
             from attnviz.text.saved import open_saved  # it imports datasets, which takes a second
 
             return open_saved(path, wanted, title)
@@ -166,14 +166,10 @@ def _find_only_subfolder(folder: Place) -> Iterator[Place]:
 
 
 def _list_entries(folder: Place) -> list[Place]:
-    """List what is in a folder but hidden files."""
-    try:
-        entries = sorted(
-            (each for each in folder.iterdir() if not each.name.startswith(".")), key=lambda each: each.name
-        )
-        return [open_archive(each) if isinstance(each, Path) and is_compressed(each) else each for each in entries]
-    except OSError as error:
-        raise InvalidSource(f"{folder} cannot be read: {error.strerror}") from error
+    """List what is in a folder but hidden files; a compressed file is listed as what it holds."""
+    return [
+        open_archive(each) if isinstance(each, Path) and is_compressed(each) else each for each in list_entries(folder)
+    ]
 
 
 def _make_title(path: Path) -> str:

@@ -9,7 +9,7 @@ from math import inf, isfinite
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import exists, is_file, is_folder
+from attnviz.bounded import exists, is_file, is_folder, list_folder
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
 from attnviz.commands.batch.diff_report import diff_report, heads_table, means_table, numbers_table
@@ -98,6 +98,7 @@ def _file(path: Path) -> Path:
     for name in (NAME, store.RECORD, *COMPARED):
         if is_file(path / name):
             return path / name
+    list_folder(path, InvalidSource)
     *names, last = (NAME, store.RECORD, *COMPARED)
     raise InvalidSource(f"{path} holds no {', no '.join(names)} and no {last}", hint="Name a file, or another folder.")
 

@@ -29,6 +29,17 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
     return Report(batch_title(manifest), subtitle, (table, *warnings), data=data)
 
 
+def plan_report(jobs: Sequence[Job], folder: str) -> Report:
+    """List the jobs that would be made, with the settings of each."""
+    columns = (Column("job"), Column("command"), Column("settings"))
+    rows = tuple(
+        (job.name, job.command, escape_for_display(format_settings(job.settings), MAX_MESSAGE_LENGTH)) for job in jobs
+    )
+    data = {"jobs": [{"job": job.name, "command": job.command, "settings": dict(job.settings)} for job in jobs]}
+    subtitle = f"would be made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
+    return Report("Jobs of a batch", subtitle, (Table("jobs", "Jobs", "facts", columns, rows),), data=data)
+
+
 def command_line(job: Job) -> str:
     """One job, as it would be written."""
     said = f"{job.name}: {job.command} {format_settings(job.settings)}"

@@ -12,7 +12,7 @@ from attnviz import store
 from attnviz.commands.batch.configs import load_all
 from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
-from attnviz.commands.batch.report import batch_report, command_line, how_ended
+from attnviz.commands.batch.report import batch_report, command_line, how_ended, plan_report
 from attnviz.commands.batch.schema import json_schema
 from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
@@ -53,7 +53,8 @@ def _make(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
     if spec.dry_run:
         n = len(plan.jobs)
         would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
-        yield Result(lines=tuple(map(command_line, plan.jobs)), closing=(would,))
+        lines = tuple(map(command_line, plan.jobs)) if spec.printing.kind == "table" else ()
+        yield Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder)))
         return
     with store.locked(folder):
         try:

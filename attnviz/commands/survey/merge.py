@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import is_file, is_folder
+from attnviz.bounded import is_file, is_folder, list_folder
 from attnviz.commands.survey.file import NAME, load_survey
 from attnviz.commands.survey.spec import MergeSpec, check_top
 from attnviz.commands.survey.survey import Survey, merge_surveys
@@ -36,6 +36,7 @@ def _find_file(path: Path) -> Path:
     if not is_folder(path):
         return path
     if not is_file(path / NAME):
+        list_folder(path, InvalidSource)
         raise InvalidSource(f"{path} holds no {NAME}", hint="attnviz survey --shard I/N writes one.")
     return path / NAME
 

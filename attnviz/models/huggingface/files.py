@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, read_bytes, read_header
+from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, exists, is_file, read_bytes, read_header
 from attnviz.errors import InvalidModel
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32, check_room
@@ -45,6 +46,14 @@ INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
 REMOVE = "Remove that folder, and install its package again if it is of one."
 MAX_LABELS = 100_000
+ADAPTER = "adapter_config.json"
+# Names of settings that choose code: kernels, which the package `kernels` fetches from the hub and runs, modules that
+# lie beside a model, patches of the library, and files other than those that were checked.
+CHOICES = re.compile(
+    r"(^|_)impl(ementation)?(_|$)|kernel|^auto_map$|^fusion_config$|^configuration_files$|^transformers_weights$"
+)
+FLAGS = ("use_mamba_kernels", "disable_custom_kernels")  # of packages that are installed, never of the hub
+WIDENED = ("fp8", "mxfp4")  # numbers of few bits that become float32 by torch alone
 MAX_ADDITIONS = 2**23  # bytes: a token that is added there takes some 80 times its length
 
 
@@ -83,9 +92,12 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
     folder = local if local is not None else _from_hub(hub, max_memory)
     check_installed()
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
-        if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
+        if file not in (CONFIG, WEIGHTS, INDEX) and exists(folder / file):
             check_file_size(folder / file, MAX_ADDITIONS if file in ADDITIONS else MAX_VOCABULARY, InvalidModel, AGAIN)
-    if (folder / TOKENIZER).is_file():
+    if exists(folder / ADAPTER):
+        problem = f"{folder} holds an adapter beside a model ({ADAPTER}), which is not read"
+        raise InvalidModel(problem, hint="Merge it: model.merge_and_unload().save_pretrained(folder).")
+    if is_file(folder / TOKENIZER):
         content = read_bytes(folder / TOKENIZER, MAX_VOCABULARY, InvalidModel, AGAIN)
         check_tokenizer(content.decode("utf-8", "replace"), folder / TOKENIZER)
     weights = tuple(_weights(folder))
@@ -113,6 +125,37 @@ def configuration(folder: Path) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise InvalidModel(f"{folder / CONFIG} holds no settings", hint=AGAIN)
     return read
+
+
+def drop_choices(settings: Any, where: Path) -> Any:
+    """Return the settings of a config.json without those that choose code, in parts of a model too.
+
+    A size stays, whatever its name. Raises InvalidModel for weights that only kernels could read.
+    """
+    if isinstance(settings, list):
+        return [drop_choices(each, where) for each in settings]
+    if not isinstance(settings, dict):
+        return settings
+    kept = {name: value for name, value in settings.items() if _is_size(value) or not _chooses(name)}
+    if quantized := kept.pop("quantization_config", None):
+        method = quantized.get("quant_method") if isinstance(quantized, dict) else None
+        if method not in WIDENED:
+            raise InvalidModel(
+                f"{where} says that its weights are quantized ({str(method)[:40]})",
+                hint="Save it with whole weights: model.dequantize(), then model.save_pretrained(folder).",
+            )
+        kept["quantization_config"] = quantized | {"dequantize": True}
+    return {name: drop_choices(value, where) for name, value in kept.items()}
+
+
+def _chooses(name: str) -> bool:
+    return name not in FLAGS and CHOICES.search(name) is not None
+
+
+def _is_size(value: object) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_size, value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_labels(folder: Path) -> None:
@@ -171,10 +214,10 @@ def _reason(error: Exception) -> str:
 
 def _weights(folder: Path) -> Iterator[Path]:
     """The safetensors of a folder, those of an index in the order of their names."""
-    if (folder / WEIGHTS).is_file():
+    if is_file(folder / WEIGHTS):
         yield folder / WEIGHTS
         return
-    if not (folder / INDEX).is_file():
+    if not is_file(folder / INDEX):
         pickled = sorted(file.name for pattern in PICKLED for file in folder.glob(pattern))
         if pickled:
             problem = f"{folder} has its weights only in {pickled[0]}, a form that can run code when it is read"
@@ -190,7 +233,7 @@ def _weights(folder: Path) -> Iterator[Path]:
     if not plain or not names:
         raise InvalidModel(f"{folder / INDEX} names files that are not safetensors of this folder", hint=AGAIN)
     for name in sorted(names):
-        if not (folder / name).is_file():
+        if not is_file(folder / name):
             raise InvalidModel(f"{folder} lacks {name}, which {INDEX} names", hint=AGAIN)
         yield folder / name
 

@@ -9,16 +9,25 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
+from unittest.mock import patch
 
 import torch
 
+from attnviz.bounded import is_file
 from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
-from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, check_labels, configuration
+from attnviz.models.huggingface.files import (
+    CONFIG,
+    VOCABULARIES,
+    ModelFiles,
+    check_labels,
+    configuration,
+    drop_choices,
+)
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.models.tokenizer_bounds import is_panic
@@ -89,16 +98,15 @@ def load_weights(
 
     Raises InvalidModel naming what is wrong, TooLarge before weights are allocated.
     """
-    with quietly():
+    with quietly(), _without_hub(files):
         import transformers
         from transformers import AutoConfig, AutoModel, AutoTokenizer
 
         safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         with _told(files):
             check_labels(files.folder)
-            # Whatever the config names there may be code of the hub: the package `kernels` would fetch and run it.
-            config = AutoConfig.from_pretrained(files.folder, attn_implementation="eager", **safely)
-            config._attn_implementation = "eager"  # also over a setting of this very name, here and in parts
+            config = AutoConfig.from_pretrained(files.folder, **safely)
+            config._attn_implementation = config._experts_implementation = "eager"  # in parts of it, too
             _check_sizes(files, config)
             with torch.device("meta"):
                 n_parameters = AutoModel.from_config(config, trust_remote_code=False).num_parameters()
@@ -113,6 +121,32 @@ def load_weights(
     model = model.eval().to(device)
     body, headed = (model, None) if head == "none" else (model.base_model, model)
     return LoadedWeights(body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
+
+
+@contextmanager
+def _without_hub(files: ModelFiles) -> Iterator[None]:
+    """Fetch nothing and load no kernel of the hub while a model is loaded, whatever its files say.
+
+    Settings that choose code are dropped where the library reads a config. Some kinds of models ask for a kernel by
+    themselves, and some configs for another model: the hub is closed to both.
+    """
+    from huggingface_hub import constants
+    from transformers import PreTrainedConfig
+    from transformers.integrations import hub_kernels
+
+    read = PreTrainedConfig._dict_from_json_file
+
+    def read_settings(file: Any) -> Any:
+        return drop_choices(read(file), files.folder / CONFIG)
+
+    def refuse(name: str, **_: object) -> NoReturn:
+        raise FileNotFoundError(f"attnviz loads no kernel of the hub: {name}")
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(constants, "HF_HUB_OFFLINE", True))
+        stack.enter_context(patch.object(PreTrainedConfig, "_dict_from_json_file", read_settings))
+        stack.enter_context(patch.object(hub_kernels, "get_kernel_hub", refuse, create=True))
+        yield
 
 
 def _load(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
@@ -189,7 +223,7 @@ def _explain_refusal(files: ModelFiles, what: str, error: BaseException) -> Inva
         return InvalidModel(f"{problem}: {str(kind)[:60]!r}", hint="A newer one may.")
     if "ignore_mismatched_sizes" in reason:
         reason = f"its weights have other sizes than {CONFIG} says"
-    if what and not any((files.folder / name).is_file() for name in VOCABULARIES):
+    if what and not any(is_file(files.folder / name) for name in VOCABULARIES):
         problem = f"{files.folder} holds no tokenizer.json, and attnviz reads texts"
         return InvalidModel(problem, hint="attnviz.record takes other inputs in Python.")
     told = f"{what} of {files.folder}" if what else str(files.folder)
@@ -198,7 +232,11 @@ def _explain_refusal(files: ModelFiles, what: str, error: BaseException) -> Inva
 
 @contextmanager
 def quietly(*, bars: bool = True) -> Iterator[None]:
-    """Its advice is for who calls it in Python, and its bars come even off a terminal."""
+    """Import the library, if it is not yet, without kernels of the hub, and let it say nothing.
+
+    Its advice is for who calls it in Python, and its bars come even off a terminal.
+    """
+    os.environ["USE_HUB_KERNELS"] = "0"  # the library reads it once, where it is imported
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from transformers.utils import logging

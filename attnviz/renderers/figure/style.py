@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
+from attnviz.bounded import exists
 from attnviz.errors import InvalidOption
 from attnviz.renderers import shades
 
@@ -37,7 +38,7 @@ def _import_matplotlib() -> None:
     data = Path(spec.origin).parent / "mpl-data"
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     environment["MATPLOTLIBRC"] = str(data / "matplotlibrc")
-    elsewhere = chdir(data) if Path("matplotlibrc").exists() else nullcontext()
+    elsewhere = chdir(data) if exists(Path("matplotlibrc")) else nullcontext()
     with warnings.catch_warnings(), mock.patch.dict(os.environ, environment, clear=True), elsewhere:
         warnings.simplefilter("ignore")
         import matplotlib.font_manager  # noqa: F401

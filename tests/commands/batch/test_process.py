@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
     assert len(run.stdout.splitlines()) == 12
     assert "grid-heads-8-index-2: heatmap " in run.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_is_one_document(attnviz: RunHere) -> None:
+    config = str(ROOT / "sample_configs/matrix.yaml")
+    jobs = json.loads(worked(attnviz("batch", config, "--dry-run", "--json")).stdout)["jobs"]
+    assert len(jobs) == 12
+    listed = worked(attnviz("batch", config, "--dry-run", "--print", "csv")).stdout
+    assert [line.partition(",")[0] for line in listed.splitlines()[1:]] == [job["job"] for job in jobs]
+    assert {job["settings"]["heads"] for job in jobs} >= {8}
 
 
 @pytest.mark.slow
