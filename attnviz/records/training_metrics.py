@@ -146,7 +146,7 @@ class ValidationMetrics:
 
 @dataclass(frozen=True)
 class TestMetrics:
-    """Runs of one recipe that differ in their seed only, on texts that nothing was chosen on."""
+    """Runs of one recipe that differ in their seed only, on texts that were not learned from."""
 
     data: str
     n_texts: int

@@ -193,3 +193,42 @@ def test_a_hostile_text_through_a_model_of_others(whole: Path, run_here: RunHere
     worked(run)
     assert "\x1b" not in run.stdout
     assert "\u202e" not in run.stdout
+
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
+PICTURES = {**SMALL, "image_size": 32, "patch_size": 8}
+SOUNDS = {
+    "vocab_size": 32,
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "max_source_positions": 20,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 1,
+}
+BOTH = {"text_config": SMALL | {"vocab_size": 32}, "vision_config": PICTURES, "projection_dim": 16}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "says"),
+    [
+        ("vit", PICTURES, "is a ViTModel, which reads pixel_values, not text"),
+        ("whisper", SOUNDS, "is a WhisperModel, which reads input_features, not text"),
+        ("clip", BOTH, "is a CLIPModel, which reads pixel_values beside text"),
+        ("siglip", BOTH, "is a SiglipModel, which reads pixel_values beside text"),
+    ],
+)
+def test_a_model_that_reads_no_text_says_what_it_reads(
+    kind: str, settings: dict[str, Any], says: str, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(made.FAMILIES, kind, settings)
+    made.saved(tmp_path / "model", kind)
+    run = run_here("heatmap", "the cat", "--model", "model", "--out", "out")
+    refused(run, says)
+    assert "with attnviz.record() as maps: model(" in run.stderr

@@ -16,7 +16,7 @@ CAPACITY = "capacity.json"  # from docs/studies/capacity.json, which tests hold 
 
 
 def describe_reviews() -> list[dict[str, Any]]:
-    """Return, for each number of heads, what its card says of hidden words and of reviews nothing was chosen on."""
+    """Return, for each number of heads, what its card says of hidden words and of reviews not learned from."""
     found, first = [], None
     for heads in HEADS:
         folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
@@ -40,7 +40,7 @@ def _describe(metrics: Metrics) -> dict[str, Any]:
     tested = metrics.tested
     assert tested is not None
     losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
-    uniform = next((cost.texts for cost in tested.costs if cost.what == "every key alike"), None)
+    uniform = next((cost.seeds for cost in tested.costs if cost.what == "every key alike"), None)
     return {
         "nTexts": tested.n_texts,
         "nSeeds": len(tested.seeds),

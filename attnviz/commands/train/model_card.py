@@ -57,7 +57,7 @@ def card_report(metrics: Metrics) -> Report:
                 else []
             ),
             *(
-                [_facts_table("tested", "On texts that nothing was chosen on", _test_rows(metrics.tested))]
+                [_facts_table("tested", "On texts that were not learned from", _test_rows(metrics.tested))]
                 if metrics.tested
                 else []
             ),
@@ -164,7 +164,7 @@ def _costs(tested: TestMetrics | None) -> Iterator[Table | Note]:
         rows.append((cost.what, cost.texts.value, low, high, p, seeds))
     yield Table("costs", "What its attention is worth", "facts", COSTS, tuple(rows))
     yield Note(
-        f"Accuracy that goes where attention is changed, on {tested.n_cost_texts:,} texts that nothing was chosen on, "
+        f"Accuracy that goes where attention is changed, on {tested.n_cost_texts:,} texts that were not learned from, "
         "paired by text: the difference, its 95 % interval over texts, p of no difference, corrected for the number of "
         "rows (Holm 1979), and the mean over seeds of training with its 95 % interval. Every key alike: all heads "
         "attend to each token as much. Queries of another text: heads attend as at the same places of another review."

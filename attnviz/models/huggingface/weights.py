@@ -41,6 +41,7 @@ HEADS: dict[HeadKind, str] = {  # classes of the library, by what stands upon a 
     "masked": "AutoModelForMaskedLM",
     "labels": "AutoModelForSequenceClassification",
 }
+OF_TEXT = ("input_ids", "attention_mask", "position_ids", "token_type_ids")  # inputs that text gives
 STDOUT = 1  # as the system counts a process's files
 SHIFTED = 1  # places before the first, besides padding, in models that count positions as RoBERTa does
 LIKE_ROBERTA = (
@@ -109,8 +110,9 @@ def load_weights(
             config._attn_implementation = config._experts_implementation = "eager"  # in parts of it, too
             _check_sizes(files, config)
             with torch.device("meta"):
-                n_parameters = AutoModel.from_config(config, trust_remote_code=False).num_parameters()
-            check_room(f"the weights of {name} as float32", n_parameters * FLOAT32, max_memory)
+                body = AutoModel.from_config(config, trust_remote_code=False)
+            _check_reads_text(files, body)
+            check_room(f"the weights of {name} as float32", body.num_parameters() * FLOAT32, max_memory)
         with _told(files, "the tokenizer"):
             tokenizer = AutoTokenizer.from_pretrained(files.folder, **safely)
         with _told(files):
@@ -169,6 +171,18 @@ def _check_sizes(files: ModelFiles, config: Any) -> None:
             raise InvalidModel(
                 f"{files.folder / CONFIG} says {n_layers:,} layers", hint=f"At most {MAX_LAYERS:,} are read."
             )
+
+
+def _check_reads_text(files: ModelFiles, body: Any) -> None:
+    """Raises InvalidModel for models of pictures or sounds, and for pairs of encoders of which one reads text."""
+    name, reads = body.main_input_name, ", not text"
+    if name == "input_ids" and hasattr(body, "get_text_features") and hasattr(body, "logit_scale"):
+        name, reads = next(each for each in signature(body.forward).parameters if each not in OF_TEXT), " beside text"
+    if name != "input_ids":
+        raise InvalidModel(
+            f"{files.folder} is a {type(body).__name__}, which reads {name}{reads}",
+            hint=f"Record it in Python: with attnviz.record() as maps: model({name}=...).",
+        )
 
 
 def _check_loaded(files: ModelFiles, told: dict[str, Any], unused: Sequence[str]) -> None:

@@ -74,7 +74,7 @@ def test_what_attention_is_worth_is_told_where_it_was_measured(
         metrics = load_metrics(folder)
         assert metrics.tested is not None
         cost = 0.021 if folder.name == "single" else 0.0432
-        costs = (AttentionCost("every key alike", Interval(cost, 0.01, 0.05), None, 0.001),)
+        costs = (AttentionCost("every key alike", Interval(0.5, 0.4, 0.6), Interval(cost, 0.01, 0.05), 0.001),)
         return replace(metrics, tested=replace(metrics.tested, costs=costs))
 
     monkeypatch.setattr(measured, "load_metrics", load)
@@ -82,7 +82,7 @@ def test_what_attention_is_worth_is_told_where_it_was_measured(
     assert app.run(["lesson", "good film", "--out", str(file)]) == 0
     page = Opened(chromium, file)
     text = page.page.locator("#when").inner_text()
-    assert "the accuracy of one head changes by −0.0210, that of eight by −0.0432." in text
+    assert "one head loses 0.0210 (0.0100 to 0.0500) of its accuracy, eight lose 0.0432 (0.0100 to 0.0500)" in text
     page.close()
 
 

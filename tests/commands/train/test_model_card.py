@@ -165,7 +165,7 @@ def test_what_attention_is_worth_stands_on_the_card() -> None:
         ("every key alike", 0.09, "0.0700", "0.1100", "1e-09", "0.0850 (0.0600 to 0.1100)"),
         ("layer 0, head 3: every key alike", 0.004, "-0.0010", "0.0090", "0.4", "-"),
     )
-    assert any("on 3,000 texts that nothing was chosen on" in note for note in notes(report).splitlines())
+    assert any("on 3,000 texts that were not learned from" in note for note in notes(report).splitlines())
     assert "costs" not in names(card_report(METRICS))
 
 

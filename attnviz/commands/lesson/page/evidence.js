@@ -38,7 +38,7 @@ function describeReviews(reviews) {
     more.push(paragraph(verdict, { ...values, ...shares, change, low, high }));
   }
   if (one.cost && many.cost) {
-    more.push(paragraph("when.cost", { one: signed(-one.cost[0], 4), many: signed(-many.cost[0], 4) }));
+    more.push(paragraph("when.cost", { ...values, one: interval(one.cost, 4), many: interval(many.cost, 4) }));
   }
   if (one.loss !== null && many.loss !== null) {
     more.push(paragraph("when.loss", { one: decimal(one.loss), many: decimal(many.loss) }));
