@@ -14,7 +14,7 @@ from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidText
 from attnviz.options import build
 from attnviz.report import Report
-from attnviz.running import Result
+from attnviz.running import Progress, Result
 from tests.events import data, report, result
 from tests.starting import attribute, compare, heatmap, predict, survey
 
@@ -59,6 +59,16 @@ def test_a_comparison_of_one_such_text_gives_no_verdict(tmp_path: Path) -> None:
     assert "single does not judge it (8 of 8 tokens are not in its vocabulary)" in said(found)
     assert "reads it as" not in said(found)
     assert "reads it as" in said(compare_text("good", tmp_path / "2"))
+
+
+def test_a_model_that_knows_no_word_is_not_compared(tmp_path: Path) -> None:
+    """Its maps of 8 [UNK] stood beside those of a model that reads Chinese, and the heads of both were called alike."""
+    events = list(compare(build(CompareSpec, models=("single", "multi-zh"), text=(STRANGE,), out=str(tmp_path))))
+    found = result(iter(events))
+    assert [each["name"] for each in data(found)["models"]] == ["multi-zh"]
+    assert not (tmp_path / "single.safetensors").exists()
+    (told,) = (said for event in events if isinstance(event, Progress) for said in event.notices if "left out" in said)
+    assert told == "single is left out: half of the tokens of each text or more are not in the vocabulary"
 
 
 def compare_text(text: str, out: Path) -> Report:

@@ -1,28 +1,99 @@
-"""One text's maps under several models, as pictures side by side. Knows records and `report`."""
+"""The pictures of a comparison: maps of one text side by side, how measures are spread over several, like heads.
+
+Knows records, `comparison` and `report`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import ceil, floor
 
 import numpy as np
 
+from attnviz.commands.compare.comparison import MAX_NAME_LENGTH, Comparison
+from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
-from attnviz.measures.divergence import Divergences, order_by_likeness, to_similarity
+from attnviz.measures.divergence import Divergences, jsd, order_by_likeness, to_similarity
 from attnviz.measures.rollout import find_reachable, rollout  # models of one layer have none
-from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
+from attnviz.measures.rows import layer_rows
+from attnviz.records import AttentionMaps, Tokens
+from attnviz.report import Distribution, Distributions, Heatmap, HeatmapGrid, Picture, Sample, Scale
+from attnviz.selection import find_token, select_numbers
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
+from attnviz.text import decode_argument
 from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
 from attnviz.views.likeness import SIMILARITY
+from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
 from attnviz.views.tokens import label_tokens, quote_token
 
 HEAD_AXIS = "head"
-MAX_NAME_LENGTH = 24
 STEPS = 20  # of 1, at which scales of similarity begin and end
 FROM_0 = 0.5  # of heads that are less alike, the scale begins at 0
+
+
+def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMaps]) -> tuple[Picture, ...]:
+    """Draw a comparison. `last` are the maps of the last text.
+
+    Raises InvalidSelection for a layer or query that is not there.
+    """
+    drawn: list[Picture] = []
+    if whole.n_texts == 1:
+        layers = find_shared_layers(spec, last)
+        names = [model.name for model in whole.models]
+        drawn += map_pictures(last, names, whole.slugs, layers, choose_query(spec, last, layers[-1]), spec.figure.scale)
+    elif spread := distributions_picture(whole):
+        drawn.append(spread)
+    if whole.divergences is not None and len(whole.divergences) > 1:
+        drawn.append(similarity_picture(whole.divergences, whole.head_names))
+    n_columns = spec.figure.columns
+    return tuple(
+        replace(each, n_columns=n_columns or each.n_columns, reflows=n_columns is None)
+        if isinstance(each, HeatmapGrid)
+        else each
+        for each in drawn
+    )
+
+
+def distributions_picture(whole: Comparison) -> Distributions | None:
+    """Draw how up to four measures of each head are spread over texts; None of too many heads to see."""
+    of_heads = [measure for measure in whole.measures if measure.level == "head"]
+    chosen = sorted(of_heads, key=lambda measure: rank(measure.name))[:MAX_CHARTS]
+    if not chosen or len(whole.heads) > MAX_SAMPLES:
+        return None
+    charts = []
+    for measure in chosen:
+        values = {model: whole.per_head(model, measure.name) for model in whole.models}
+        samples = tuple(
+            Sample(
+                label=f"{model.layer_numbers[layer]}.{head}" if model.n_layers > 1 else str(head),
+                group=model.label,
+                values=tuple(values[model][:, layer, head].tolist()),
+            )
+            for model, layer, head in whole.heads
+        )
+        charts.append(Distribution(measure.name, "head", f"{measure.name} ({measure.unit})", samples))
+    title = f"each head over {whole.n_texts:,} texts"
+    return Distributions("distributions", title, tuple(charts), 2 if len(charts) > 1 else 1)
+
+
+def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
+    """The numbers of those that are asked for, of the layers that all models have."""
+    shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
+    if not shared:
+        raise InvalidSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
+    return tuple(shared[place] for place in select_numbers(spec.layer, shared, "layer"))
+
+
+def choose_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
+    """The one asked for, else the one on which the heads of all models differ most from their mean."""
+    if spec.query is not None:
+        return find_token(decode_argument(spec.query), last[0].queries.pieces)
+    rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
+    apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
+    return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])
 
 
 def map_pictures(
@@ -41,25 +112,17 @@ def map_pictures(
     pictures: list[Picture] = []
     names = [escape_for_display(name, MAX_NAME_LENGTH) for name in names]
     for layer in layers:
-        at = f"-layer-{layer}" if len(layers) > 1 else ""
-        said = f"layer {layer}" if len(layers) > 1 else ""
-        panels = _panels(several, names, layer)
-        pictures.append(
-            HeatmapGrid(
-                f"maps{at}", " · ".join(filter(None, ["all on one scale", said])), panels, _columns(len(panels))
-            )
-        )
-        means = [
-            _map(
-                maps, f"mean-{i}", name, maps.weights[_at(maps, layer)].mean(axis=0), maps.attendable[_at(maps, layer)]
-            )
-            for i, (maps, name) in enumerate(zip(several, names, strict=True))
-        ]
+        at, said = (f"-layer-{layer}", f"layer {layer}") if len(layers) > 1 else ("", "")
+        shown = list(_list_maps(several, names, layer))
+        panels = tuple(panel for panel, _ in shown)
+        title = " · ".join(filter(None, ["all on one scale", said]))
+        pictures.append(HeatmapGrid(f"maps{at}", title, panels, _columns(len(panels))))
+        first, *others = (_map_layer(maps, "mean", name, layer) for maps, name in zip(several, names, strict=True))
         pictures += [
-            _difference(means[i], means[0], f"difference{at}-{slugs[i]}-{slugs[0]}", said, scale)
-            for i in range(1, len(means))
+            _difference(other, first, f"difference{at}-{slug}-{slugs[0]}", said, scale)
+            for other, slug in zip(others, slugs[1:], strict=True)
         ]
-        pictures.append(_query(several, names, layer, query, f"query-{query}{at}", said))
+        pictures.append(_query(several[0].queries, shown, query, f"query-{query}{at}", said))
     if any(maps.n_layers > 1 for maps in several):
         pictures.append(_rollout(several, names, scale))
     return tuple(pictures)
@@ -99,22 +162,22 @@ def highest(pictures: Sequence[Picture]) -> float:
     return max((float(each.values.max()) for each in maps), default=1.0)
 
 
-def _panels(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) -> tuple[Heatmap, ...]:
-    panels = []
-    for i, (maps, name) in enumerate(zip(several, names, strict=True)):
-        weights, allowed = maps.weights[_at(maps, layer)], maps.attendable[_at(maps, layer)]
+def _list_maps(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) -> Iterator[tuple[Heatmap, str]]:
+    """Yield the map of each head, the mean of several heads first, and what it is called as a row."""
+    for place, (maps, name) in enumerate(zip(several, names, strict=True)):
         if maps.n_heads > 1:
             title = f"{name}, mean of {maps.n_heads} heads"
-            panels.append(_map(maps, f"mean-{i}", title, weights.mean(axis=0), allowed))
-        panels += [
-            _map(maps, f"model-{i}-head-{number}", _title(maps, name, number), weights[head], allowed)
-            for head, number in enumerate(maps.head_numbers)
-        ]
-    return tuple(panels)
+            yield _map_layer(maps, f"mean-{place}", title, layer), f"{name} · mean"
+        for head, number in enumerate(maps.head_numbers):
+            title = f"{name}, head {number}" if maps.n_heads > 1 else f"{name}, its one head"
+            yield _map_layer(maps, f"model-{place}-head-{number}", title, layer, head), f"{name} · {number}"
 
 
-def _title(maps: AttentionMaps, name: str, head: int) -> str:
-    return f"{name}, head {head}" if maps.n_heads > 1 else f"{name}, its one head"
+def _map_layer(maps: AttentionMaps, name: str, title: str, layer: int, head: int | None = None) -> Heatmap:
+    """Draw one head of a layer, or the mean of all of them."""
+    at = maps.layer_numbers.index(layer)
+    values = maps.weights[at].mean(axis=0) if head is None else maps.weights[at, head]
+    return _map(maps, name, title, values, maps.attendable[at])
 
 
 def _map(maps: AttentionMaps, name: str, title: str, values: Cells, allowed: Shown) -> Heatmap:
@@ -143,30 +206,21 @@ def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKi
     return Heatmap(name, what, values, of.allowed, of.rows, of.columns, scale=scale)
 
 
-def _query(
-    several: Sequence[AttentionMaps], names: Sequence[str], layer: int, query: int, name: str, said: str
-) -> Heatmap:
+def _query(tokens: Tokens, shown: Sequence[tuple[Heatmap, str]], query: int, name: str, said: str) -> Heatmap:
     """One query's attention: a row for each head of each model."""
-    tokens = several[0].queries
     if not 0 <= query < len(tokens):
         raise InvalidSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
-    rows = list(_query_rows(several, names, layer, query))
-    values = np.stack([weights for _, weights in rows])
+    first, _ = shown[0]
     what = " · ".join(filter(None, [f"what query {quote_token(tokens, query)} attends to, head by head", said]))
-    columns = label_tokens(several[0].keys)
-    allowed = np.tile(several[0].attendable[_at(several[0], layer), query], (len(rows), 1))
-    return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)
-
-
-def _query_rows(
-    several: Sequence[AttentionMaps], names: Sequence[str], layer: int, query: int
-) -> Iterator[tuple[str, np.ndarray]]:
-    for maps, name in zip(several, names, strict=True):
-        weights = maps.weights[_at(maps, layer), :, query]
-        if maps.n_heads > 1:
-            yield f"{name} · mean", weights.mean(axis=0)
-        for head, number in enumerate(maps.head_numbers):
-            yield f"{name} · {number}", weights[head]
+    return Heatmap(
+        name,
+        what,
+        values=np.stack([panel.values[query] for panel, _ in shown]),
+        allowed=np.tile(first.allowed[query], (len(shown), 1)),
+        rows=tuple(label for _, label in shown),
+        columns=first.columns,
+        row_axis=HEAD_AXIS,
+    )
 
 
 def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:
@@ -180,11 +234,6 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: Scal
     return HeatmapGrid(
         "rollout", rollout_title(several), tuple(panels), _columns(len(panels)), rollout_scale(scale, high, several)
     )
-
-
-def _at(maps: AttentionMaps, layer: int) -> int:
-    """The place of a layer in a record."""
-    return maps.layer_numbers.index(layer)
 
 
 def _columns(n_maps: int) -> int:

@@ -7,12 +7,13 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
+from operator import not_
 
 from attnviz import store
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
-from attnviz.commands.compare.maps import highest
+from attnviz.commands.compare.maps import highest, pictures_of
 from attnviz.commands.compare.measuring import MeasuredTexts
-from attnviz.commands.compare.pictures import pictures_of
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.theory import theory_blocks
@@ -33,6 +34,7 @@ from attnviz.text import Document
 from attnviz.views.captions import WEIGHED_LABEL, describe_status
 from attnviz.views.head_pictures import choose_scale, list_scales
 
+UNKNOWN_WORDS = "half of the tokens of each text or more are not in the vocabulary"
 ROUNDS = 15  # of timing, the models in turn
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
 # What the pictures of a comparison are called.
@@ -50,10 +52,16 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     models = _open_models(inputs.models, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         _check_room(models, document.text, spec.model.max_memory)
-    names = [model.name for model in models]
     untrained = [model.name for model in models if model.trained is False]
     yield Progress(0, len(documents), "texts", notices=tuple(_notices(spec, inputs, untrained)))
     answered = [_predictions(model, documents, spec.model) for model in models]
+    reads = [not of_model or any(each.is_judged for each in of_model) for of_model in answered]
+    if any(reads) and not all(reads):
+        blind = list(compress((model.name for model in models), map(not_, reads)))
+        models, answered = list(compress(models, reads)), list(compress(answered, reads))
+        said = f"{', '.join(blind)} {'is' if len(blind) == 1 else 'are'} left out: {UNKNOWN_WORDS}"
+        yield Progress(0, len(documents), "texts", notices=(said,))
+    names = [model.name for model in models]
     right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
     kept_or_drawn = len(documents) == 1 or spec.figure.weigh == "values"
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]

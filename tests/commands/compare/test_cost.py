@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnviz.commands.compare.cost import compute_cost
+from attnviz.commands.compare.costs import compute_cost
 from attnviz.models.encoder import EncoderConfig, self_attention
 
 

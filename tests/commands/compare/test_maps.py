@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from attnviz.commands.compare.maps import highest, map_pictures, similarity_picture
-from attnviz.commands.compare.pictures import distributions_picture
+from attnviz.commands.compare.maps import distributions_picture, highest, map_pictures, similarity_picture
 from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import plan_picture
