@@ -18,7 +18,7 @@ from attnviz.records.answers import MIN_PROBABILITY
 from attnviz.records.attribution import Attribution, Question, Scores
 from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
-from attnviz.text import Corpus, Document
+from attnviz.text import Corpus, Document, leave_out_copies
 from attnviz.views.answers import describe_given_labels
 
 LEAVE_ONE_OUT, GRADIENT = "leave-one-out", "gradient"
@@ -38,13 +38,11 @@ def card_of(
     methods = [CHANCE, *(name for name in dict.fromkeys((*methods, LEAVE_ONE_OUT)) if name != CHANCE)]
     rows: list[dict[str, object]] = []
     replaced: list[dict[str, object]] = []
-    distinct = {document.text: document for document in reversed(documents)}
-    yield Progress(0, len(documents), "texts", notices=corpus.notices)
+    documents, copies = leave_out_copies(documents)
+    yield Progress(0, len(documents), "texts", notices=(*corpus.notices, *copies))
     given = [document.label for document in documents]
     n_removable: list[int] = []  # tokens of each text that is read
     for count, document in enumerate(documents, 1):
-        if distinct[document.text] is not document:
-            continue
         subject = model.subject(document.text, document.name, question)
         if subject.tokens.mostly_unknown:  # there is no verdict to explain
             continue
@@ -56,7 +54,7 @@ def card_of(
         replaced += [{"text": document.name, **row} for row in without_attention(subject, known)]
         yield Progress(count, len(documents), "texts", document.name)
     notices = (
-        *_describe_left_out(len(distinct) - len(n_removable), len(documents) - len(distinct), len(documents)),
+        *_describe_left_out(len(documents) - len(n_removable), len(documents)),
         *describe_short(n_removable),
         *(describe_given_labels(info, given) if info else ()),
     )
@@ -65,14 +63,13 @@ def card_of(
     yield Result(report, rows=LazyRows(lambda: card_rows(found)), notices=notices)
 
 
-def _describe_left_out(n_unknown: int, n_copies: int, n_texts: int) -> Iterator[str]:
-    """Say how many texts are of unknown words or copies. Raises InvalidText where no others are there."""
+def _describe_left_out(n_left_out: int, n_texts: int) -> tuple[str, ...]:
+    """Say how many texts are of unknown words. Raises InvalidText where no others are there."""
     problem = "half of their tokens or more are not in the model's vocabulary"
-    if n_unknown + n_copies == n_texts:
+    if n_left_out == n_texts:
         raise InvalidText(f"nothing is left of {n_texts} texts: {problem}", hint="attnviz train makes another model.")
-    for n, why in ((n_unknown, problem), (n_copies, "the same text stands there before")):
-        if n:
-            yield f"{n} of {n_texts} texts {'is' if n == 1 else 'are'} left out: {why}"
+    verb = "is" if n_left_out == 1 else "are"
+    return (f"{n_left_out} of {n_texts} texts {verb} left out: {problem}",) if n_left_out else ()
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:

@@ -30,7 +30,7 @@ from attnviz.running import Events, Progress
 from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
-from attnviz.text import Document
+from attnviz.text import Document, leave_out_copies
 from attnviz.views.captions import WEIGHED_LABEL, describe_status
 from attnviz.views.head_pictures import choose_scale, list_scales
 
@@ -48,12 +48,12 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
 
 def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     drawing = Pictures.from_options(spec.figure, PICTURES, "*.safetensors")
-    corpus, documents = inputs.corpus, inputs.documents
+    corpus, (documents, copies) = inputs.corpus, leave_out_copies(inputs.documents)
     models = _open_models(inputs.models, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         _check_room(models, document.text, spec.model.max_memory)
     untrained = [model.name for model in models if model.trained is False]
-    yield Progress(0, len(documents), "texts", notices=tuple(_notices(spec, inputs, untrained)))
+    yield Progress(0, len(documents), "texts", notices=(*_notices(spec, inputs, untrained), *copies))
     answered = [_predictions(model, documents, spec.model) for model in models]
     reads = [not of_model or any(each.is_judged for each in of_model) for of_model in answered]
     if any(reads) and not all(reads):

@@ -138,6 +138,18 @@ def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str
     assert np.allclose(divergences[:n_heads, n_heads:].diagonal(), 0)
 
 
+def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
+    """Each of 6 reviews twice had intervals of 12."""
+    reviews = tuple(f"a {word} film" for word in ("good", "bad", "fine", "poor", "dull", "great"))
+    spec = build(CompareSpec, models=("single", "multi:2"), text=reviews * 2, out=str(tmp_path), time=False)
+    first, *_, last = compare(spec)
+    assert isinstance(first, Progress)
+    assert first.notices == ("6 of 12 texts are left out: the same text stands there before",)
+    assert isinstance(last, Result)
+    assert data(last)["texts"]["number"] == 6
+    assert data(last)["measures"]["entropy"]["differences"][0]["no_interval"] == "fewer than 10 texts"
+
+
 def test_three_models_and_no_source_at_all(tmp_path: Path) -> None:
     found = outcome(tmp_path, "multi:2", "multi:4", "multi:8")
     assert report(found).title == "multi:2, multi:4 and multi:8 on sample train[0]"
