@@ -60,8 +60,8 @@ COMMANDS = (
         spec="attnviz.commands.survey.spec:SurveySpec",
         inputs="attnviz.commands.survey.inputs:survey_inputs",
         rows="heads.csv",
-        preloads=("attnviz.models.classifier_model", "attnviz.commands.survey.blocks"),
-        compares=("survey.safetensors", "attnviz.commands.survey.diff:compare_files"),
+        preloads=("attnviz.models.classifier_model",),
+        compares=("attended.parquet", "attnviz.commands.survey.diff:compare_files"),
     ),
     Command(
         "merge",

@@ -218,7 +218,7 @@ def test_a_weight_is_named_by_its_query_and_key() -> None:
         ({"after": None}, "nothing to compare with"),
         ({"after": "nowhere"}, "cannot read nowhere: No such file"),
         ({"after": "batch"}, "are not of one kind"),
-        ({"after": "folder"}, r"holds no manifest\.json, no attention\.safetensors and no survey"),
+        ({"after": "folder"}, r"holds no manifest\.json, no attention\.safetensors and no attended"),
         ({"after": "text.safetensors"}, "is not a whole safetensors file"),
         ({"measure": ("entrop",)}, "Did you mean 'entropy'"),
         ({"measure": ("vendi_score",)}, "of all heads together"),
