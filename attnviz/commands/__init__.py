@@ -60,8 +60,8 @@ COMMANDS = (
         spec="attnviz.commands.survey.spec:SurveySpec",
         inputs="attnviz.commands.survey.inputs:survey_inputs",
         rows="heads.csv",
-        preloads=("attnviz.models.classifier_model", "attnviz.commands.survey.blocks"),
-        compares=("survey.safetensors", "attnviz.commands.survey.diff:compare_files"),
+        preloads=("attnviz.models.classifier_model",),
+        compares=("attended.parquet", "attnviz.commands.survey.diff:compare_files"),
     ),
     Command(
         "merge",
@@ -72,7 +72,7 @@ COMMANDS = (
     Command(
         "diff",
         "attnviz.commands.batch.diff:diff",
-        "Compare two batches, records, surveys or pictures",
+        "Compare two records, batches or surveys",
         spec="attnviz.commands.batch.spec:DiffSpec",
     ),
     Command(

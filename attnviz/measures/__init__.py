@@ -7,8 +7,7 @@ as if they summed to exactly 1, and a record is walked over in blocks of rows th
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,20 +19,7 @@ if TYPE_CHECKING:  # records import numpy, which help and completion do without
     from attnviz.records import AttentionMaps, Level, Measurement
 
 
-@dataclass(frozen=True)
-class Unit:
-    """What numbers are counted in, and the smallest and largest of any text of `n_tokens` under `n_heads` heads."""
-
-    name: str
-    bounds: Callable[[int, int], tuple[float, float]]  # from n_heads and n_tokens
-
-
-SHARE = Unit("share", lambda n_heads, n_tokens: (0.0, 1.0))
-NATS = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(n_tokens)))  # of a distribution over tokens
-NATS_OF_TWO = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(2)))  # a divergence of two distributions
-KEYS = Unit("keys", lambda n_heads, n_tokens: (1.0, float(n_tokens)))
-TOKENS = Unit("tokens", lambda n_heads, n_tokens: (0.0, float(n_tokens - 1)))  # a distance
-HEADS = Unit("heads", lambda n_heads, n_tokens: (1.0, float(n_heads)))
+SHARE, NATS, KEYS, TOKENS, HEADS = "share", "nats", "keys", "tokens", "heads"  # units
 
 
 @dataclass(frozen=True)
@@ -43,21 +29,12 @@ class Measure(Plugin):
     A measure `of_some_texts` raises NotMeasurable for others, and is not among `all`.
     """
 
-    counted: Unit
+    unit: str  # what its numbers are counted in
     source: str  # the paper, short; the whole reference is in the docstring
     level: Level = "head"
     self_attention_only: bool = False
     of_some_texts: bool = False
     label: str = ""  # name of a head that attends mostly there; "": the measure names no head
-
-    @property
-    def unit(self) -> str:
-        """What its numbers are counted in."""
-        return self.counted.name
-
-    def bounds(self, n_heads: int, n_tokens: int) -> tuple[float, float]:
-        """Return the smallest and the largest value of any text of at most `n_tokens` tokens under `n_heads` heads."""
-        return self.counted.bounds(n_heads, n_tokens)
 
 
 MEASURES = (
@@ -188,7 +165,7 @@ MEASURES = (
         "divergence_from_mean",
         "attnviz.measures.divergence:divergence_from_mean",
         "how far the mean of the heads is from each of them",
-        NATS_OF_TWO,
+        NATS,
         "Lin 1991",
         level="layer",
     ),

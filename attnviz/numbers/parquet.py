@@ -8,7 +8,7 @@ to is counted first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,30 @@ from pyarrow import parquet
 from attnviz.bounded import format_bytes
 from attnviz.errors import InputError
 
+INTEGER, NUMBER, TEXT = pa.int64(), pa.float64(), pa.string()  # what columns may hold
+INTEGERS, NUMBERS, TEXTS = map(pa.list_, (INTEGER, NUMBER, TEXT))
+
 MAX_FOOTER = 2**26  # bytes of any string in it
 MAX_UNPACKED = 2**31  # bytes of all columns
 
 
 def encode_table(table: pa.Table, about: Mapping[str, str]) -> bytes:
-    """Write a table as Parquet, with what it is about in the metadata. The same rows give the same bytes."""
+    """Write a table as Parquet, with what it is about in the metadata. The same rows give the same bytes.
+
+    Numbers are split into their bytes before they are packed: exponents, and ends that were rounded off, repeat.
+    """
     sink = pa.BufferOutputStream()
     named = table.combine_chunks().replace_schema_metadata(dict(about))
-    parquet.write_table(named, sink, compression="zstd")
+    numbers = [field.name for field in named.schema if pa.types.is_floating(field.type)]
+    others = [field.name for field in named.schema if pa.types.is_string(field.type)]
+    parquet.write_table(
+        named,
+        sink,
+        compression="zstd",
+        use_dictionary=others,
+        use_byte_stream_split=numbers,
+        write_statistics=False,
+    )
     written: bytes = sink.getvalue().to_pybytes()
     return written
 
@@ -38,8 +53,11 @@ def read_table(
     others: pa.DataType | None,
     invalid: type[InputError],
     max_bytes: int = MAX_UNPACKED,
+    only: Sequence[str] | None = None,
 ) -> tuple[pa.Table, dict[str, str]]:
     """Read a table and what it is about: these `columns` of these types, and any `others` of one type, or none.
+
+    Types are checked of all columns; of a wide file `only` some may be read.
 
     Raises `invalid` for what is not Parquet, unpacks to more than `max_bytes`, lacks a column, has one of another type,
     or holds a number that is not finite: one that is missing is null.
@@ -50,13 +68,17 @@ def read_table(
             schema = file.schema_arrow
             _check_types(path, schema, columns, others, invalid)
             strings = [field.name for field in schema if pa.types.is_string(field.type)]
-        packed = parquet.read_table(path, read_dictionary=strings, thrift_string_size_limit=MAX_FOOTER)
-        unpacked = sum(_count_unpacked(packed[name]) for name in strings)
+        packed = parquet.read_table(
+            path, columns=only, read_dictionary=strings, thrift_string_size_limit=MAX_FOOTER, partitioning=None
+        )
+        schema = pa.schema([schema.field(name) for name in packed.column_names], schema.metadata)
+        unpacked = sum(_count_unpacked(packed[name]) for name in strings if name in schema.names)
         _check_size(path, unpacked, max_bytes, invalid)
         about = {name.decode(): value.decode() for name, value in (schema.metadata or {}).items()}
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise invalid(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]:.200}") from error
-    table = packed.cast(pa.schema([(field.name, field.type) for field in schema]))
+    # to the types as they were asked for: those of files call what is in a list otherwise, which other files would tell
+    table = packed.cast(pa.schema([(name, columns.get(name, others)) for name in packed.column_names]))
     for field in schema:
         if pa.types.is_floating(field.type) and pc.all(pc.is_finite(table[field.name])).as_py() not in (True, None):
             raise invalid(f"{path}: {field.name!r:.80} holds a number that is not finite", hint="Leave it out: null.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from attnviz.errors import InvalidOption
 
@@ -34,14 +34,26 @@ class Numbers:
     keys: tuple[str, ...]
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, object]], keys: Sequence[str]) -> Self:
+    def from_rows(
+        cls,
+        rows: Iterable[Mapping[str, object]],
+        keys: Sequence[str],
+        types: Mapping[str, pa.DataType] | None = None,
+    ) -> Self:
         """Make a table of rows; a column that a row lacks is null there. Columns come in the order they are met in.
 
-        What UTF-8 cannot hold of a string, as of the name of a file, is written as escapes.
+        Columns of given `types` come first and are there without a row, too. What UTF-8 cannot hold of a string, as of
+        the name of a file, is written as escapes.
         """
-        given = list(rows)
-        names = dict.fromkeys([*keys, *(name for row in given for name in row)])
-        return cls(pa.table({name: _make_column([row.get(name) for row in given]) for name in names}), tuple(keys))
+        given, known = list(rows), types or {}
+        names = dict.fromkeys([*keys, *known, *(name for row in given for name in row)])
+        columns = {name: _make_column([row.get(name) for row in given], known.get(name)) for name in names}
+        return cls(pa.table(columns), tuple(keys))
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, object], keys: Sequence[str]) -> Self:
+        """Make a table of whole columns: arrays or lists of one length. NaN is a number here, and no missing one."""
+        return cls(pa.table(dict(columns)), tuple(keys))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -57,6 +69,13 @@ class Numbers:
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_null(column.type):
             return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
         return np.array([*column.to_pylist(), None], dtype=object)[:-1]  # else numpy makes one array of equal lists
+
+    def integers(self, names: Sequence[str]) -> Int64[np.ndarray, "row column"]:
+        """Return columns of whole numbers side by side, of any size. Raises ValueError where one is missing."""
+        if any(self.table[name].null_count for name in names):
+            raise ValueError(f"a number of {', '.join(names[:3])} is missing")
+        columns = [self.table[name].to_numpy() for name in names]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(self), 0), np.int64)
 
     def matrix(self, names: Sequence[str] | None = None) -> Float64[np.ndarray, "row column"]:
         """Return columns of numbers side by side, all values unless named; NaN where there is none."""
@@ -81,6 +100,14 @@ class Numbers:
             several = value if isinstance(value, list) else [value]
             kept &= pc.is_in(column, value_set=pa.array(several, column.type)).to_numpy(zero_copy_only=False)
         return replace(self, table=self.table.filter(pa.array(kept)))
+
+    def choose(self, names: Sequence[str]) -> Self:
+        """Return these columns, keys included."""
+        return replace(self, table=self.table.select(list(names)))
+
+    def take(self, places: np.ndarray) -> Self:
+        """Return the rows at these places, in this order."""
+        return replace(self, table=self.table.take(pa.array(places, pa.int64())))
 
     def sort(self, *names: str) -> Self:
         """Return the rows in the order of these columns, by default of the keys."""
@@ -110,11 +137,12 @@ class Numbers:
         return frame
 
 
-def _make_column(values: list[object]) -> pa.Array:
+def _make_column(values: list[object], kind: pa.DataType | None) -> pa.Array:
     try:
-        return pa.array(values)
+        return pa.array(values, kind)
     except UnicodeEncodeError:
-        return pa.array([v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for v in values])
+        mended = [v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for v in values]
+        return pa.array(mended, kind)
 
 
 def stack(parts: Sequence[Numbers]) -> Numbers:
@@ -131,6 +159,20 @@ def stack(parts: Sequence[Numbers]) -> Numbers:
         named = ", ".join(f"{name} {value}" for name, value in zip(keys, twice, strict=True))
         raise InvalidOption(f"two parts hold the same row ({named})", hint="Name each part once.")
     return Numbers(whole.table.combine_chunks(), keys)
+
+
+def add_up(parts: Sequence[Numbers]) -> Numbers:
+    """Add the values of rows of one key over tables of the same keys, and sort by key.
+
+    Of whole numbers the sums are the same in any order of the parts; a column that a part lacks counts as 0 there.
+    """
+    whole = pa.concat_tables([part.table for part in parts], promote_options="permissive")
+    keys = parts[0].keys
+    values = [name for name in whole.column_names if name not in keys]
+    found = whole.group_by(list(keys)).aggregate([(name, "sum") for name in values])
+    return Numbers(
+        found.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns([*keys, *values]), keys
+    ).sort()
 
 
 def join(before: Numbers, after: Numbers) -> Numbers:

@@ -23,8 +23,8 @@ from PIL import Image
 
 import attnviz
 from attnviz.cli import app
-from attnviz.commands.survey.file import NAME as SURVEY
-from attnviz.commands.survey.file import load_survey
+from attnviz.commands.survey.files import NAME as SURVEY
+from attnviz.commands.survey.files import load_files
 from attnviz.commands.train.inputs import WEIGHTS
 from attnviz.models.checkpoint import load_checkpoint
 from tests.process import PROGRAM, Run, bare_environment
@@ -210,12 +210,16 @@ def pdf(file: Path) -> None:
 
 
 def record(file: Path) -> None:
-    if file.name == SURVEY:
-        load_survey(file)
-    elif file.name == WEIGHTS:
+    if file.name == WEIGHTS:
         load_checkpoint(file.parent)
     else:
         attnviz.load(file)
+
+
+def survey(file: Path) -> None:
+    if file.name == SURVEY:
+        found = load_files(file.parent).open()
+        assert found.statistics.counts.max() <= found.n_texts
 
 
 def data(file: Path) -> None:
@@ -234,6 +238,7 @@ OPEN = {
     ".svg": svg,
     ".pdf": pdf,
     ".safetensors": record,
+    ".parquet": survey,
     ".json": data,
     **dict.fromkeys((".md", ".csv", ".tex"), text),
 }

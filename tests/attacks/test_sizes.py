@@ -17,7 +17,7 @@ from attnviz import store
 from attnviz.cli import show
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.commands.batch.run_job import describe_file
-from attnviz.commands.survey.texts import BLOCK
+from attnviz.commands.survey.measure import BLOCK
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.running import Progress
 from attnviz.store.manifest import Entry, Manifest

@@ -19,8 +19,8 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the command does
 
+from attnviz.commands.survey.measure import BLOCK
 from attnviz.commands.survey.spec import SurveySpec
-from attnviz.commands.survey.texts import BLOCK
 from attnviz.options import build
 from attnviz.running import Progress
 from attnviz.specs import TextOptions

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from io import BytesIO
 from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import strategies as st
+from pyarrow import parquet as pq
 
 from attnviz.commands import COMMANDS
 from attnviz.options import ARGUMENT, FlatOption, list_options
@@ -31,6 +33,13 @@ WORDS += ("train[-2:]+test", "9" * 40)
 WORDS += ("[PAD]", "<br />", "\udcff\u202e\x1b[31m", "👨‍👩‍👧", "$$", "a" * 3000, "all", "entropy", "jsd=0.1")
 WORDS += ("rollout", "0-3,7", "-entropy")
 WORDS += ("png", "svg,pdf", "html", "json", "=", "=nan", "cuda:7", "cpu", "mps", "text", "label", "cat", "en")
+WRONG: dict[str, tuple[Any, ...]] = {
+    "int64": (-1, 0, 99, 10**18),
+    "double": (float("nan"), float("inf"), -1.0, 1e308),
+    "string": ("", "x" * 300, "[/]"),
+    "list<element: int64>": ([], [-1], [9999], [None]),
+    "list<element: double>": ([], [float("nan")], [None]),
+}
 WHOLE = (0, 1, 2, -1, 3, 7, 8, 65_536, 10**9, 10**18, 10**30)
 NUMBERS = (0.0, 1.0, -1.0, 0.5, 1e-9, 1e308, float("nan"), float("inf"))
 # What is slow because it was asked to be: it is not given larger numbers than these.
@@ -151,6 +160,28 @@ def damaged(draw: Draw, data: bytes) -> bytes:
     put = draw(st.sampled_from(BYTES))
     gone = draw(st.sampled_from([0, 1, 8, len(data)]))
     return bytes(data[:at] + put + data[at + gone :])
+
+
+@st.composite
+def numbers(draw: Draw, data: bytes) -> bytes:
+    """A Parquet file that says something else of itself, with another number or without a column; or other bytes."""
+    what = draw(st.integers(0, 3))
+    if what == 0:
+        return bytes(draw(damaged(data)))
+    table = pq.read_table(BytesIO(data))
+    meta = {name.decode(): value for name, value in table.schema.metadata.items()}
+    place = draw(st.integers(0, table.num_columns - 1))
+    field = table.schema.field(place)
+    if what == 1:
+        meta["attnviz"] = draw(changed(meta["attnviz"]))
+    elif what == 2:
+        table = table.remove_column(place)
+    else:
+        wrong = draw(st.sampled_from([None, *table.column(place)[:2].to_pylist(), *WRONG.get(str(field.type), ())]))
+        table = table.set_column(place, field, [[wrong, *table.column(place).to_pylist()[1:]]])
+    written = BytesIO()
+    pq.write_table(table.replace_schema_metadata(meta), written)
+    return written.getvalue()
 
 
 @st.composite

@@ -25,7 +25,7 @@ from attnviz import store
 from attnviz.cli import app
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
-from tests.fuzz.inputs import OUTPUTS, changed, command_lines, configs, damaged, tensors
+from tests.fuzz.inputs import OUTPUTS, changed, command_lines, configs, damaged, numbers, tensors
 from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
 from tests.made import random_maps
 from tests.starting import train
@@ -206,10 +206,10 @@ def records(arena: Arena) -> st.SearchStrategy[Attempt]:
 
 
 def surveys(arena: Arena) -> st.SearchStrategy[Attempt]:
-    file = "survey/survey.safetensors"
+    files = ("attended.parquet", "moments.parquet", "texts-00000.parquet")
     again = ["survey", "--model", "multi:2", "--dataset", "table.csv", "--null", "shuffled", "--probe", "repeat"]
     commands = [["merge", "survey"], ["diff", "survey", "survey"], again]
-    return _of(arena, file, tensors, *commands)
+    return st.one_of([_of(arena, f"survey/{file}", numbers, *commands) for file in files])
 
 
 def manifests(arena: Arena) -> st.SearchStrategy[Attempt]:

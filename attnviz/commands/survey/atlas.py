@@ -5,25 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
+from typing import Any
 
 import numpy as np
 
-from attnviz.commands.survey.effects import ALPHA, COST, describe_column, find_costs, find_differences
-from attnviz.commands.survey.heads import (
-    MIN_SUPPORT,
-    ON_REPEATS,
-    mean_intervals,
-    name_survey_heads,
-    top_words,
-)
-from attnviz.commands.survey.moments import NO_TOKEN
-from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, SurveyInfo, TextExcerpt
+from attnviz.commands.survey.effects import ALPHA, COST, describe_column, find_costs
+from attnviz.commands.survey.heads import MIN_SUPPORT, ON_REPEATS, name_survey_heads, top_words
+from attnviz.commands.survey.moments import KINDS
+from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
 from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Scatter, ScatterPoint, Scatters
 
-KINDS = ("strongest", "random")  # moments
 N_WORDS = 8  # of each head
 N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
 MIN_LIFT = 1.5  # × an equal share, from which on a head is said to look at a word
@@ -34,8 +28,9 @@ def survey_atlas(survey: Survey) -> Atlas:
     """Gather what a page shows of each head."""
     info = survey.info
     measures = tuple(_measures(survey))
-    shown = survey.moments.list_tokens()
-    texts = {text: place for place, text in enumerate(shown)}
+    moments = survey.moments.rows()
+    shown = _list_texts(moments)
+    places = {text: place for place, text in enumerate(shown)}
     names = name_survey_heads(survey)
     n_queries = max(1, survey.n_queries) * 2.0**MASS_BITS
     words = tuple(top_words(survey, N_WORDS, MIN_SUPPORT))
@@ -45,9 +40,9 @@ def survey_atlas(survey: Survey) -> Atlas:
             layer=layer,
             head=head,
             names=names[place],
-            by_offset=tuple((survey.distances[place] / n_queries).tolist()),
+            by_offset=tuple((survey.offsets.mass[:, place] / n_queries).tolist()),
             words=tuple((escape_for_display(word, 24), lift, n) for word, lift, n in words[place] if lift > 1),
-            moments=tuple(_moments(survey, place, texts)),
+            moments=tuple(_moments(moments, (layer, head), places)),
             facts=facts[place],
         )
         for place, (layer, head) in enumerate(info.heads)
@@ -57,8 +52,8 @@ def survey_atlas(survey: Survey) -> Atlas:
         axes=_choose_axes([measure.title for measure in measures]),
         heads=heads,
         letters=tuple(choose_letters([pattern for of_head in names for pattern, _ in of_head]).items()),
-        texts=tuple(_text(info, survey.excerpts[text], positions) for text, positions in shown.items()),
-        equal_by_offset=tuple((survey.equal_distances / n_queries).tolist()),
+        texts=tuple(_describe_texts(survey, shown)),
+        equal_by_offset=tuple((survey.offsets.equal / n_queries).tolist()),
         words=tuple(_words(survey)),
         commands=tuple(_commands(survey)),
     )
@@ -80,7 +75,7 @@ def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Scatters:
 def _measures(survey: Survey) -> Iterator[AtlasMeasure]:
     """Yield what is measured of heads over the texts, and on repeated tokens."""
     info, facts = survey.info, survey.facts or ModelFacts()
-    means, halves = mean_intervals(survey)
+    means, halves = survey.statistics.means, survey.statistics.halves
     for measure in info.measures:
         if measure.level == "head":
             of, equal = info.columns[measure.name], info.columns.get(f"{EQUAL}{measure.name}")
@@ -118,43 +113,52 @@ def choose_letters(patterns: list[str]) -> dict[str, str]:
     return found
 
 
-def _moments(survey: Survey, place: int, texts: Mapping[int, int]) -> Iterator[AttentionMoment]:
-    moments = survey.moments
-    for kind, rank in np.ndindex(*moments.ranks.shape[:2]):
-        at = (kind, rank, place)
-        if not np.isfinite(moments.ranks[at]):
-            continue
-        shown = moments.positions[at] != NO_TOKEN
+def _list_texts(moments: Sequence[Mapping[str, Any]]) -> dict[int, dict[int, str]]:
+    """Return by text, in order, the positions that any moment shows, with their tokens or, without words, numbers."""
+    found = dict[int, dict[int, str]]()
+    for row in moments:
+        tokens = row["tokens"] or [f" {position}" for position in row["keys"]]
+        found.setdefault(row["text"], {}).update(zip(row["keys"], tokens, strict=True))
+    return {text: dict(sorted(found[text].items())) for text in sorted(found)}
+
+
+def _moments(
+    moments: Sequence[Mapping[str, Any]], head: tuple[int, int], places: Mapping[int, int]
+) -> Iterator[AttentionMoment]:
+    own = (row for row in moments if (row["layer"], row["head"]) == head)
+    for row in sorted(own, key=lambda row: (KINDS.index(row["kind"]), -row["rank"])):
         yield AttentionMoment(
-            KINDS[kind],
-            texts[int(moments.texts[at])],
-            int(moments.queries[at]),
-            tuple(moments.positions[at][shown].tolist()),
-            tuple(moments.weights[at][shown].tolist()),
-            int(moments.n_keys[at]),
-            float(moments.to_first[at]),
-            float(moments.effective_keys[at]),
+            row["kind"],
+            places[row["text"]],
+            row["query"],
+            tuple(row["keys"]),
+            tuple(row["weights"]),
+            row["n_keys"],
+            row["to_first"],
+            row["effective_keys"],
         )
 
 
-def _text(info: SurveyInfo, excerpt: TextExcerpt, positions: Sequence[int]) -> AtlasText:
-    """Return the stretches of a text; where no words were kept, the positions stand for them."""
-    pieces = excerpt.pieces if info.has_words else tuple(f" {position}" for position in positions)
-    tokens = tuple(" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in pieces)
-    read = f"--index {excerpt.text} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
-    options = f"{info.dataset} {read}" if info.dataset else ""
-    return AtlasText(escape_for_display(excerpt.name, 60), options, tuple(positions), tokens)
+def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> Iterator[AtlasText]:
+    """Yield the stretches of the texts that moments show."""
+    info = survey.info
+    names = dict(zip(survey.texts.array("text").tolist(), survey.texts.array("name"), strict=True))
+    for text, tokens in shown.items():
+        pieces = (" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in tokens.values())
+        read = f"--index {text} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
+        options = f"{info.dataset} {read}" if info.dataset else ""
+        yield AtlasText(escape_for_display(names[text], 60), options, tuple(tokens), tuple(pieces))
 
 
 def _words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
     """Yield the most frequent words, each with the heads that look at it most."""
-    table = survey.words
-    often = np.flatnonzero((table.support >= MIN_SUPPORT) & (table.equal > 0))
-    for n in often[np.argsort(-table.support[often], kind="stable")][:N_FOUND].tolist():
-        lifts = table.mass[n] / table.equal[n]
+    words = survey.words
+    often = np.flatnonzero((words.n >= MIN_SUPPORT) & (words.equal > 0))
+    for n in often[np.argsort(-words.n[often], kind="stable")][:N_FOUND].tolist():
+        lifts = words.mass[n] / words.equal[n]
         best = [place for place in np.argsort(-lifts, kind="stable")[:N_HEADS_OF_WORD] if lifts[place] >= MIN_LIFT]
         heads = tuple((int(place), float(lifts[place])) for place in best)
-        yield escape_for_display(table.words[n], 24), int(table.support[n]), heads
+        yield escape_for_display(words.names[n], 24), int(words.n[n]), heads
 
 
 def _facts(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
@@ -165,7 +169,7 @@ def _facts(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
         for place, p_value in enumerate(costs.p_values):
             tested = f", p {p_value:.2g} (Holm)" if p_value is not None else ""
             found[place].append((COST.format(costs.kind), f"{costs.write(place)} of the right answer{tested}"))
-    for each in find_differences(survey):
+    for each in survey.differences:
         if each.p_value < ALPHA:
             layer, head, measure = describe_column(survey, each.column)
             change = f"{each.change:+.3g} ± {each.half:.2g} {measure}, p {each.p_value:.2g} (Holm)"

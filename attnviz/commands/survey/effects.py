@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.commands.survey.heads import ablation_tests, mean_intervals
-from attnviz.commands.survey.survey import ABLATION, Survey
+from attnviz.commands.survey.heads import ablation_tests
+from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, Survey
 from attnviz.display import format_count
-from attnviz.measures.class_differences import MAX_CLASSES, ClassDifference, compare_classes, widen_bounds
+from attnviz.measures.class_differences import MAX_CLASSES
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
 
@@ -56,14 +56,13 @@ class AblationCosts:
 
 def find_costs(survey: Survey) -> list[AblationCosts]:
     """Return what was measured without heads, of each way to replace them."""
-    means, halves = mean_intervals(survey)
-    tests, counts = ablation_tests(survey), survey.summary.counts
+    every, tests = survey.statistics, ablation_tests(survey)
     return [
         AblationCosts(
             name.removeprefix(ABLATION),
-            means[of],
-            halves[of],
-            counts[of],
+            every.means[of],
+            every.halves[of],
+            every.counts[of],
             tuple(tests.get(column) for column in range(of.start, of.stop)),
         )
         for name, of in survey.info.columns.items()
@@ -112,7 +111,7 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     Of each column over the texts that have a number there: queries of another text need one beside it. The most costly
     heads stand first.
     """
-    info, n, found = survey.info, survey.summary.n_texts, find_costs(survey)
+    info, n, found = survey.info, survey.n_texts, find_costs(survey)
     if not found:
         return
     columns, cells = [Column("layer"), Column("head")], [*zip(*info.heads, strict=True)]
@@ -138,7 +137,7 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
             fewer.setdefault(over, []).append(costs.kind)
     yield from (Note(f"{', '.join(kinds)}: {over}.") for over, kinds in fewer.items())
     if any(costs.kind == "mean" for costs in found):
-        n_sampled = len(survey.summary.hashes)
+        n_sampled = min(n, N_SAMPLED)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
         yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.")
     yield _sum_up(survey, found)
@@ -170,14 +169,6 @@ def _sum_up(survey: Survey, found: list[AblationCosts]) -> Note:
     )
 
 
-def find_differences(survey: Survey) -> list[ClassDifference]:
-    """Hold the classes of texts against each other, by every measure of heads; the surest differences first."""
-    info = survey.info
-    measures = [each.name for each in info.measures if each.level == "head" and not each.name.startswith(ABLATION)]
-    columns = [column for name in measures for column in range(*info.columns[name].indices(info.bounds.shape[1]))]
-    return compare_classes(survey.classes, widen_bounds(info.bounds, survey.slopes, info.max_tokens), columns)
-
-
 def describe_column(survey: Survey, column: int) -> tuple[int, int, str]:
     """Return which layer, head and measure a column is of."""
     info = survey.info
@@ -187,8 +178,8 @@ def describe_column(survey: Survey, column: int) -> tuple[int, int, str]:
 
 def show_classes(survey: Survey) -> Iterator[Table | Note]:
     """Yield which heads do something else in texts of one class than in the others, where that is no chance."""
-    found, sizes = find_differences(survey), survey.classes.sizes
-    n_matched, n = survey.classes.n_matched, sum(sizes.values())
+    found, sizes = survey.differences, survey.class_sizes.sizes
+    n_matched, n = survey.class_sizes.n_matched, sum(sizes.values())
     if not found:
         reason, fewest = "", min(sizes.values(), default=0)
         if len(sizes) > MAX_CLASSES or fewest < MIN_TEXTS:
@@ -222,10 +213,10 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
 
 def list_differences(survey: Survey) -> dict[str, object]:
     """Return how many differences were tested, and those that are shown to be there, for machines."""
-    found, names = find_differences(survey), ("layer", "head", "measure")
+    found, names = survey.differences, ("layer", "head", "measure")
     return {
-        "labels": {str(label): size for label, size in survey.classes.sizes.items()},
-        "matched": survey.classes.n_matched,
+        "labels": {str(label): size for label, size in survey.class_sizes.sizes.items()},
+        "matched": survey.class_sizes.n_matched,
         "tested": len(found),
         "differences": [
             {

@@ -5,41 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, zip_longest
-from math import nan, sqrt
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey, SurveyMeasure, TextExcerpt
+from attnviz.commands.survey.survey import (
+    ABLATION,
+    EQUAL,
+    N_EXTREMES,
+    QUANTILES,
+    ModelFacts,
+    Survey,
+    SurveyMeasure,
+    TextExcerpt,
+)
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.display import escape_for_spreadsheet
-from attnviz.measures.summaries import N_EXTREMES
-from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
+from attnviz.numbers.intervals import MIN_TEXTS, correct_p_values, p_value
 from attnviz.records import is_mostly_unknown, training_metrics
 from attnviz.records.training_metrics import LARGE_SHARE, HeadMetrics, HeadScore, name_offset
 from attnviz.report import Row
 from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 STRENGTH = re.compile(r" ([0-9.]+(?: ×)?)$")  # of a label, such as "2 after 0.40"
 ON_REPEATS = " on repeats"
 PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
 LARGE = 0.5  # of attention: a share that names a head by itself
-
-
-def mean_intervals(survey: Survey) -> tuple[Float64[np.ndarray, " column"], Float64[np.ndarray, " column"]]:
-    """Of each column the mean over texts, and half of its 95 % interval (Student's t).
-
-    NaN of fewer than 10 texts, and of equal numbers, which tell nothing of their spread (see `compute_intervals`).
-    """
-    summary, bounds = survey.summary, survey.info.bounds
-    counts = summary.counts
-    times = np.full(len(counts), nan)
-    for n in np.unique(counts[counts >= MIN_TEXTS]).tolist():
-        times[counts == n] = t_quantile(min(n - 1, MAX_DEGREES)) / sqrt(n)
-    times[summary.ranges[0] == summary.ranges[1]] = nan
-    return summary.means(bounds), times * summary.deviations(bounds)
 
 
 def label_survey_heads(survey: Survey) -> list[str]:
@@ -56,7 +48,7 @@ def label_survey_heads(survey: Survey) -> list[str]:
         if name in facts.chance and equal > 0
     )
     chance = {score.name: 0.0 for score in scores}
-    measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
+    measured = HeadMetrics(survey.n_texts, info.max_tokens, scores, facts.n_random, chance)
     return list(training_metrics.label_heads(measured, LARGE))
 
 
@@ -96,7 +88,7 @@ def find_telling(survey: Survey, n: int) -> list[int]:
 def count_unknown(survey: Survey) -> int:
     """Return how many tokens of the texts the vocabulary does not hold."""
     words = survey.words
-    return int(words.support[words.words.index(UNKNOWN)]) if UNKNOWN in words.words else 0
+    return int(words.n[words.names.index(UNKNOWN)]) if UNKNOWN in words.names else 0
 
 
 def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarray, " place"], float]]:
@@ -104,7 +96,7 @@ def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarra
 
     What is a place from the query is a mean over all queries, else a mean over texts.
     """
-    info, means = survey.info, survey.summary.means(survey.info.bounds)
+    info, means = survey.info, survey.statistics.means
     for name, pattern in LABELS.items():
         if name in info.columns and name not in OF_OFFSETS:
             equal = float(means[info.columns[f"{EQUAL}{name}"]].item())
@@ -113,7 +105,7 @@ def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarra
     n_queries = max(1, survey.n_queries) * 2.0**MASS_BITS
     for offset in sorted(range(-info.reach, info.reach + 1), key=abs):
         place, name = info.reach + offset, name_offset(offset)
-        yield name, name, survey.distances[:, place] / n_queries, float(survey.equal_distances[place] / n_queries)
+        yield name, name, survey.offsets.mass[place] / n_queries, float(survey.offsets.equal[place] / n_queries)
 
 
 def _beyond_chance(facts: ModelFacts, name: str) -> np.ndarray:
@@ -128,24 +120,23 @@ def describe_heads(survey: Survey) -> list[str]:
 
 def extreme_texts(survey: Survey, column: int, top: int) -> Iterator[tuple[str, TextExcerpt, float]]:
     """Yield the texts whose numbers are the largest and the smallest for their length: end, text, its number."""
-    summary = survey.summary
+    found = survey.statistics
     for end, side in enumerate(("largest", "smallest")):
-        texts, values = (of[end, :top, column].tolist() for of in (summary.extreme_texts, summary.extreme_values))
-        for text, value in zip(texts, values, strict=True):
-            if text in survey.excerpts:
-                yield side, survey.excerpts[text], value
+        rows, values = (of[end, :top, column].tolist() for of in (found.extremes, found.extreme_values))
+        for row, value in zip(rows, values, strict=True):
+            if row >= 0:
+                yield side, survey.excerpts[row], value
 
 
 def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple[str, float, int]]]:
     """Yield of each head the words that receive most: each with the share that its places receive, as a multiple of
     what attention gives the same places that favours no key, and how often it stands in the texts (`min_support`).
     """
-    table = survey.words
-    often = np.flatnonzero((table.support >= min_support) & (table.equal > 0))
-    lifts = table.mass[often].reshape(len(often), survey.info.n_places) / table.equal[often, None]  # also of no word
-    for of_head in lifts.T:
+    words = survey.words
+    often = np.flatnonzero((words.n >= min_support) & (words.equal > 0))
+    for of_head in (words.mass[often] / words.equal[often, None]).T:
         best = np.argsort(-of_head, kind="stable")[:top]
-        yield [(table.words[often[n]], float(of_head[n]), int(table.support[often[n]])) for n in best]
+        yield [(words.names[often[n]], float(of_head[n]), int(words.n[often[n]])) for n in best]
 
 
 def ablation_tests(survey: Survey) -> dict[int, float]:
@@ -153,14 +144,13 @@ def ablation_tests(survey: Survey) -> dict[int, float]:
 
     Paired t-tests over the texts that have a number there; of columns with fewer than 10 texts there is none.
     """
-    info, summary = survey.info, survey.summary
-    means, deviations, counts = summary.means(info.bounds), summary.deviations(info.bounds), summary.counts
-    found: dict[int, float] = {}
+    info, of = survey.info, survey.statistics
+    errors, found = of.errors, dict[int, float]()
     for name, columns in info.columns.items():
         for n in range(columns.start, columns.stop) if name.startswith(ABLATION) else ():
-            if counts[n] >= MIN_TEXTS:  # t is 0 where nothing changes at all
-                t = means[n] / (deviations[n] / sqrt(counts[n])) if deviations[n] > 0 else 0.0
-                found[n] = p_value(float(t), min(int(counts[n]) - 1, MAX_DEGREES))
+            if of.counts_once[n] >= MIN_TEXTS:  # t is 0 where nothing changes at all
+                t = of.means_once[n] / errors[n] if errors[n] > 0 else 0.0
+                found[n] = p_value(float(t), int(of.counts_once[n]) - 1)
     return dict(zip(found, correct_p_values([*found.values()]), strict=True))
 
 
@@ -178,7 +168,7 @@ def survey_rows(survey: Survey) -> Iterator[Row]:
 
 def survey_data(survey: Survey) -> Mapping[str, object]:
     """Everything that is known of each head."""
-    info, labels, counts = survey.info, label_survey_heads(survey), survey.summary.counts
+    info, labels, counts = survey.info, label_survey_heads(survey), survey.statistics.counts
     found: dict[str, list[object]] = {measure.name: [] for measure in info.measures}
     for measure, numbers, _, column in _numbers(survey):
         texts = [
@@ -197,7 +187,7 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
         "model": info.model,
         "revision": info.revision,
         "status": info.status,
-        "texts": {"name": info.corpus, "number": survey.summary.n_texts, "tokens": survey.n_queries},
+        "texts": {"name": info.corpus, "number": survey.n_texts, "tokens": survey.n_queries},
         "heads": [
             {"layer": layer, "head": head, "label": label or None}
             for (layer, head), label in zip(info.heads, labels, strict=True)
@@ -211,9 +201,9 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
             }
             for measure in info.measures
         },
-        "by_distance": (survey.distances / 2**MASS_BITS / survey.n_queries).tolist(),
+        "by_distance": (survey.offsets.mass.T / 2**MASS_BITS / survey.n_queries).tolist(),
         "facts": None if survey.facts is None else vars(survey.facts),
-        "skipped": list(survey.skipped.values()),
+        "skipped": list(survey.skipped),
     }
 
 
@@ -222,12 +212,10 @@ def _numbers(survey: Survey) -> Iterator[tuple[SurveyMeasure, dict[str, float | 
 
     A number is None where no text has one.
     """
-    summary, bounds = survey.summary, survey.info.bounds
-    means, halves = mean_intervals(survey)
+    of = survey.statistics
     names = ("mean", "low", "high", "smallest", *(f"quantile {share:g}" for share in QUANTILES), "largest")
-    lowest, highest = summary.ranges
     rows = np.stack(
-        [means, means - halves, means + halves, lowest, *summary.quantiles(QUANTILES, bounds), highest], axis=1
+        [of.means, of.means - of.halves, of.means + of.halves, of.smallest, *of.quantiles, of.largest], axis=1
     )
     numbers = [[value if np.isfinite(value) else None for value in row] for row in rows.tolist()]
     for measure in survey.info.measures:

@@ -5,46 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import is_file, is_folder, list_folder
-from attnviz.commands.survey.file import NAME, load_survey
+from attnviz.commands.survey.files import check_parts, load_files, merge_files
 from attnviz.commands.survey.spec import MergeSpec, check_top
-from attnviz.commands.survey.survey import Survey, merge_surveys
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption
 from attnviz.running import Events
 
 
 def merge(spec: MergeSpec) -> Events:
-    """Merge the parts of a survey, whatever their order: `attnviz merge`.
+    """Put the parts of a survey into one folder, whatever their order: `attnviz merge`.
 
-    Raises InvalidOption for none, and where they do not belong together or lack texts, InvalidSource for a folder that
-    holds none, InvalidRecord for a file that is none.
+    Raises InvalidOption for none, and where they do not belong together or lack texts, InvalidRecord for a folder that
+    holds none.
     """
     if not spec.parts:
         raise InvalidOption("no parts to merge", hint="Name the folders: attnviz merge part-1 part-2.")
     check_top(spec.top)
-    whole = merge_surveys([load_survey(_find_file(Path(part))) for part in spec.parts])
-    if not whole.is_whole:
-        raise InvalidOption(_describe_missing(whole), hint="Survey the missing parts, and name all of them.")
+    parts = [load_files(Path(part)) for part in spec.parts]
     folder = store.check_output_folder(spec.figure.out)
+    check_parts(parts)
+    if any(part.folder.resolve() == folder.resolve() for part in parts):
+        raise InvalidOption(f"{folder} is one of the parts", hint="Give another --out.")
     from attnviz.commands.survey.output import write_survey  # matplotlib comes with it: parts are refused without
 
-    return store.run_locked(folder, write_survey(whole, spec, folder))
+    def events() -> Events:
+        yield from write_survey(merge_files(parts, folder), spec)
 
-
-def _find_file(path: Path) -> Path:
-    """Return a file as it is, and of a folder its survey. Raises InvalidSource where it holds none."""
-    if not is_folder(path):
-        return path
-    if not is_file(path / NAME):
-        list_folder(path, InvalidSource)
-        raise InvalidSource(f"{path} holds no {NAME}", hint="attnviz survey --shard I/N writes one.")
-    return path / NAME
-
-
-def _describe_missing(part: Survey) -> str:
-    done = part.summary.n_texts + len(part.skipped)
-    if part.n_texts is None:
-        return f"only {done:,} texts are there, and no part was finished"
-    if done == part.n_texts:
-        return "part 1, which knows what chance gives, is missing"
-    return f"{part.n_texts - done:,} of {part.n_texts:,} texts are missing"
+    return store.run_locked(folder, events())

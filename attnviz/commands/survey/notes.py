@@ -9,7 +9,6 @@ from attnviz.commands.survey.heads import LARGE, count_unknown
 from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, Survey
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import SOME_TEXTS_MEASURES
-from attnviz.measures.summaries import N_SAMPLED
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
 from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, RARE_PATTERN
@@ -17,7 +16,7 @@ from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, RARE_PAT
 
 def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
     """Yield what has to be read with the numbers; a chart has at most `max_lines` lines."""
-    info, n, facts = survey.info, survey.summary.n_texts, survey.facts or ModelFacts()
+    info, n, facts = survey.info, survey.n_texts, survey.facts or ModelFacts()
     if info.trained is False:
         yield "The model is untrained: its heads have learned nothing."
     if info.n_heads > max_lines:
@@ -28,7 +27,7 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
     yield from _describe_labels(facts)
     for measure in info.measures:
         if measure.name in SOME_TEXTS_MEASURES:
-            n_having = int(survey.summary.counts[info.columns[measure.name].start])
+            n_having = int(survey.statistics.counts[info.columns[measure.name].start])
             over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
             yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
@@ -36,11 +35,9 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
     if n_copies := info.settings.get("copies"):
         verb = "is a copy of another" if n_copies == 1 else "are copies of others"
         copies = f"{n_copies:,} of {format_count(n, 'texts')} {verb}"
-        yield f"{copies}: tests and intervals take each for a text of its own, and are too sure."
-    if n > N_SAMPLED:
-        yield "Quantiles of so many texts are within 1/128 of what a measure can be, or left out where that is coarse."
+        yield f"{copies}: tests and intervals take each text once."
     if info.dataset:
-        option, longest = shlex.quote(info.option), survey.summary.ranges[1][info.columns[TOKENS]].item()
+        option, longest = shlex.quote(info.option), survey.statistics.largest[info.columns[TOKENS]].item()
         read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if longest >= info.max_tokens else ""
         yield f"Text number N: attnviz heatmap --model {option} {info.dataset} --index N{read}."
         if info.trained is not False:  # heads that have learned nothing are alike by chance
@@ -50,7 +47,7 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
     if survey.skipped:
         n_skipped = len(survey.skipped)
         verb = "is" if n_skipped == 1 else "are"
-        named = escape_for_display(next(iter(survey.skipped.values())), 80)
+        named = escape_for_display(survey.skipped[0], 80)
         yield f"{format_count(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
 
 
@@ -75,6 +72,6 @@ def list_facts(survey: Survey) -> Iterator[tuple[str, str]]:
     """Yield what the numbers are of."""
     info = survey.info
     yield from (("model", info.model), ("status", info.status), ("revision", info.revision), ("texts", info.corpus))
-    yield "number of texts", f"{survey.summary.n_texts}"
+    yield "number of texts", f"{survey.n_texts}"
     yield from ((name, str(value)) for name, value in info.settings.items())
     yield from ((f"version of {name}", version) for name, version in info.versions.items())

@@ -6,21 +6,20 @@ import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count, islice
 
 import numpy as np
 
 from attnviz.commands.survey.facts import N_TEXTS, check_facts
+from attnviz.commands.survey.measure import BLOCK, text_hash
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
-from attnviz.commands.survey.survey import ABLATION, EQUAL, TOKENS, SurveyInfo, SurveyMeasure
-from attnviz.commands.survey.texts import BLOCK, fit_slopes, text_hash
+from attnviz.commands.survey.survey import ABLATION, EQUAL, N_SAMPLED, TOKENS, SurveyInfo, SurveyMeasure
 from attnviz.errors import InputError, InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import MEASURES, choose_measures
 from attnviz.measures.rows import MAX_OFFSET
-from attnviz.measures.summaries import N_SAMPLED
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
@@ -35,7 +34,6 @@ from attnviz.views.captions import describe_status
 from attnviz.views.patterns import LABELS
 
 N_SEARCHED = 1_000  # texts of a random sample, which are searched for some with pairs
-N_FITTED, FITTED_SHARE = 32, 4  # texts that slopes are fitted on, and at most one in so many of all
 MAX_MEAN_TEXTS = 32  # texts at the beginning over which --without-mean is a mean
 N_VOCABULARY = 1_000  # texts at the beginning that make the vocabulary of a model that brings none
 
@@ -48,11 +46,9 @@ class SurveyPlan:
     stream: TextStream
     vocabulary: tuple[str, ...]
     info: SurveyInfo
-    n_texts: int
     shard: tuple[int, int]  # which of how many, from 0
     on_few_texts: tuple[str, ...]  # see `SurveySpec`
     few: tuple[Document, ...]  # on which that is
-    slopes: np.ndarray  # see `fit_slopes`
     means: np.ndarray | None = None  # what heads give on average, where they are to be replaced by that
 
     def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
@@ -89,13 +85,13 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, spec.on_few_texts)
-    info, means = _info(spec, stream, of_texts, maps, tuple(_list_abilities(reference, model))), None
+    abilities = tuple(_list_abilities(reference, model))
+    info, means = replace(_info(spec, stream, of_texts, maps, abilities), n_texts=n_texts), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
         means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
-    slopes = fit_slopes(model, info, [document.text for document in sample[: min(N_FITTED, n_texts // FITTED_SHARE)]])
     shard, few = parse_shard(spec.shard), _choose_few(sample)
-    return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, spec.on_few_texts, few, slopes, means)
+    return SurveyPlan(reference, stream, vocabulary, info, shard, spec.on_few_texts, few, means)
 
 
 def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Document]]:
@@ -171,6 +167,7 @@ def _info(
         n_heads=maps.n_heads,
         causal=provenance.facts.causal,
         corpus=stream.name,
+        n_texts=0,
         dataset=written,
         max_tokens=spec.model.max_tokens,
         keep=spec.model.keep,
@@ -190,11 +187,10 @@ def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
     asked += [name for name in LABELS if name not in asked]
     chosen = [name for name in asked if name != "to_sink" or maps.sink is not None or name in spec.measure]
     for name in chosen:
-        low, high = every[name].bounds(maps.n_heads, spec.model.max_tokens or 0)
-        yield SurveyMeasure(name, every[name].unit, every[name].level, low, max(high, low + 1.0))
+        yield SurveyMeasure(name, every[name].unit, every[name].level)
     for name in chosen:
         if name in LABELS:
-            yield SurveyMeasure(f"{EQUAL}{name}", every[name].unit, "text", 0.0, 1.0)
+            yield SurveyMeasure(f"{EQUAL}{name}", every[name].unit, "text")
     for kind in spec.ablations:
-        yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head", -1.0, 1.0)
-    yield SurveyMeasure(TOKENS, "tokens", "text", 0.0, float(spec.model.max_tokens or 0))
+        yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head")
+    yield SurveyMeasure(TOKENS, "tokens", "text")

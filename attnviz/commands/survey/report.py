@@ -17,7 +17,6 @@ from attnviz.commands.survey.heads import (
     describe_heads,
     extreme_texts,
     find_telling,
-    mean_intervals,
     name_survey_heads,
     pattern_shares,
     survey_data,
@@ -50,7 +49,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
     """Show a survey of all its texts. `top` says how many extreme texts are listed on either side, and `cards` are
     heads that have pictures of their own.
     """
-    info, n = survey.info, survey.summary.n_texts
+    info, n = survey.info, survey.n_texts
     telling, atlas = find_telling(survey, N_TELLING), survey_atlas(survey)
     is_long = info.n_places > MAX_SHOWN
     blocks = [
@@ -98,7 +97,9 @@ def choose_shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ..
 def _distance(survey: Survey) -> Curves:
     """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
     info = survey.info
-    shares = survey.distances.reshape(-1, info.n_heads, 2 * info.reach + 1) / 2**MASS_BITS / max(1, survey.n_queries)
+    shares = (
+        survey.offsets.mass.T.reshape(-1, info.n_heads, 2 * info.reach + 1) / 2**MASS_BITS / max(1, survey.n_queries)
+    )
     at, highest = tuple(map(float, range(-info.reach, info.reach + 1))), float(shares.max())
     curves = []
     for number, of_layer in zip(info.layer_numbers, shares, strict=True):
@@ -113,7 +114,7 @@ def _distance(survey: Survey) -> Curves:
 def _means_table(survey: Survey, level: str) -> Table:
     """A row per head with its label, or one per layer: the mean over texts of each measure with its interval."""
     info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
-    means, halves = mean_intervals(survey)
+    means, halves = survey.statistics.means, survey.statistics.halves
     prominent = DEFAULT_MEASURES if info.n_places <= MAX_SHOWN else DEFAULT_MEASURES[:3]  # which a screen has room for
     labels = describe_heads(survey)
     is_labelled = of_heads and any(label != NOT_NAMED for label in labels)
@@ -132,7 +133,7 @@ def _means_table(survey: Survey, level: str) -> Table:
         for place, of in enumerate(places if starts else ())
     ]
     title = "Each head, mean over texts" if of_heads else "All heads of a layer together"
-    title += " ± half of its 95 % interval" if survey.summary.n_texts >= MIN_TEXTS else ""
+    title += " ± half of its 95 % interval" if survey.n_texts >= MIN_TEXTS else ""
     return Table(f"{level}s", title, "heads" if of_heads else "facts", tuple(columns), tuple(rows))
 
 
@@ -217,7 +218,7 @@ def _extremes(survey: Survey, top: int, telling: Sequence[int]) -> Iterator[Tabl
                 words = f"“{escape_for_display(text.words, SHOWN)}”"
                 rows.append((*of, side, text.text, number, text.n_tokens, words))
         title = f"Extreme texts by {measure.title} ({measure.unit})"
-        title += " for their length" if survey.slopes[info.columns[measure.name]].any() else ""
+        title += " for their length" if survey.statistics.slopes[info.columns[measure.name]].any() else ""
         title += " (all heads: --json)" if is_short else ""
         headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
         columns = (*headers, Column("tokens", minor=True), Column("first words"))

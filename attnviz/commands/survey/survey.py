@@ -1,23 +1,29 @@
-"""What a model's heads do over many texts, as numbers that parts of a survey can be merged of. Knows no files.
+"""What a model's heads do over many texts: what was asked, a row of numbers per text, and what is read out of them.
 
-Parts of one survey have equal `SurveyInfo`; whatever the order in which they are merged, the result has the same bits.
+Parts of one survey have equal `SurveyInfo`. Rows are sorted by the number of their text before anything is computed, so
+that every result has the same bits, whoever measured which texts and in which order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import product
+from itertools import product, starmap
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
-from attnviz.commands.survey.moments import N_MOMENTS, Moments, merge_moments
-from attnviz.commands.survey.words import WordTable, merge_words
-from attnviz.errors import InvalidOption
-from attnviz.measures.class_differences import ClassSums, merge_classes
-from attnviz.measures.summaries import Summary, merge_summaries
+from attnviz.measures.class_differences import (
+    ClassDifference,
+    ClassSizes,
+    compare_classes,
+    correct_differences,
+    find_strata,
+)
+from attnviz.numbers.intervals import MIN_TEXTS, compute_quantiles, summarize, t_quantile
+from attnviz.numbers.table import Numbers
 from attnviz.records import Setting
 
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
@@ -25,17 +31,20 @@ ABLATION = "without_head_"
 EQUAL = "equal_"  # what attention that favours no key gives, one number of each text
 CAN = ("ablate", "explain")
 QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+N_EXTREMES = 10  # texts kept on either side of each column
+N_SAMPLED = 256  # texts over which a head's output is a mean, where that takes its place
+LEAST_SPREAD = 1e-9  # of logs of lengths: less is rounding, of texts of one length
+WORD, OFFSET = "word", "offset"  # what heads attend to
 
 
 @dataclass(frozen=True)
 class SurveyMeasure:
-    """One measure: what it is of, and its smallest and largest number of any text that is read."""
+    """One measure: what it is of."""
 
     name: str
     unit: str
     level: str  # "head", "layer", or "text" for one number of each text
-    low: float
-    high: float
 
     @property
     def title(self) -> str:
@@ -56,6 +65,7 @@ class SurveyInfo:
     n_heads: int
     causal: bool
     corpus: str
+    n_texts: int
     dataset: str  # the options that open one of its texts again, such as "--dataset imdb --split train"
     max_tokens: int
     keep: str
@@ -85,18 +95,20 @@ class SurveyInfo:
     @cached_property
     def columns(self) -> dict[str, slice]:
         """Where the numbers of each measure stand in a row: a number per head, layer after layer, or one per layer."""
-        sizes = {"head": self.n_places, "layer": len(self.layer_numbers), "text": 1}
         found, start = {}, 0
         for measure in self.measures:
-            found[measure.name] = slice(start, start + sizes[measure.level])
-            start += sizes[measure.level]
+            found[measure.name] = slice(start, start + len(self.list_places(measure.level)))
+            start = found[measure.name].stop
         return found
 
-    @cached_property
-    def bounds(self) -> Float64[np.ndarray, "2 column"]:
-        """The smallest and the largest possible number of each column."""
-        widths = [of.stop - of.start for of in self.columns.values()]
-        return np.array([np.repeat([getattr(of, end) for of in self.measures], widths) for end in ("low", "high")])
+    def list_columns(self) -> list[str]:
+        """Return the names of all columns of numbers, in order; that of tokens is one of whole numbers."""
+        return [name for measure in self.measures if measure.name != TOKENS for name in self.name_columns(measure)]
+
+    def name_columns(self, measure: SurveyMeasure) -> list[str]:
+        """Return what the columns of a measure are called: "peak 0.1", "vendi_score 0", "n_tokens"."""
+        places = self.list_places(measure.level)
+        return [f"{measure.name} {'.'.join(str(n) for n in at if n is not None)}".rstrip() for at in places]
 
 
 @dataclass(frozen=True)
@@ -114,116 +126,197 @@ class ModelFacts:
     probe_chance: dict[str, float] = field(default_factory=dict)  # as `chance`, of one draw of tokens
 
 
-@dataclass(frozen=True)
-class TextExcerpt:
+class TextExcerpt(NamedTuple):
     """Enough of a text to know it again."""
 
     text: int  # its number
     name: str
     n_tokens: int
     words: str  # the first ones
-    positions: tuple[int, ...] = ()  # of the tokens that moments show
-    pieces: tuple[str, ...] = ()  # these, each after a space where the text has room before it
 
-    def keep(self, positions: Sequence[int]) -> TextExcerpt:
-        """Return it with these tokens only."""
-        if self.positions == tuple(positions):
-            return self
-        known = dict(zip(self.positions, self.pieces, strict=True))
-        return replace(self, positions=tuple(positions), pieces=tuple(known[position] for position in positions))
+
+class Attended(NamedTuple):
+    """What heads attend to, as shares of attention summed over all queries, in multiples of 2⁻³⁰."""
+
+    names: tuple[str, ...]  # words, or offsets from query to key
+    n: Int64[np.ndarray, " name"]  # how often a word stands in the texts
+    equal: Int64[np.ndarray, " name"]  # if no key is favoured
+    mass: Int64[np.ndarray, "name place"]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What is said of each column over the texts that have a number there; NaN where that cannot be said.
+
+    Means and quantiles are of all texts. `error`, `half` and whatever is tested take a text that stands several times
+    once: copies are no further evidence.
+    """
+
+    counts: Int64[np.ndarray, " column"]
+    means: Float64[np.ndarray, " column"]
+    smallest: Float64[np.ndarray, " column"]
+    largest: Float64[np.ndarray, " column"]
+    quantiles: Float64[np.ndarray, "share column"]
+    means_once: Float64[np.ndarray, " column"]
+    halves: Float64[np.ndarray, " column"]  # of 95 % intervals
+    counts_once: Int64[np.ndarray, " column"]
+    slopes: Float64[np.ndarray, " column"]  # change of each number with the log of a text's length
+    extremes: Int64[np.ndarray, "end rank column"]  # rows of the largest and smallest for their length; -1: none
+    extreme_values: Float64[np.ndarray, "end rank column"]
+
+    @property
+    def errors(self) -> Float64[np.ndarray, " column"]:
+        """The standard error of each mean; NaN of fewer than 10 texts and of equal numbers."""
+        times = {n: t_quantile(n - 1) for n in np.unique(self.counts_once).tolist() if n >= MIN_TEXTS}
+        return np.asarray(self.halves / np.array([times.get(n, np.nan) for n in self.counts_once.tolist()]))
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What is known of the texts of some blocks."""
+    """A survey of the texts that were measured. `read_values` gives the numbers of a measure, text by text."""
 
     info: SurveyInfo
-    blocks: tuple[tuple[int, int], ...]  # stretches of blocks of texts, in order, none touching the next
-    summary: Summary
-    slopes: Float64[np.ndarray, " column"]  # change of each number with the log of a text's length
-    moments: Moments
-    excerpts: dict[int, TextExcerpt]  # of the texts that the summary or a moment names
-    distances: Int64[np.ndarray, "place offset"]  # attention from a query to the key so far behind it: see `reach`
-    equal_distances: Int64[np.ndarray, " offset"]  # the same of attention that favours no key
-    n_queries: int
-    words: WordTable
-    classes: ClassSums
-    skipped: dict[int, str] = field(default_factory=dict)  # texts without tokens
-    n_texts: int | None = None  # of the corpus; None: not read to its end
-    facts: ModelFacts | None = None  # None: of another part
+    texts: Numbers  # those with tokens, in order
+    skipped: tuple[str, ...]  # names of texts without tokens
+    words: Attended
+    offsets: Attended
+    moments: Numbers
+    facts: ModelFacts | None  # None: of another part
+    read_values: Callable[[SurveyMeasure], Float64[np.ndarray, "text place"]]
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts have tokens."""
+        return len(self.texts)
+
+    @cached_property
+    def n_queries(self) -> int:
+        """How many tokens they have."""
+        return int(self.texts.array(TOKENS).sum())
 
     @property
     def is_whole(self) -> bool:
         """Whether no text is missing."""
-        done = self.summary.n_texts + len(self.skipped)
-        return self.facts is not None and self.n_texts == done
+        return self.facts is not None and self.info.n_texts == self.n_texts + len(self.skipped)
 
-    def has_block(self, block: int) -> bool:
-        """Whether the texts of a block are among these."""
-        return any(start <= block < stop for start, stop in self.blocks)
+    @cached_property
+    def is_first(self) -> Bool[np.ndarray, " text"]:
+        """Whether no earlier text has the same content: copies count once in whatever is tested."""
+        found = np.zeros(self.n_texts, dtype=bool)
+        found[np.unique(self.texts.array("hash"), return_index=True)[1]] = True
+        return found
 
+    @cached_property
+    def strata(self) -> Int64[np.ndarray, " text"]:
+        """About which length each text has."""
+        return find_strata(self.texts.array(TOKENS))
 
-def empty_survey(info: SurveyInfo, slopes: Float64[np.ndarray, " column"]) -> Survey:
-    """Return the survey of no text, which every survey begins with."""
-    n_columns = info.bounds.shape[1]
-    summary = Summary.from_texts(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
-    distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
-    moments = Moments.empty(info.n_places, N_MOMENTS)
-    return Survey(info, (), summary, slopes, moments, {}, distances, distances.sum(axis=0), 0, WordTable(), ClassSums())
+    @cached_property
+    def class_sizes(self) -> ClassSizes:
+        """How many texts each class has."""
+        return ClassSizes.count(self.texts.array("label")[self.is_first], self.strata[self.is_first])
 
+    @property
+    def statistics(self) -> Statistics:
+        """What is said of each column."""
+        return self._computed[0]
 
-def merge_surveys(parts: Sequence[Survey]) -> Survey:
-    """The survey of the texts of all parts. Raises InvalidOption where they are of different surveys or overlap."""
-    first = parts[0]
-    for part in parts[1:]:
-        if part.info != first.info:
-            raise InvalidOption(
-                f"parts of different surveys: {find_difference(first.info, part.info)}",
-                hint="Merge those of one command.",
+    @property
+    def differences(self) -> list[ClassDifference]:
+        """What differs between the classes of texts, by every measure of heads; the surest differences first."""
+        return self._computed[1]
+
+    @cached_property
+    def _computed(self) -> tuple[Statistics, list[ClassDifference]]:
+        """Read one measure after the other, so that memory holds no more than that."""
+        logs, labels = np.log(self.texts.array(TOKENS)), self.texts.array("label")[self.is_first]
+        found, differences = list[Statistics](), list[ClassDifference]()
+        for measure in self.info.measures:
+            values = self.read_values(measure)
+            slopes = np.zeros(values.shape[1])
+            if measure.level != "text":
+                slopes = fit_slopes(values[self.is_first], logs[self.is_first])
+            rest = values - slopes * logs[:, None]
+            found.append(_describe(values, rest, slopes, self.is_first))
+            if measure.level == "head" and not measure.name.startswith(ABLATION):
+                start = self.info.columns[measure.name].start
+                compared = compare_classes(rest[self.is_first], labels, self.strata[self.is_first], self.class_sizes)
+                differences += (each._replace(column=start + each.column) for each in compared)
+        names = [each.name for each in fields(Statistics)]
+        whole = Statistics(*(np.concatenate([getattr(of, name) for of in found], axis=-1) for name in names))
+        return whole, correct_differences(differences)
+
+    def holds_same(self, other: Survey) -> bool:
+        """Return whether another survey of the same question holds the same of the same texts, to the bit."""
+        tables = ((of.texts.table, of.moments.table) for of in (self, other))
+        arrays = ((*of.words[1:], *of.offsets[1:]) for of in (self, other))
+        return (
+            self.facts == other.facts
+            and all(one.equals(two) for one, two in zip(*tables, strict=True))
+            and self.words.names == other.words.names
+            and all(np.array_equal(one, two) for one, two in zip(*arrays, strict=True))
+            and all(
+                np.array_equal(self.read_values(measure), other.read_values(measure), equal_nan=True)
+                for measure in self.info.measures
             )
-    known = [part.n_texts for part in parts if part.n_texts is not None]
-    if len(set(known)) > 1:
-        raise InvalidOption(f"the texts were {min(known):,} and then {max(known):,}", hint="Survey one state of them.")
-    summary = merge_summaries([part.summary for part in parts])
-    moments = merge_moments([part.moments for part in parts])
-    excerpts = {text: excerpt for part in parts for text, excerpt in part.excerpts.items()}
-    return Survey(
-        info=first.info,
-        blocks=_join_stretches([block for part in parts for block in part.blocks]),
-        summary=summary,
-        slopes=first.slopes,
-        moments=moments,
-        excerpts=_keep_named(excerpts, summary, moments, first.info),
-        distances=np.sum([part.distances for part in parts], axis=0),
-        equal_distances=np.sum([part.equal_distances for part in parts], axis=0),
-        n_queries=sum(part.n_queries for part in parts),
-        words=merge_words([part.words for part in parts]),
-        classes=merge_classes([part.classes for part in parts]),
-        skipped=dict(sorted((text, name) for part in parts for text, name in part.skipped.items())),
-        n_texts=known[0] if known else None,
-        facts=next((part.facts for part in parts if part.facts is not None), None),
+        )
+
+    @cached_property
+    def excerpts(self) -> list[TextExcerpt]:
+        """What is kept of the text in each row."""
+        columns = (self.texts.table[name].to_pylist() for name in ("text", "name", TOKENS, "words"))
+        return list(starmap(TextExcerpt, zip(*columns, strict=True)))
+
+
+def fit_slopes(
+    values: Float64[np.ndarray, "text column"], logs: Float64[np.ndarray, " text"]
+) -> Float64[np.ndarray, " column"]:
+    """Return how each column changes with the log of a text's length, by least squares.
+
+    0 where the texts are too few or of one length.
+    """
+    there = ~np.isnan(values)
+    n = np.maximum(there.sum(axis=0), 1)
+    off_mean = there * (logs[:, None] - (there * logs[:, None]).sum(axis=0) / n)
+    spread = (off_mean * off_mean).sum(axis=0)
+    enough = (there.sum(axis=0) >= MIN_TEXTS) & (spread > LEAST_SPREAD)
+    slopes = (off_mean * np.where(there, values, 0.0)).sum(axis=0) / np.where(enough, spread, 1.0)
+    return np.where(enough, slopes, 0.0)
+
+
+def _describe(
+    values: Float64[np.ndarray, "text column"],
+    rest: Float64[np.ndarray, "text column"],
+    slopes: Float64[np.ndarray, " column"],
+    is_first: Bool[np.ndarray, " text"],
+) -> Statistics:
+    every = summarize(values)
+    once = every if is_first.all() else summarize(values[is_first])
+    rows, numbers = zip(*(_find_extremes(values, ranks) for ranks in (-rest, rest)), strict=True)
+    return Statistics(
+        counts=every.n,
+        means=every.mean,
+        smallest=every.smallest,
+        largest=every.largest,
+        quantiles=compute_quantiles(values, QUANTILES),
+        means_once=once.mean,
+        halves=once.high - once.mean,
+        counts_once=once.n,
+        slopes=slopes,
+        extremes=np.stack(rows),
+        extreme_values=np.stack(numbers),
     )
 
 
-def _keep_named(
-    excerpts: Mapping[int, TextExcerpt], summary: Summary, moments: Moments, info: SurveyInfo
-) -> dict[int, TextExcerpt]:
-    """Keep the texts that the summary or a moment names, and of their tokens those that moments show."""
-    shown = moments.list_tokens()
-    texts = sorted(summary.texts | shown.keys())
-    return {text: excerpts[text].keep(shown.get(text, ()) if info.has_words else ()) for text in texts}
-
-
-def _join_stretches(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
-    for start, stop in sorted(blocks):
-        if found and start < found[-1][1]:
-            raise InvalidOption("two parts hold the same texts", hint="Name each part once.")
-        if found and start == found[-1][1]:
-            found[-1] = (found[-1][0], stop)
-        else:
-            found.append((start, stop))
-    return tuple(found)
+def _find_extremes(
+    values: Float64[np.ndarray, "text column"], ranks: Float64[np.ndarray, "text column"]
+) -> tuple[Int64[np.ndarray, "rank column"], Float64[np.ndarray, "rank column"]]:
+    """Return the rows of the smallest ranks of each column, of equal ones the first, and their values."""
+    order = np.argsort(ranks, axis=0, kind="stable")[:N_EXTREMES]  # NaN stands last
+    found = np.take_along_axis(values, order, axis=0)
+    missing = ((0, N_EXTREMES - len(order)), (0, 0))
+    rows = np.pad(np.where(np.isnan(found), -1, order), missing, constant_values=-1)
+    return rows, np.pad(found, missing, constant_values=np.nan)
 
 
 def find_difference(one: SurveyInfo, other: SurveyInfo) -> str:

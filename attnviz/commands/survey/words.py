@@ -1,4 +1,4 @@
-"""Which words stand in texts, and how much attention their places receive. Knows records.
+"""What heads attend to over many texts: words, and offsets from the query. Knows records.
 
 Shares of attention are summed as whole numbers, so that parts merge to the same bits in any order.
 """
@@ -11,54 +11,29 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Int64
 
+from attnviz.commands.survey.survey import OFFSET, WORD
 from attnviz.measures.concentration import average_received
+from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
+from attnviz.numbers.parquet import INTEGER, TEXT
+from attnviz.numbers.table import Numbers
 from attnviz.records import AttentionMaps
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
-
-
-@dataclass(frozen=True, eq=False)
-class WordTable:
-    """Of each word of the texts how often it stands there, and how much attention its places receive of each head."""
-
-    words: tuple[str, ...] = ()  # sorted
-    support: Int64[np.ndarray, " word"] = field(default_factory=lambda: np.zeros(0, np.int64))
-    equal: Int64[np.ndarray, " word"] = field(default_factory=lambda: np.zeros(0, np.int64))  # if no key is favoured
-    mass: Int64[np.ndarray, "word place"] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-
-    def without_words(self) -> WordTable:
-        """Return what it says of tokens that the vocabulary does not hold, which are no words."""
-        kept = [place for place, word in enumerate(self.words) if word == UNKNOWN]
-        words = tuple(self.words[place] for place in kept)
-        return WordTable(words, self.support[kept], self.equal[kept], self.mass[kept]) if kept else WordTable()
-
-
-def merge_words(tables: Sequence[WordTable]) -> WordTable:
-    """One table with the words of all."""
-    tables = [table for table in tables if table.words]
-    if not tables:
-        return WordTable()
-    words = sorted({word for table in tables for word in table.words})
-    places = {word: place for place, word in enumerate(words)}
-    support, equal = np.zeros((2, len(words)), np.int64)
-    mass = np.zeros((len(words), tables[0].mass.shape[1]), np.int64)
-    for table in tables:
-        at = [places[word] for word in table.words]  # no word twice
-        support[at] += table.support
-        equal[at] += table.equal
-        mass[at] += table.mass
-    return WordTable(tuple(words), support, equal, mass)
+KEYS, COUNTS = {"kind": TEXT, "name": TEXT}, {"n": INTEGER, "equal": INTEGER}  # columns, beside one for each head
 
 
 @dataclass(eq=False)
-class WordCollector:
-    """Tokens of several texts: which word each is, and what it receives of each head."""
+class AttendedCollector:
+    """Tokens of several texts: which word each is, and what it receives of each head; and attention by distance."""
 
+    heads: Sequence[tuple[int, int]]
     numbers: dict[str, int] = field(default_factory=dict)
     tokens: list[np.ndarray] = field(default_factory=list)  # of each text
     equal: list[np.ndarray] = field(default_factory=list)
     mass: list[np.ndarray] = field(default_factory=list)
+    offsets: list[np.ndarray] = field(default_factory=list)
+    equal_offsets: list[np.ndarray] = field(default_factory=list)
 
     def add(self, maps: AttentionMaps, uniform: AttentionMaps, n_queries: int) -> None:
         """Count the words of a text, and what each of its tokens receives."""
@@ -79,21 +54,31 @@ class WordCollector:
         received = average_received(maps).reshape(-1, len(maps.keys))
         self.mass.append(to_mass(received.T * n_queries))
         self.equal.append(to_mass(average_received(uniform).mean(axis=(0, 1)) * n_queries))
+        self.offsets.append(to_mass(sum_by_distance(maps).reshape(len(self.heads), -1).T))
+        self.equal_offsets.append(to_mass(sum_by_distance(uniform).mean(axis=(0, 1))))
 
-    def table(self) -> WordTable:
-        """Return the words in order, each with the sums over its places."""
-        if not self.numbers:
-            return WordTable()
-        words = sorted(self.numbers)
-        rank = np.empty(len(words), np.int64)
-        rank[[self.numbers[word] for word in words]] = np.arange(len(words))
-        of_tokens = rank[np.concatenate(self.tokens)]
+    def table(self, has_words: bool) -> Numbers:
+        """Return a row per offset and word, with the sums over its places; without words, none but [UNK]."""
+        offsets = [str(offset) for offset in range(-MAX_OFFSET, MAX_OFFSET + 1)]
+        names, kinds = [*offsets, *self.numbers], [OFFSET] * len(offsets) + [WORD] * len(self.numbers)
+        of_tokens = np.concatenate([np.zeros(0, np.int64), *self.tokens])
+        n = np.bincount(of_tokens, minlength=len(self.numbers)).astype(np.int64)
         order = np.argsort(of_tokens, kind="stable")
-        starts = np.searchsorted(of_tokens[order], np.arange(len(words)))
-        equal, mass = (np.add.reduceat(np.concatenate(of)[order], starts, axis=0) for of in (self.equal, self.mass))
-        return WordTable(tuple(words), np.bincount(of_tokens).astype(np.int64), equal, mass)
+        starts = np.searchsorted(of_tokens[order], np.arange(len(self.numbers)))
+        nothing = np.zeros((0, len(self.heads)), np.int64)
+        equal = np.concatenate([nothing[:, :1].ravel(), *self.equal])[order]
+        mass = np.concatenate([nothing, *self.mass])[order]
+        if len(starts):
+            equal, mass = (np.add.reduceat(of, starts, axis=0) for of in (equal, mass))
+        room = np.zeros((len(offsets), len(self.heads)), np.int64)
+        mass = np.concatenate([sum(self.offsets, room), mass]).T
+        equal = np.concatenate([sum(self.equal_offsets, room[:, 0]), equal])
+        columns = {f"{layer}.{head}": np.ascontiguousarray(mass[at]) for at, (layer, head) in enumerate(self.heads)}
+        counts = np.concatenate([np.zeros(len(offsets), np.int64), n])
+        found = Numbers.from_columns({"kind": kinds, "name": names, "n": counts, "equal": equal, **columns}, [*KEYS])
+        return found if has_words else found.select(name=[*offsets, UNKNOWN])
 
 
-def to_mass(shares: np.ndarray) -> np.ndarray:
+def to_mass(shares: np.ndarray) -> Int64[np.ndarray, ...]:
     """Whole multiples of 2⁻³⁰."""
     return np.rint(shares * 2.0**MASS_BITS).astype(np.int64)

@@ -20,7 +20,7 @@ STEPS, LOWEST = 16, -4  # of a doubling; doublings of an equal share below which
 DIGITS = 3  # of numbers that are not weights
 EXACTNESS = (
     "Weights of moments are stored within 2.2 % of what they are, and below 1/16 of an equal share not at all; other "
-    f"numbers of heads with {DIGITS} digits. survey.safetensors has all of them."
+    f"numbers of heads with {DIGITS} digits. texts-*.parquet has all of them, text by text."
 )
 
 

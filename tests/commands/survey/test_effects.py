@@ -71,19 +71,16 @@ def test_few_texts_have_no_interval() -> None:
 
 def test_no_p_value_is_written_as_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effects, "find_costs", lambda _: [costs_of([0.05, 0.01], [1.2e-7, 0.5])])
-    info, summary = SimpleNamespace(heads=[(0, 0), (0, 1)], n_places=2), SimpleNamespace(n_texts=40)
-    shown: Any = SimpleNamespace(info=info, summary=summary)
+    info = SimpleNamespace(heads=[(0, 0), (0, 1)], n_places=2)
+    shown: Any = SimpleNamespace(info=info, n_texts=40)
     (table,) = (each for each in effects.show_ablations(shown) if isinstance(each, Table))
     assert [row[3] for row in table.rows] == ["1.2e-07", "0.5"]
 
 
 @pytest.mark.parametrize(("sizes", "said"), [([5, 7], "(here 5)"), ([20] * 21, "(here 21)"), ([12], "")])
-def test_classes_that_are_not_compared_are_said_to_be(
-    sizes: list[int], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(effects, "find_differences", lambda _: [])
+def test_classes_that_are_not_compared_are_said_to_be(sizes: list[int], said: str) -> None:
     of = SimpleNamespace(sizes=dict(enumerate(sizes)), n_matched=sum(sizes))
-    classes: Any = SimpleNamespace(classes=of)
+    classes: Any = SimpleNamespace(class_sizes=of, differences=[])
     found = [each.text for each in effects.show_classes(classes) if isinstance(each, Note)]
     assert len(found) == bool(said)
     assert not said or said in found[0]

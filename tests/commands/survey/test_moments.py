@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from attnviz.commands.survey import files as survey_files
+from attnviz.commands.survey import measure as survey_measure
 from attnviz.commands.survey import plan as survey_plan
-from attnviz.commands.survey import texts as survey_texts
-from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
-from attnviz.commands.survey.moments import N_MOMENTS, NO_TOKEN, mix_hashes
+from attnviz.commands.survey.files import MOMENTS
+from attnviz.commands.survey.moments import KINDS, N_MOMENTS, mix_hashes
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.errors import InvalidRecord
 from attnviz.measures.excerpts import choose_shown
@@ -20,6 +22,7 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus
+from tests.commands.survey.made import load_survey, rewrite
 from tests.events import result
 from tests.starting import survey
 
@@ -29,7 +32,7 @@ Row = tuple[float, int, int, np.ndarray]  # rank, text, query and weights
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (survey_plan, survey_texts):
+    for module in (survey_plan, survey_measure, survey_files):
         monkeypatch.setattr(module, "BLOCK", 2)
 
 
@@ -60,7 +63,7 @@ def find_random(texts: tuple[str, ...], maps: list[AttentionMaps], head: int) ->
     """The six of the smallest hashes among all rows of all texts, but for those of first tokens."""
     found: list[Row] = []
     for text, each in enumerate(maps):
-        hashes = mix_hashes(survey_texts.text_hash(text, texts[text]), np.arange(len(each.keys)))
+        hashes = mix_hashes(survey_measure.text_hash(text, texts[text]), np.arange(len(each.keys)))
         rows = each.weights[0, head].astype(np.float64)
         found += [(-int(hashes[query]) / 2.0**64, text, query, rows[query]) for query in range(1, len(rows))]
     return sorted(found, key=lambda one: -one[0])[:N_MOMENTS]
@@ -68,28 +71,27 @@ def find_random(texts: tuple[str, ...], maps: list[AttentionMaps], head: int) ->
 
 def test_moments_are_those_of_a_plain_loop(tmp_path: Path, read: tuple[tuple[str, ...], list[AttentionMaps]]) -> None:
     result(survey(build(SurveySpec, out=str(tmp_path), **FAST)))
-    found = load_survey(tmp_path / NAME)
-    moments, (texts, maps) = found.moments, read
+    rows, (texts, maps) = load_survey(tmp_path).moments.rows(), read
     for head in range(2):
-        for kind, expected in enumerate((find_strongest(maps, head), find_random(texts, maps, head))):
-            assert moments.ranks[kind, :, head] == pytest.approx([row[0] for row in expected], rel=1e-5)
-            assert moments.texts[kind, :, head].tolist() == [row[1] for row in expected]
-            assert moments.queries[kind, :, head].tolist() == [row[2] for row in expected]
-            for rank, (_, text, query, row) in enumerate(expected):
-                at, excerpt = (kind, rank, head), found.excerpts[text]
-                shown = moments.positions[at][moments.positions[at] != NO_TOKEN]
+        own = [[row for row in rows if (row["layer"], row["head"], row["kind"]) == (0, head, kind)] for kind in KINDS]
+        for moments, expected in zip(own, (find_strongest(maps, head), find_random(texts, maps, head)), strict=True):
+            moments.sort(key=lambda row: -row["rank"])
+            assert [row["rank"] for row in moments] == pytest.approx([row[0] for row in expected], rel=1e-5)
+            assert [row["text"] for row in moments] == [row[1] for row in expected]
+            assert [row["query"] for row in moments] == [row[2] for row in expected]
+            for moment, (_, text, query, row) in zip(moments, expected, strict=True):
+                shown = moment["keys"]
                 assert query in shown
-                assert moments.weights[at][: len(shown)] == pytest.approx(row[shown] / row.sum(), rel=1e-5)
-                assert moments.to_first[at] == pytest.approx(row[0] / row.sum(), rel=1e-5)
-                assert moments.n_keys[at] == len(row)
+                assert moment["weights"] == pytest.approx((row[shown] / row.sum()).tolist(), rel=1e-5)
+                assert moment["to_first"] == pytest.approx(row[0] / row.sum(), rel=1e-5)
+                assert moment["n_keys"] == len(row)
                 entropy = -sum(weight * np.log(weight) for weight in row if weight)
-                assert moments.effective_keys[at] == pytest.approx(np.exp(entropy), rel=1e-4)
-                pieces = dict(zip(excerpt.positions, excerpt.pieces, strict=True))
-                assert [pieces[position].strip() for position in shown.tolist()] == [
-                    maps[text].keys.pieces[position].strip() for position in shown.tolist()
-                ]
-    assert len(set(moments.texts[0, :, 0].tolist())) == N_MOMENTS  # no text twice
-    assert (moments.queries[1] == moments.queries[1, :, :1]).all()  # the same ones for all heads
+                assert moment["effective_keys"] == pytest.approx(np.exp(entropy), rel=1e-4)
+                pieces = [maps[text].keys.pieces[position].strip() for position in shown]
+                assert [token.strip() for token in moment["tokens"]] == pieces
+    assert len({row["text"] for row in own[0]}) == N_MOMENTS  # no text twice
+    drawn = {(row["head"], row["text"], row["query"]) for row in rows if row["kind"] == KINDS[1] and row["layer"] == 0}
+    assert len({each[1:] for each in drawn}) == N_MOMENTS  # the same ones for all heads
 
 
 def test_the_key_that_a_row_looks_at_is_shown_however_far_away() -> None:
@@ -99,26 +101,29 @@ def test_the_key_that_a_row_looks_at_is_shown_however_far_away() -> None:
 
 def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
     result(survey(build(SurveySpec, out=str(tmp_path), no_text=True, **FAST)))
-    found, data = load_survey(tmp_path / NAME), (tmp_path / NAME).read_bytes()
+    files = [*tmp_path.glob("*.parquet")]
+    data = b" ".join(repr(pq.read_table(path, partitioning=None).to_pylist()).encode() for path in files)
     texts = load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
     words = {word for text in texts for word in text.split() if word.isalpha() and len(word) > 4}
     said = {"layer", "order", "words", "train", "counts"}  # what a survey says by itself
     assert len(words) > 50
     assert not [word for word in words - said if word.encode() in data]
-    assert {excerpt.name for excerpt in found.excerpts.values()} <= {f"sample train[{n}]" for n in range(12)}
-    assert (found.moments.weights > 0).any()
+    moments = load_survey(tmp_path).moments
+    assert any(weight > 0 for row in moments.rows() for weight in row["weights"])
+    assert not any(row["tokens"] for row in moments.rows())
 
 
-def test_moments_of_other_texts_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("column", "wrong"),
+    [("query", 9999), ("keys", [9999]), ("keys", [-1]), ("n_keys", 0), ("to_first", 2.0), ("head", 7)],
+)
+def test_moments_of_other_texts_are_refused(column: str, wrong: Any, tmp_path: Path) -> None:
     result(survey(build(SurveySpec, out=str(tmp_path), **FAST)))
-    found = load_survey(tmp_path / NAME)
-    for field, wrong in (("texts", 99), ("positions", 9999), ("n_keys", 0), ("to_first", 2.0)):
-        array = getattr(found.moments, field)
-        before = array.copy()
-        writable = array.copy()
-        writable.flat[0] = wrong
-        object.__setattr__(found.moments, field, writable)
-        (tmp_path / NAME).write_bytes(survey_bytes(found))
-        with pytest.raises(InvalidRecord, match="is not a survey"):
-            load_survey(tmp_path / NAME)
-        object.__setattr__(found.moments, field, before)
+
+    def change(table: Any, about: Any) -> Any:
+        values = [wrong, *table[column].to_pylist()[1:]]
+        return table.set_column(table.column_names.index(column), table.schema.field(column), [values])
+
+    rewrite(tmp_path / MOMENTS, change)
+    with pytest.raises(InvalidRecord, match="is not a survey"):
+        load_survey(tmp_path)

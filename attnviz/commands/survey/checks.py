@@ -1,0 +1,82 @@
+"""What must hold of a survey that somebody else may have written, beyond the types of its columns."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+
+from attnviz.commands.survey.survey import CAN, OFFSET, TOKENS, ModelFacts, SurveyInfo
+from attnviz.commands.survey.words import COUNTS
+from attnviz.numbers.table import Numbers
+from attnviz.records.training_metrics import name_offset
+from attnviz.records.walk import ROW_SUM_TOLERANCE
+from attnviz.views.patterns import LABELS
+
+DATASET_OPTIONS = ("--dataset", "--split", "--text-column")
+MAX_TOKENS = 2**31  # of a text
+
+
+def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
+    """Raise ValueError where what was asked cannot be, or facts are not of its heads and patterns."""
+    if not {measure.level for measure in info.measures} <= {"head", "layer", "text"} or not 0 < info.n_places <= 10**6:
+        raise ValueError("its measures are of no heads")
+    if len(info.columns) < len(info.measures) or TOKENS not in info.columns:
+        raise ValueError("its measures are not there or twice")
+    if not set(info.can) <= set(CAN):
+        raise ValueError("its model can do what nothing asks for")
+    if info.dataset and not _is_plain_command(info.dataset):
+        raise ValueError("its options are not those of a data set")
+    if facts is None:
+        return
+    patterns = [measure for measure in info.measures if measure.name in LABELS]
+    names = {measure.name for measure in patterns if measure.level == "head"}
+    by_head = (facts.plain, facts.shuffled, facts.probes)
+    names |= {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
+    known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
+    if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
+        raise ValueError("its facts are of other patterns")
+    if any(len(shares) != info.n_places for found in by_head for shares in found.values()):
+        raise ValueError("its facts are of other heads")
+
+
+def _is_plain_command(written: str) -> bool:
+    """Return whether options are quoted, so that what is printed for a shell runs nothing else when it is copied."""
+    words = shlex.split(written)
+    return shlex.join(words) == written and set(words[::2]) <= set(DATASET_OPTIONS)
+
+
+def check_tables(info: SurveyInfo, texts: Numbers, attended: Numbers, moments: Numbers) -> None:
+    """Raise ValueError where tables do not belong together, or hold what cannot be."""
+    numbers, n_tokens = texts.array("text"), texts.array(TOKENS)
+    if not ((numbers >= 0) & (numbers < info.n_texts)).all() or (n_tokens < 1).any() or (n_tokens > MAX_TOKENS).any():
+        raise ValueError("a text has no number, or no length")
+    if any(name is None for name in texts.array("name")) or any(words is None for words in texts.array("words")):
+        raise ValueError("a text has no name")
+    heads = [f"{layer}.{head}" for layer, head in info.heads]
+    if len(attended) and [*attended.values] != [*COUNTS, *heads]:
+        raise ValueError("what is attended to is not of its heads")
+    if (attended.integers(attended.values) < 0).any():
+        raise ValueError("attention is less than nothing, or missing")
+    offsets = {*map(str, range(-info.reach, info.reach + 1))}
+    if len(attended) and {*attended.select(kind=OFFSET).array("name")} != offsets:
+        raise ValueError("distances are not those that are told")
+    _check_moments(info, moments, {*numbers[n_tokens > 0].tolist()})
+
+
+def _check_moments(info: SurveyInfo, moments: Numbers, texts: set[float]) -> None:
+    heads = {*info.heads}
+    for row in moments.rows():
+        if None in row.values() or row["text"] not in texts or (row["layer"], row["head"]) not in heads:
+            raise ValueError("a moment is of a text or head that is not there")
+        keys, weights = row["keys"], np.array(row["weights"], np.float64)
+        tokens = len(keys) if info.has_words else 0
+        if not len(keys) == len(weights) or len(row["tokens"]) != tokens or row["query"] not in keys:
+            raise ValueError("the tokens of a moment are not there")
+        if sorted({*keys}) != keys or keys[0] < 0 or None in row["tokens"] or row["n_keys"] < 1:
+            raise ValueError("a moment is of no keys")
+        if (
+            not ((weights >= 0) & (weights <= 1 + ROW_SUM_TOLERANCE)).all()
+            or not 0 <= row["to_first"] <= 1 + ROW_SUM_TOLERANCE
+        ):
+            raise ValueError("the weights of a moment are no shares")

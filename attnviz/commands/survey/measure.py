@@ -1,0 +1,148 @@
+"""One block of a survey: some texts through a model, a row of numbers for each. What processes are given to do."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from attnviz.commands.survey.moments import MomentCollector, keep_moments
+from attnviz.commands.survey.survey import ABLATION, EQUAL, QUERIES, TOKENS, SurveyInfo
+from attnviz.commands.survey.words import AttendedCollector
+from attnviz.errors import InvalidText
+from attnviz.measures import MEASURES, measure_possible
+from attnviz.measures.concentration import make_uniform
+from attnviz.measures.rows import count_attendable
+from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
+from attnviz.numbers.parquet import INTEGER, NUMBER, TEXT
+from attnviz.numbers.table import Numbers, add_up, stack
+from attnviz.records import AttentionMaps
+from attnviz.text import Document
+from attnviz.views.patterns import LABELS
+
+KNOWN = frozenset(measure.name for measure in MEASURES)
+EXCERPT = 40  # characters
+BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
+PRECISION = 2.0**-26
+# What a row begins with. Of copies of a text, `hash` is the same; only a text with tokens has a number of them.
+TEXT_COLUMNS = {"text": INTEGER, "name": TEXT, "label": INTEGER, TOKENS: INTEGER, "hash": INTEGER, "words": TEXT}
+
+
+class Measured(NamedTuple):
+    """What is known of some texts."""
+
+    texts: Numbers  # a row per text
+    attended: Numbers
+    moments: Numbers
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Put together what is known of the texts of all parts, whatever their order."""
+        texts, attended, moments = zip(*parts, strict=True)
+        return cls(stack(texts), add_up(attended), keep_moments(moments))
+
+
+def measure_block(
+    model: AttentionModel,
+    info: SurveyInfo,
+    block: int,
+    documents: Sequence[Document],
+    means: np.ndarray | None = None,
+) -> Measured:
+    """Measure the texts of the block of that number. Texts without tokens have no number of tokens.
+
+    `means` are what heads are replaced by where `info` has that: see `Ablatable`.
+    """
+    first, rows = block * BLOCK, list[dict[str, object]]()
+    words, moments = AttendedCollector(info.heads), MomentCollector(info.heads)
+    attention = quickest_attention(model)
+    for text, document in enumerate(documents, first):
+        rows.append(_describe_text(text, document, info))
+        try:
+            maps = attention(document.text, document.name)
+        except InvalidText:
+            continue
+        n_tokens = int(maps.real_queries.sum())
+        following = (*documents[text - first + 1 :], *documents[: text - first])
+        others = [other for other in following if other.text != document.text]  # queries of a copy would change nothing
+        # of a text that is mostly unknown no answer is judged
+        lost = {} if maps.queries.mostly_unknown else ablation_numbers(model, info, document, others, means)
+        uniform = make_uniform(maps)
+        rows[-1] |= {TOKENS: n_tokens, **text_numbers(maps, uniform, info, lost)}
+        words.add(maps, uniform, n_tokens)
+        moments.add(text, maps, text_hash(text, document.text))
+        del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
+    texts = Numbers.from_rows(rows, ["text"], dict.fromkeys(info.list_columns(), NUMBER) | TEXT_COLUMNS)
+    return Measured(texts, words.table(info.has_words), moments.table(info.has_words))
+
+
+def _describe_text(text: int, document: Document, info: SurveyInfo) -> dict[str, object]:
+    """Return what a row begins with; without words, a text is only named."""
+    words = " ".join(document.text[: 4 * EXCERPT].split()) if info.has_words else ""
+    shown = words if len(words) <= EXCERPT else f"{words[: EXCERPT - 1]}…"
+    found = {"text": text, "name": document.name, "label": document.label, "words": shown}
+    return found | {"hash": text_hash(0, document.text) >> 12}  # exact in a float64
+
+
+def text_numbers(
+    maps: AttentionMaps, uniform: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """Return one text's numbers by column; none where it has none. `others` are what is no measure of attention.
+
+    Numbers are kept in multiples of 2⁻²⁶, 1.5e-8: what is behind that says nothing, and would not pack.
+    """
+    names = [measure.name for measure in info.measures if measure.name in KNOWN]
+    found = {**others, **{name: each.values.ravel() for name, each in measure_possible(maps, names).items()}}
+    found |= {f"{EQUAL}{name}": np.array([share]) for name, share in equal_shares(maps, uniform, info).items()}
+    numbers = dict[str, float]()
+    for measure in info.measures:
+        if measure.name in found:
+            values = np.rint(found[measure.name].astype(np.float64) / PRECISION) * PRECISION + 0.0
+            known = zip(info.name_columns(measure), values.tolist(), strict=True)
+            numbers |= {name: value for name, value in known if not isnan(value)}
+    return numbers
+
+
+def equal_shares(maps: AttentionMaps, uniform: AttentionMaps, info: SurveyInfo) -> dict[str, float]:
+    """Return by measure what attention gives in this text that favours no key, nor the sink where there is one."""
+    names = [name for name in LABELS if f"{EQUAL}{name}" in info.columns]
+    found = {name: float(each.values.mean()) for name, each in measure_possible(uniform, names).items()}
+    if maps.sink is not None and "to_sink" in found:
+        found["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))
+    return found
+
+
+def ablation_numbers(
+    model: AttentionModel,
+    info: SurveyInfo,
+    document: Document,
+    others: Sequence[Document],
+    means: np.ndarray | None,
+) -> dict[str, np.ndarray]:
+    """What the right answer's probability loses without each head; without a label that the model knows, that of the
+    model's own answer. Queries are of the first of the others that has tokens, and NaN where none has.
+    """
+    kinds = [name.removeprefix(ABLATION) for name in info.columns if name.startswith(ABLATION)]
+    if not kinds:
+        return {}
+    assert isinstance(model, Ablatable)
+    for other in (*others, document):
+        try:
+            whole, without = model.ablate(document.text, other.text, kinds, means)
+        except InvalidText:  # it has no tokens
+            continue
+        break
+    label = document.label if document.label in range(len(whole)) else int(whole.argmax())
+    lost = {ABLATION + kind: whole[label] - answers[:, label] for kind, answers in without.items()}
+    if other is document and QUERIES in lost:
+        lost[QUERIES] = np.full_like(lost[QUERIES], np.nan)
+    return lost
+
+
+def text_hash(number: int, text: str) -> int:
+    """What decides whether a text is in the sample: even for equal texts another one each."""
+    digest = hashlib.blake2b(f"{number} ".encode() + text.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")

@@ -1,0 +1,62 @@
+"""Surveys of models that a test made, and of numbers that it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from attnviz.commands.survey import measure
+from attnviz.commands.survey.files import NAME, empty_files, load_files
+from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, SurveyMeasure
+from attnviz.text import Document
+
+
+def load_survey(folder: Path) -> Survey:
+    return load_files(folder).open()
+
+
+def survey_of(
+    folder: Path, model: Any, info: SurveyInfo, documents: Sequence[Document], facts: ModelFacts | None
+) -> Survey:
+    """Measure texts with a model, and write and open what was found."""
+    folder.mkdir()
+    info = replace(info, n_texts=len(documents))
+    size = measure.BLOCK
+    blocks = {start // size: documents[start : start + size] for start in range(0, len(documents), size)}
+    found = {block: measure.measure_block(model, info, block, texts) for block, texts in blocks.items()}
+    return empty_files(folder, info).add(found, facts).open()
+
+
+def with_statistics(survey: Survey, **changes: Any) -> Survey:
+    """Return the survey with other statistics."""
+    found = replace(survey)
+    vars(found)["_computed"] = (replace(survey.statistics, **changes), survey.differences)
+    return found
+
+
+def patterns(*names: str) -> tuple[SurveyMeasure, ...]:
+    """Measures of heads that name them, and what attention gives that favours no key."""
+    heads = [SurveyMeasure(name, "share", "head") for name in names]
+    return (*heads, *(SurveyMeasure(f"equal_{name}", "share", "text") for name in names))
+
+
+def rewrite(path: Path, change: Callable[[Any, dict[str, Any]], Any]) -> None:
+    """Change the table of a file, and what it says of itself."""
+    table = pq.read_table(path, partitioning=None)
+    about = json.loads(table.schema.metadata[b"attnviz"])
+    table = change(table, about)
+    pq.write_table(table.replace_schema_metadata({"attnviz": json.dumps(about)}), path)
+
+
+def change_info(folder: Path, **changes: Any) -> None:
+    """Have all files of a survey say something else of what was asked."""
+    for path in folder.glob("*.parquet"):
+        rewrite(path, lambda table, about: about["info"].update(changes) or table)
+
+
+__all__ = ["NAME", "change_info", "load_survey", "patterns", "rewrite", "survey_of", "with_statistics"]
