@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.numbers.table import Numbers, join, stack
+from attnviz.numbers.table import Numbers, add_up, join, stack
 
 ROWS: list[dict[str, object]] = [
     {"text": text, "head": head, "entropy": text + head / 10 if (text, head) != (2, 1) else None}
@@ -84,3 +84,17 @@ def test_pandas_gets_it_as_it_is() -> None:
     frame = numbers(ROWS).to_pandas()
     assert list(frame.columns) == ["text", "head", "entropy"]
     assert frame["entropy"].mean() == pytest.approx(np.nanmean(numbers(ROWS).array("entropy")))
+
+
+def test_whole_numbers_of_any_size_add_up_to_the_same_in_any_order() -> None:
+    parts = [
+        Numbers.from_columns({"word": ["b", "a"], "n": [2**60, 1]}, ["word"]),
+        Numbers.from_columns({"word": ["a"], "n": [2]}, ["word"]),
+        Numbers.from_columns({"word": ["c", "b"], "n": [5, 3]}, ["word"]),
+    ]
+    for order in permutations(parts):
+        found = add_up(order)
+        assert found.list_keys() == [("a",), ("b",), ("c",)]
+        assert found.integers(["n"]).ravel().tolist() == [3, 2**60 + 3, 5]
+    with pytest.raises(ValueError, match="a number of n is missing"):
+        numbers([{"text": 0, "head": 0, "n": None}]).integers(["n"])
