@@ -17,31 +17,27 @@ Nearest wins: the matrix and the job's settings over the defaults, these over wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field
 from functools import partial
-from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
 
 from attnviz.commands.batch import naming, reading, schema
 from attnviz.commands.batch.jobs import JOBS, BatchPlan, Job
 from attnviz.commands.batch.paths import from_folder
-from attnviz.commands.batch.settings import WRONG, Settings, SettingsReader, unknown
-from attnviz.commands.batch.source_file import START, SourceFile, Steps
+from attnviz.commands.batch.problems import describe_error
+from attnviz.commands.batch.source_file import SourceFile, Steps
 from attnviz.errors import InvalidConfig
 from attnviz.option_values import InvalidValue, shorten
 from attnviz.options import build
 
 MAX_JOBS = 10_000
 
-Matrix = Mapping[str, Sequence[object]]
-
-
-def load(path: str | Path) -> BatchPlan:
-    """What one config asks for. Raises InvalidConfig with all its problems."""
-    return load_all([path])
+Settings = dict[str, Any]
 
 
 def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
@@ -49,171 +45,162 @@ def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
 
     Raises InvalidConfig with all problems of all of them.
     """
-    documents = [reading.read(Path(path)) for path in paths]
-    _check_files(documents)
-    jobs = _Jobs()
-    for document in documents:
-        if document.complete:
-            _Config(document, jobs).read()
-    out = _out(documents) if out is None else out
-    problems = [
-        each for document in documents for each in sorted(document.problems, key=lambda problem: problem.place or START)
-    ]
+    sources = [reading.read(Path(path)) for path in paths]
+    _check_files(sources)
+    batch = _Batch()
+    for source in sources:
+        if source.data is not None or not source.problems:
+            _Config(source, batch).read()
+    out = _find_out(sources) if out is None else out
+    problems = [each for source in sources for each in sorted(source.problems.values(), key=lambda each: each.place)]
     if problems:
         raise InvalidConfig(problems)
-    return BatchPlan(tuple(jobs.made), out, {Path(document.file).name: document.sha256 for document in documents})
+    return BatchPlan(tuple(batch.jobs), out, {Path(source.file).name: source.sha256 for source in sources})
 
 
 @dataclass
-class _Jobs:
-    """Those of all configs: names are unique among them, and there are not too many."""
+class _Batch:
+    """The jobs of all configs: names are unique among them, and there are not too many."""
 
-    made: list[Job] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
     where: dict[str, str] = field(default_factory=dict)  # of the first job of a name, in small letters
     n_jobs: int = 0  # asked for
 
 
-class _Config(SettingsReader):
+class _Config:
     """One config on its way to becoming jobs. Goes on after a problem, so that all are found."""
 
-    def __init__(self, document: SourceFile, jobs: _Jobs) -> None:
-        super().__init__(document)
-        self.jobs = jobs
-        self.folder = Path(document.file).parent
-        self.defaults: dict[str, Any] = {}
-        self.defaults_of: dict[str, dict[str, Any]] = {}  # by command, once checked
-        self.wrong_defaults: set[str] = set()  # `layer` may be wrong for two commands, and is told once
+    def __init__(self, source: SourceFile, batch: _Batch) -> None:
+        self.source = source
+        self.batch = batch
+        self.folder = Path(source.file).parent
+        self.defaults: Settings = {}
+        self.defaults_of: dict[str, Settings] = {}  # by command, once checked
         self.numbers: Counter[str] = Counter()
 
     def read(self) -> None:
-        data = self.document.data
+        data = self.source.data
+        self.validate(schema.config_model(), data, ())
         if not isinstance(data, dict):
-            self.report((), str(InvalidValue("settings (name: value)", data)))
             return
-        known = ("out", "defaults", "jobs")
-        for key in data.keys() - known:
-            self.report((key,), partial(unknown, key, known), at_key=True)
-        self.value(str | None, data.get("out"), ("out",))
-        if data.get("out") == "":
-            self.report(("out",), "write a folder, not nothing")
-        self.defaults = self.members(data.get("defaults"), ("defaults",))
-        if "jobs" not in data:
-            self.report((), "jobs is missing")
-        jobs = self.items(data["jobs"], ("jobs",)) if "jobs" in data else []
-        self.check_defaults({self.job(raw, ("jobs", number)) for number, raw in enumerate(jobs)} - {""})
+        if isinstance(data.get("defaults"), dict):
+            self.defaults = data["defaults"]
+        entries = data["jobs"] if isinstance(data.get("jobs"), list) else []
+        commands = {self.read_entry(entry, ("jobs", number)) for number, entry in enumerate(entries)} - {""}
+        used = {setting for command in commands for setting in schema.settings(command)}
+        for setting in self.defaults if commands else ():
+            if setting not in used:
+                self.source.report_name(("defaults", setting), "no job here has this setting; leave it out")
 
-    def job(self, raw: Any, steps: Steps) -> str:
+    def validate(self, model: type[BaseModel], data: Any, steps: Steps) -> Any:
+        """Return the data as a model; None where something is wrong, and then all of it is told."""
+        try:
+            return model.model_validate(data)
+        except ValidationError as problems:
+            for error in problems.errors(include_url=False):
+                way = (*steps, *error["loc"])
+                if error["type"] == "extra_forbidden":
+                    known = model
+                    for step in error["loc"][:-1]:  # each is a model or nothing
+                        known = get_args(known.model_fields[str(step)].annotation)[0]
+                    self.source.report_name(way, partial(describe_error, error, known.model_fields))
+                else:
+                    self.source.report(self.source.find_written(way), partial(describe_error, error))
+        return None
+
+    def read_entry(self, entry: Any, steps: Steps) -> str:
         """Make the jobs of one entry. Gives its command, "" where none can be told."""
-        command = self.command(raw, steps)
+        if not isinstance(entry, dict):
+            self.source.report(steps, str(InvalidValue("a command (heatmap: …)", entry)))
+            return ""
+        command = next((key for key in entry if key in JOBS), "")
         if not command:
+            if self.validate(schema.job_model(command), entry, steps):
+                self.source.report(steps, f"no command here; write one of {', '.join(JOBS)}")
             return ""
         self.numbers[command] += 1
-        options = schema.settings(command)
+        for key in entry.keys() - {"name", command, "matrix"}:
+            if key in JOBS:
+                self.source.report_name((*steps, key), "a job has one command; make this one a job of its own")
+            elif key in schema.settings(command):
+                self.source.report_name((*steps, key), f"belongs under {command}; indent it")
         defaults = self.defaults_for(command)
-        n_problems = len(self.document.problems)
-        for key in raw.keys() - {"name", "matrix", *JOBS}:
-            known = partial(unknown, key, ("name", command, "matrix"))
-            self.report((*steps, key), f"belongs under {command}; indent it" if key in options else known, at_key=True)
-        name = self.value(str | None, raw.get("name"), (*steps, "name"))
-        own = self.settings(command, raw[command], (*steps, command))
-        matrix = self.matrix(command, raw.get("matrix"), (*steps, "matrix"))
-        if len(self.document.problems) > n_problems or WRONG in (name, *own.values(), *chain(*matrix.values())):
-            if isinstance(name, str) and (fault := naming.name_error(name)):
-                self.report((*steps, "name"), fault)
-            return command
-        settings = {**defaults, **own}
-        for setting, option in options.items():
-            if option.default is MISSING and setting not in {**settings, **matrix}:
-                self.report((*steps, command), f"{setting} is missing")
-        for setting in own.keys() & matrix:
-            self.report((*steps, "matrix", setting), f"is in {command} too; write it once", at_key=True)
-        if self.has_room(prod(map(len, matrix.values())), steps):
-            self.make(f"{command}-{self.numbers[command]}" if name is None else name, command, settings, matrix, steps)
+        if job := self.validate(schema.job_model(command), entry, steps):
+            own = {name: getattr(getattr(job, command), name) for name in entry[command] or {}}
+            matrix = {name: getattr(job.matrix, name) for name in entry.get("matrix") or {}}
+            n_jobs = prod(map(len, matrix.values()))
+            if self.check_together(command, own, matrix, steps) and self.has_room(n_jobs, steps):
+                name = f"{command}-{self.numbers[command]}" if job.name is None else job.name
+                self.make(name, command, {**defaults, **own}, matrix, steps)
         return command
 
-    def command(self, raw: Any, steps: Steps) -> str:
-        """The one command of a job, "" where there is none, and then that is told."""
-        if steps in self.document.spoilt:
-            return ""
-        if not isinstance(raw, dict):
-            self.document.report(steps, str(InvalidValue("a command (heatmap: …)", raw)))
-            return ""
-        members: dict[str, Any] = raw
-        first, *more = [key for key in members if key in JOBS] or [""]
-        for key in more:
-            self.document.report((*steps, key), "a job has one command; make this one a job of its own", at_key=True)
-        others = [key for key in members if key not in ("name", "matrix")]
-        if not others:
-            self.document.report(steps, f"no command here; write one of {', '.join(JOBS)}")
-        for key in others if not first else ():
-            self.document.report((*steps, key), partial(unknown, key, ["name", *JOBS, "matrix"]), at_key=True)
-        return first
-
     def defaults_for(self, command: str) -> Settings:
-        """Those that the command has; one that is wrong is told by the first command that has it."""
+        """Those that the command has."""
         if command not in self.defaults_of:
-            found = self.defaults_of[command] = {}
-            for name, option in schema.settings(command).items():
-                if name in self.defaults:
-                    wrong = name in self.wrong_defaults
-                    found[name] = WRONG if wrong else self.setting(option, self.defaults[name], ("defaults", name))
-                    self.wrong_defaults |= {name} if found[name] is WRONG else set()
+            written = {name: value for name, value in self.defaults.items() if name in schema.settings(command)}
+            found = self.validate(schema.settings_model(command), written, ("defaults",))
+            self.defaults_of[command] = {name: getattr(found, name) for name in written} if found else {}
         return self.defaults_of[command]
 
-    def check_defaults(self, commands: Set[str]) -> None:
-        possible = list(dict.fromkeys(setting for command in JOBS for setting in schema.settings(command)))
-        for setting in self.defaults:
-            if setting not in possible:
-                self.document.report(("defaults", setting), partial(unknown, setting, possible), at_key=True)
-            elif commands and not any(setting in schema.settings(command) for command in commands):
-                self.document.report(("defaults", setting), "no job here has this setting; leave it out", at_key=True)
+    def check_together(self, command: str, own: Settings, matrix: dict[str, list[Any]], steps: Steps) -> bool:
+        """Whether a job's settings and matrix fit each other; what does not is told."""
+        before = len(self.source.problems)
+        for setting, option in schema.settings(command).items():
+            if option.default is MISSING and setting not in {**self.defaults, **own, **matrix}:
+                self.source.report((*steps, command), f"{setting} is missing")
+        for setting in own.keys() & matrix:
+            self.source.report_name((*steps, "matrix", setting), f"is in {command} too; write it once")
+        for setting, values in matrix.items():
+            seen: set[Any] = set()
+            for number, value in enumerate(values):
+                if value in seen:
+                    self.source.report((*steps, "matrix", setting, number), "is in the list twice")
+                seen.add(value)
+        return len(self.source.problems) == before
 
     def has_room(self, n_jobs: int, steps: Steps) -> bool:
         """Told once, by the job that is too much."""
-        before = self.jobs.n_jobs
-        self.jobs.n_jobs += n_jobs
-        if before <= MAX_JOBS < self.jobs.n_jobs:
-            self.document.report(steps, f"makes {self.jobs.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
-        return self.jobs.n_jobs <= MAX_JOBS
+        before = self.batch.n_jobs
+        self.batch.n_jobs += n_jobs
+        if before <= MAX_JOBS < self.batch.n_jobs:
+            self.source.report(steps, f"makes {self.batch.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
+        return self.batch.n_jobs <= MAX_JOBS
 
-    def make(self, name: str, command: str, settings: Settings, matrix: Matrix, steps: Steps) -> None:
+    def make(self, name: str, command: str, settings: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
         """Check the names of an entry's jobs and, while nothing is wrong, make them."""
-        place = self.document.place(steps)
-        where = f"{self.document.file}:{place.line}:{place.column}"
+        where = ":".join(map(str, (self.source.file, *self.source.values[steps])))
         for called, chosen in naming.combinations(name, matrix):
-            fault = naming.name_error(name) or naming.name_error(called)
-            other = self.jobs.where.get(called.lower())
+            fault = naming.name_error(called)
+            other = self.batch.where.get(called.lower())
             if other is not None:
                 fault = fault or f"the name {called!r} is taken by the job at {other}, whatever the case"
             if fault:  # the other names of a matrix would only repeat it
-                self.document.report((*steps, "name"), fault)
+                self.source.report((*steps, "name"), fault)
                 return
-            self.jobs.where[called.lower()] = where
-            if not self.document.problems:
+            self.batch.where[called.lower()] = where
+            if not self.source.problems:
                 found, written = from_folder(self.folder, {**settings, **chosen})
-                self.jobs.made.append(Job(called, command, build(JOBS[command], **found), written))
+                self.batch.jobs.append(Job(called, command, build(JOBS[command], **found), written))
 
 
-def _out(documents: Sequence[SourceFile]) -> str | None:
+def _find_out(sources: Sequence[SourceFile]) -> str | None:
     """The folder that the configs agree on, None where none names one."""
-    first: tuple[str, str] | None = None
-    for document in documents:
-        given = document.data.get("out") if isinstance(document.data, dict) else None
-        if given is None:
-            continue
-        if first is None:
-            first = str(given), document.file
-        elif str(given) != first[0]:
-            document.report(("out",), f"is {shorten(first[0])} in {first[1]}; write the same in both, or say --out")
-    return first[0] if first else None
+    data = [(source, source.data) for source in sources if isinstance(source.data, dict)]
+    given = [(source, str(each["out"])) for source, each in data if each.get("out") is not None]
+    for source, out in given:
+        if out != given[0][1]:
+            first = f"{shorten(given[0][1])} in {given[0][0].file}"
+            source.report(("out",), f"is {first}; write the same in both, or say --out")
+    return given[0][1] if given else None
 
 
-def _check_files(documents: Sequence[SourceFile]) -> None:
+def _check_files(sources: Sequence[SourceFile]) -> None:
     """A manifest tells configs by their names."""
     others: dict[str, SourceFile] = {}
-    for document in documents:
-        other = others.setdefault(Path(document.file).name, document)
-        if other is not document:
-            same = Path(other.file).absolute() == Path(document.file).absolute()
-            document.tell_of_file("is given twice" if same else f"is called as {other.file} is; rename one of them")
-            document.complete = False  # else all of its names would be there twice, too
+    for source in sources:
+        other = others.setdefault(Path(source.file).name, source)
+        if other is not source:
+            same = Path(other.file).absolute() == Path(source.file).absolute()
+            said = "is given twice" if same else f"is called as {other.file} is; rename one of them"
+            source.report_at((), (), said)
+            source.data = None  # else all of its names would be there twice, too

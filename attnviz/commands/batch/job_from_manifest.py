@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from attnviz.bounded import exists
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import JOBS, Job
 from attnviz.commands.batch.paths import NAMES_OR_PATHS, PATHS
-from attnviz.commands.batch.settings import NO_STDIN, error_message, reads_stdin, unknown
+from attnviz.commands.batch.problems import describe_error
+from attnviz.commands.batch.source_file import format_path
 from attnviz.errors import InvalidConfig
-from attnviz.option_values import InvalidValue, check
 from attnviz.options import build
 from attnviz.store.manifest import Entry
 
@@ -23,20 +25,13 @@ def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
     """
     if entry.command not in JOBS:
         raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
-    options = schema.settings(entry.command)
-    written: dict[str, Any] = {}
-    problems: list[str] = []
-    for name, value in entry.settings.items():
-        try:
-            if name not in options:
-                problems.append(unknown(name, options))
-                continue
-            written[name] = check(options[name].type, value)
-            problems += [f"{name}: {NO_STDIN}"] * reads_stdin(options[name], written[name])
-        except InvalidValue as error:
-            problems.append(f"{name}: {error_message(error)}")
-    if problems:
-        raise InvalidConfig([f"{where}: {entry.name}: {problem}" for problem in problems])
+    model = schema.settings_model(entry.command)
+    try:
+        settings = model.model_validate(entry.settings)
+    except ValidationError as problems:
+        said = (f"{format_path(each['loc'])}: {describe_error(each, model.model_fields)}" for each in problems.errors())
+        raise InvalidConfig([f"{where}: {entry.name}: {line}" for line in said]) from problems
+    written = {name: getattr(settings, name) for name in entry.settings}
     found: dict[str, Any] = {
         name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
     }

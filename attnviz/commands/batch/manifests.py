@@ -14,10 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from attnviz.bounded import read_bytes
 from attnviz.commands.batch import naming
+from attnviz.commands.batch.problems import describe_error
 from attnviz.commands.batch.source_file import format_path
 from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidConfig, InvalidSource
-from attnviz.option_values import TYPE_NAMES, InvalidValue, shorten
+from attnviz.option_values import shorten
 from attnviz.store.manifest import SCHEMA, Entry, Manifest
 
 if TYPE_CHECKING:
@@ -28,13 +29,6 @@ MAX_PART = 255  # bytes of a name in a path: what file systems take
 MAX_MANIFEST = 2**27  # bytes: all measures of 2,200 texts through 144 heads; ten times that in memory
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
-WANTED_HERE = {  # by pydantic's name for what is wrong
-    **{f"{kind.__name__.replace('str', 'string')}_type": wanted for kind, wanted in TYPE_NAMES.items()},
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "settings (name: value)",
-    "dataclass_type": "an object",
-}
 
 
 def to_bytes(manifest: Manifest) -> bytes:
@@ -126,20 +120,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 def _line(path: Path, error: ErrorDetails) -> str:
     steps = error["loc"][:-1] if error["type"] in ("missing", "unexpected_keyword_argument") else error["loc"]
-    return f"{path}: {format_path(steps)}: {_sentence(error)}" if steps else f"{path}: {_sentence(error)}"
-
-
-def _sentence(error: ErrorDetails) -> str:
-    match error["type"]:
-        case "unexpected_keyword_argument":
-            return f"no {shorten(error['loc'][-1])} here"
-        case "missing":
-            return f"{error['loc'][-1]} is missing"
-        case "json_invalid":  # half a character, which json.loads takes
-            return f"is not JSON: {error['ctx']['error']}"
-        case kind if kind in WANTED_HERE:
-            return str(InvalidValue(WANTED_HERE[kind], error["input"]))
-    return error["msg"]
+    return f"{path}: {format_path(steps)}: {describe_error(error)}" if steps else f"{path}: {describe_error(error)}"
 
 
 def _refuse(constant: str) -> None:

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.batch.configs import load
+from attnviz.commands.batch.configs import load_all
+from attnviz.commands.batch.jobs import BatchPlan
 from attnviz.errors import InvalidConfig
 
 Write = Callable[..., Path]
 Problems = Callable[[str | bytes], list[str]]
+
+
+def load(path: Path) -> BatchPlan:
+    """What one config asks for."""
+    return load_all([path])
 
 
 @pytest.fixture

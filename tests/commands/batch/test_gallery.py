@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from attnviz.commands.batch import configs as jobs
 from attnviz.commands.batch import manifests
 from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.jobs import Job
 from tests.attacks.endings import worked
+from tests.commands.batch.conftest import load
 from tests.process import ROOT, RunCli
 
 CONFIG, PAGE, MADE = ROOT / "sample_configs/gallery.yaml", ROOT / "docs/gallery.md", ROOT / "docs/gallery"
@@ -34,7 +34,7 @@ def words(job: Job) -> Iterator[str]:
 def test_each_command_is_one_of_the_config_and_each_picture_of_the_manifest() -> None:
     page = PAGE.read_text(encoding="utf-8").replace(" \\\n  ", " ")
     commands = re.findall(r"^attnviz .*$", page, re.MULTILINE)
-    assert [shlex.split(command) for command in commands] == [list(words(job)) for job in jobs.load(CONFIG).jobs]
+    assert [shlex.split(command) for command in commands] == [list(words(job)) for job in load(CONFIG).jobs]
     pictures = re.findall(r"\]\(gallery/(.*?)\)", page)
     made = {file.path for entry in manifests.from_file(MADE / "manifest.json").jobs for file in entry.files}
     assert (len(pictures), set(pictures) - made) == (20, set())
@@ -56,7 +56,7 @@ def test_the_pictures_are_what_the_config_makes(run_forked: RunCli) -> None:
     """Within what another processor may round or pack otherwise, by the command that the page names."""
     manifest = MADE / "manifest.json"
     made = [job_from_manifest(entry, ROOT, str(manifest)) for entry in manifests.from_file(manifest).jobs]
-    assert [(job.name, job.spec) for job in made] == [(job.name, job.spec) for job in jobs.load(CONFIG).jobs]
+    assert [(job.name, job.spec) for job in made] == [(job.name, job.spec) for job in load(CONFIG).jobs]
     command = re.search(r"attnviz (diff docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8"))
     assert command is not None
     run = worked(run_forked(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.batch.configs import MAX_JOBS, load, load_all
+from attnviz.commands.batch.configs import MAX_JOBS, load_all
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig
 from attnviz.options import build, list_values
-from tests.commands.batch.conftest import Problems, Write
+from tests.commands.batch.conftest import Problems, Write, load
 from tests.process import bare_environment
 
 WHOLE = """\
@@ -164,7 +164,7 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
         ("jobs: [{heatmap: , explain: }]",
          "1:20: jobs[0].explain: a job has one command; make this one a job of its own"),
         ("jobs:\n- heatmap:\n  heads: 3", "3:3: jobs[0].heads: belongs under heatmap; indent it"),
-        ("jobs: [compare: ]", "1:17: jobs[0].compare: models is missing"),
+        ("jobs: [compare: ]", "1:16: jobs[0].compare: models is missing"),
         # the settings
         ("jobs: [heatmap: {hads: 3}]", "1:18: jobs[0].heatmap.hads: no 'hads' here. Did you mean 'heads'?"),
         ("jobs: [heatmap: {--Heads: 3}]",
@@ -298,7 +298,7 @@ def test_several_configs_are_told_together(write: Write) -> None:
 def test_the_same_config_is_the_same_plan_in_every_process(write: Write, tmp_path: Path) -> None:
     """A set of names has another order in each process."""
     config = write(WHOLE)
-    script = f"from attnviz.commands.batch.configs import load\nprint(load({str(config)!r}))"
+    script = f"from attnviz.commands.batch.configs import load_all\nprint(load_all([{str(config)!r}]))"
     plans = {
         subprocess.run(
             [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True, text=True,
@@ -315,5 +315,5 @@ def test_configs_are_read_from_a_pipe(tmp_path: Path, write: Write) -> None:
     read, writing = os.pipe()
     os.write(writing, b"jobs: [heatmap: ]")
     os.close(writing)
-    assert [job.name for job in load(f"/dev/fd/{read}").jobs] == ["heatmap-1"]
+    assert [job.name for job in load(Path(f"/dev/fd/{read}")).jobs] == ["heatmap-1"]
     os.close(read)

@@ -116,5 +116,6 @@ def test_the_schema_takes_what_is_taken(config: str, problems: Problems) -> None
     assert fits(yaml.safe_load(config), WHOLE) == (problems(config) == [])
 
 
-def test_the_schema_is_json() -> None:
+def test_editors_can_read_the_schema() -> None:
     assert json.loads(json.dumps(WHOLE, allow_nan=False)) == WHOLE
+    Draft202012Validator.check_schema(WHOLE)
