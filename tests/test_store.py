@@ -84,35 +84,6 @@ def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
     assert b"head_numbers" not in whole
 
 
-def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
-    settings = {"causal": True, "keep": "head-tail", "tokens_in_text": 9, "layers_in_model": "1,3"}
-    settings["heads_in_model"] = "0,2,5"
-
-    def older(meta: Any) -> None:
-        meta.update(schema=1)
-        del meta["layer_numbers"], meta["provenance"]["facts"]
-        meta["provenance"]["settings"] = settings | {"tokens_before_merging": 6}
-
-    maps = store.read_record(rewritten(older), "a")
-    assert (maps.layer_numbers, maps.head_numbers) == ((1, 3), (0, 2, 5))
-    assert maps.provenance.facts == Facts(
-        causal=True,
-        keep="head-tail",
-        tokens_in_text=9,
-        queries_before_joining=6,
-        keys_before_joining=6,
-    )
-
-
-def test_a_record_that_says_whether_pairs_of_words_were_embedded_is_read() -> None:
-    """As earlier versions wrote it, also of models that this one does not read."""
-
-    def older(meta: Any) -> None:
-        meta["provenance"]["facts"]["embeds_pairs"] = True
-
-    assert store.read_record(rewritten(older), "a").provenance == record().provenance
-
-
 def test_same_record_same_bytes_in_two_processes() -> None:
     script = (
         "import sys, hashlib; sys.path.insert(0, '.'); from tests.test_store import record; "

@@ -15,7 +15,7 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Metrics, label_heads
 
-SCHEMA, EARLIER_SCHEMAS = 5, (1, 2, 3, 4)
+SCHEMA = 5
 NAME = "metrics.json"
 REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward"}
 
@@ -30,15 +30,8 @@ def load_metrics(folder: Path) -> Metrics:
     file = folder / NAME
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
-        schema = found.pop("schema", None) if isinstance(found, dict) else None
-        if schema not in (*EARLIER_SCHEMAS, SCHEMA):
+        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
-        if schema == 1:
-            _complete(found)
-        if schema in EARLIER_SCHEMAS[:2]:
-            _leave_out_losses(found)
-        if schema in EARLIER_SCHEMAS:
-            _leave_out_baselines(found)
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
@@ -69,33 +62,6 @@ def add_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMap
     here = tuple(heads[layer * n_heads + head] for layer, head in product(maps.layer_numbers, maps.head_numbers))
     facts = replace(maps.provenance.facts, known_heads=here)
     return replace(maps, provenance=replace(maps.provenance, facts=facts))
-
-
-def _complete(found: dict[str, Any]) -> None:
-    """What was not measured of earlier models, and less what is not said any more."""
-    found.setdefault("heads", None)
-    if isinstance(found.get("settings"), dict):
-        found["settings"] = {"pretrain": 0, "max_distance": 0, **found["settings"]}
-    if isinstance(found.get("history"), dict):
-        found["history"] = {"words": [], "heads": [], **found["history"]}
-    if isinstance(found.get("tested"), dict):
-        found["tested"].pop("labels_changed", None)
-
-
-def _leave_out_baselines(found: dict[str, Any]) -> None:
-    """Of words and pairs of words without attention; what attention is worth was not measured of earlier models."""
-    if isinstance(found.get("held_out"), dict):
-        found["held_out"].pop("baseline", None)
-    if isinstance(found.get("tested"), dict):
-        found["tested"] = {"costs": [], "n_cost_texts": 0, **found["tested"]}
-        found["tested"].pop("baseline", None)
-
-
-def _leave_out_losses(found: dict[str, Any]) -> None:
-    """Of labels after pretraining: they were noted with those of masked words."""
-    history = found.get("history")
-    if isinstance(history, dict) and history.get("words") and isinstance(history.get("points"), list):
-        history["points"] = [{**each, "loss": None} if isinstance(each, dict) else each for each in history["points"]]
 
 
 def decode_json(kind: Any, found: Any, name: str) -> Any:

@@ -19,9 +19,9 @@ from attnviz.distinct_rows import DistinctRows, find_distinct_rows
 from attnviz.errors import InvalidRecord
 from attnviz.records import Tokens
 from attnviz.records.factored import FactoredMaps
-from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
+from attnviz.records.factors import Factors, Window
 
-FACTORED_CAUSAL, FACTORED, COMPACT = 3, 4, 5  # schemas: all layers causal, or none; any window; in few bytes
+FACTORED, COMPACT = 4, 5  # schemas; the second in few bytes
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
 REQUIRED_PARTS, HALF_PARTS = PARTS[:3], PARTS[:2]
 MIN_COMPACT_TOKENS = 2**12  # shorter records are as any program reads them
@@ -92,10 +92,6 @@ def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
 
 def _decode_windows(meta: Mapping[str, Any]) -> list[Window]:
     """Of each layer. Raises InvalidRecord for what is no pair; what its numbers are, `Factors` checks."""
-    if meta["schema"] == FACTORED_CAUSAL:
-        if type(meta["causal"]) is not bool:
-            raise InvalidRecord("causal is not true or false")
-        return [CAUSAL if meta["causal"] else EVERYWHERE] * len(meta["scales"])
     if not all(isinstance(window, list) and len(window) == 2 for window in meta["windows"]):
         raise InvalidRecord("a window is not how far back and how far forward a query sees")
     return [(back, forward) for back, forward in meta["windows"]]

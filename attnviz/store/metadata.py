@@ -12,8 +12,7 @@ from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.grid import Grid
 
 SCHEMA = 2
-FACTORED_SCHEMAS = (3, 4, 5)  # of records that hold factors, see `factored`
-READABLE_SCHEMAS = (1, SCHEMA, *FACTORED_SCHEMAS)  # 1 had facts and layer numbers among the settings
+FACTORED_SCHEMAS = (4, 5)  # of records that hold factors, see `factored`
 # Facts that are left out: a record of all heads, and of a whole text, is what it has always been.
 LEFT_OUT = {("n_heads_in_model", None), ("window", None), ("n_windows", None)}
 
@@ -46,7 +45,7 @@ def _list_facts(facts: Facts) -> list[tuple[str, Any]]:
 def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     """Read the JSON under the key `attnviz`. Raises InvalidRecord for another schema, KeyError for none."""
     meta: dict[str, Any] = parse_json(found["attnviz"])
-    if meta["schema"] not in READABLE_SCHEMAS:
+    if meta["schema"] not in (SCHEMA, *FACTORED_SCHEMAS):
         raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta
 
@@ -84,7 +83,7 @@ def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
 
 
 def parse_provenance(found: Mapping[str, Any]) -> Provenance:
-    """Read what the weights are of; of a record of schema 1 its facts stand among the settings."""
+    """Read what the weights are of."""
     return Provenance(
         model=_check_text(found["model"]),
         revision=_check_text(found["revision"]),
@@ -93,16 +92,12 @@ def parse_provenance(found: Mapping[str, Any]) -> Provenance:
         text_name=_check_text(found["text_name"]),
         settings=tuple((_check_text(name), _check_setting(value)) for name, value in found["settings"].items()),
         versions=tuple((_check_text(name), _check_text(value)) for name, value in found["versions"].items()),
-        facts=_parse_facts(found["facts"]) if "facts" in found else _parse_facts_of_schema_1(found["settings"]),
+        facts=_parse_facts(found["facts"]),
     )
 
 
 def _parse_facts(found: Mapping[str, Any]) -> Facts:
-    """As they were written. Raises TypeError for a name or a type that is none of theirs.
-
-    Records of earlier versions also say whether the model embedded pairs of words, which none does any more.
-    """
-    found = {name: value for name, value in found.items() if name != "embeds_pairs"}
+    """As they were written. Raises TypeError for a name or a type that is none of theirs."""
     lists = {name: found[name] for name, default in asdict(Facts()).items() if default == () and name in found}
     for name, each in lists.items():
         if not isinstance(each, list):
@@ -114,25 +109,6 @@ def _parse_facts(found: Mapping[str, Any]) -> Facts:
         if not fits:
             raise TypeError(f"{name} is {value!r}")
     return facts
-
-
-def _parse_facts_of_schema_1(settings: Mapping[str, Setting]) -> Facts:
-    """Of a record of schema 1."""
-
-    def count(name: str) -> int | None:
-        value = settings.get(name)
-        return value if type(value) is int else None
-
-    joined = count("tokens_before_merging") or 0
-    return Facts(
-        causal=settings.get("causal") is True,
-        keep=str(settings.get("keep", Facts.keep)),
-        tokens_in_text=count("tokens_in_text"),
-        made_for_tokens=count("made_for_tokens"),
-        queries_before_joining=joined or count("queries_before_merging") or 0,
-        keys_before_joining=joined or count("keys_before_merging") or 0,
-        group=str(settings.get("group", "")),
-    )
 
 
 def _check_text(value: object) -> str:
