@@ -92,7 +92,6 @@ def test_one_name_means_one_thing() -> None:
         "query",
         "max_memory",
         "workers",
-        "resume",
         "top_k",
     }
 

@@ -77,26 +77,6 @@ def test_only_embeddings_are_rounded(storage: StorageKind) -> None:
     assert (found.keys() == weights.keys()) == (storage != "int8")
 
 
-@pytest.mark.parametrize(
-    ("pairs", "stored"),
-    [
-        ([0, 7, 2**31 - 1], torch.int32),
-        ([0, 7, 2**31], torch.int64),
-        ([0, 7, 20_000**2 * 20], torch.int64),
-        ([], torch.int32),
-    ],
-)
-@pytest.mark.parametrize("storage", STORAGES)
-def test_whole_numbers_are_exact_and_take_four_bytes_where_they_fit(
-    pairs: list[int], stored: torch.dtype, storage: StorageKind
-) -> None:
-    tensor = torch.tensor(pairs, dtype=torch.int64)
-    found = pack_weights({"pairs": tensor}, EMBEDDINGS, storage)
-    assert found["pairs"].dtype == stored
-    assert unpack_weights(found)["pairs"].dtype == torch.int64
-    assert unpack_weights(found)["pairs"].equal(tensor)
-
-
 def test_what_is_packed_is_left_as_it_was() -> None:
     parameter = torch.nn.Parameter(matrix(3).T)
     before = parameter.detach().clone()
