@@ -72,7 +72,7 @@ COMMANDS = (
     Command(
         "diff",
         "attnviz.commands.batch.diff:diff",
-        "Compare two records, batches or surveys",
+        "Compare two batches, records, surveys or pictures",
         spec="attnviz.commands.batch.spec:DiffSpec",
     ),
     Command(

@@ -1,30 +1,30 @@
-"""What differs between two records, batches or surveys, one thing at a time. Knows no files and no manifests."""
+"""What differs between two records, batches or surveys: a join of the facts that each side states.
+
+A fact is a row: key columns say where it stands, and its value is a number or a text. Everything that is
+compared states its facts in this form, so there is one join, one tolerance, one kind of finding and one report. What is
+too large to be listed number by number, such as weights and pixels, is compared as arrays, and the findings take the
+same form. Knows no files and no manifests.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from attnviz.errors import InvalidOption
+from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
+from attnviz.numbers.table import Numbers, join
 
 Kind = Literal["differs", "only before", "only after", "unreadable"]  # unreadable: not as its own manifest says
 Value = str | int | float | None
 Member = TypeVar("Member")
-WEIGHT, JSD, TOP_KEY = "weight", "jsd", "top_key"  # what a tolerance may be for, beside measures
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedMeans:
-    """What is found between two files of means over texts. `changes`: of what both have, the surest change first, each
-    with half of its 95 % interval, NaN of too few texts.
-    """
-
-    differences: tuple[Difference, ...]
-    changes: Sequence[tuple[Difference, float]]
-    measures: tuple[str, ...]  # that both have
-    versions: tuple[tuple[str, str, str], ...]  # see `find_version_changes`
+NUMBER, WEIGHT, JSD, TOP_KEY = "number", "weight", "jsd", "top_key"
+NUMBERS, FILES = "numbers", "files"  # that both sides have
+OTHER_BYTES = "other_bytes"  # files that say the same within the tolerances, in other bytes
 
 
 @dataclass(frozen=True)
@@ -38,38 +38,35 @@ class Tolerances:
     max_memory: float = 4.0  # GiB that the process may take for two files
 
     def __post_init__(self) -> None:
-        for name in self.named:
-            check_tolerance(self.named[name], f"--tolerance {name}=")
-        check_tolerance(self.numbers, "--tolerance ")
-        check_tolerance(self.pixels, "--pixels ")
+        flags = {f"--tolerance {name}=": value for name, value in self.named.items()}
+        for flag, value in {**flags, "--tolerance ": self.numbers, "--pixels ": self.pixels}.items():
+            if not (isfinite(value) and value >= 0):
+                raise InvalidOption(f"{flag}{value} is not a tolerance", hint="Give a finite number of at least 0.")
 
-    def allow(self, name: str, change: float) -> bool:
-        """Return whether a number of this name may change by so much, up or down."""
-        return abs(change) <= self.named.get(name, self.numbers)  # False of NaN
-
-
-def check_tolerance(value: float, name: str) -> None:
-    """Raise InvalidOption below 0, for infinity and for NaN."""
-    if not (isfinite(value) and value >= 0):
-        raise InvalidOption(f"{name}{value} is not a tolerance", hint="Give a finite number of at least 0.")
+    def allow(self, found: Difference) -> bool:
+        """Return whether the two values of a fact are the same, or numbers as near as they have to be."""
+        if found.kind == "differs" and isinstance(found.before, float) and isinstance(found.after, float):
+            return abs(found.change) <= self.named.get(found.measure or found.what, self.numbers)  # False of NaN
+        return found.kind == "differs" and found.before == found.after
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not the same on both sides. What does not apply is empty or None."""
+    """A fact and its value on both sides. What does not apply is empty or None."""
 
     kind: Kind
-    what: str  # "job", "setting dpi", "number", "weight", "picture" …
+    what: str = NUMBER  # "job", "setting dpi", "number", "weight", "file" …
     job: str = ""
     file: str = ""  # its path in the folder of the batch
     text: str = ""
     measure: str = ""
     layer: int | None = None
-    head: int | str | None = None  # "mean": of the mean over heads
+    head: int | None = None
     before: Value = None
     after: Value = None
     said: str = ""  # further words, such as how many pixels differ
-    of: str = ""  # what the number belongs to if not to a layer or head, such as a model
+    of: str = ""  # what the number belongs to if not to a layer or head, such as a model, or the mean over heads
+    interval: float | None = None  # half of the 95 % interval of the change, of means over enough texts
 
     @property
     def where(self) -> str:
@@ -86,34 +83,50 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class HeadChange:
-    """One head of one record against the same head of another."""
-
-    layer: int
-    head: int
-    jsd: float  # mean over queries, nats
-    top_changed: int  # queries without a favourite key in common
-    n_queries: int
-    measures: tuple[Difference, ...] = ()
-
-    @property
-    def values(self) -> dict[str, float]:
-        """By name, how far the head went: what a tolerance may be of."""
-        apart = {JSD: self.jsd, TOP_KEY: self.top_changed / self.n_queries}
-        return apart | {each.measure: each.change for each in self.measures}
-
-
-@dataclass(frozen=True)
 class Diff:
     """All that a comparison found, and how much it compared."""
 
-    differences: tuple[Difference, ...]
+    differences: Sequence[Difference]
+    changes: Sequence[Difference] = ()  # numbers of both sides to be listed, also such as differ by a tolerated amount
+    measures: tuple[str, ...] = ()  # that both sides have
+    versions: Sequence[tuple[str, str, str]] = ()  # package, before, after; no differences by themselves
     jobs: tuple[str, ...] = ()  # of either batch, in order
-    n_numbers: int = 0
-    n_files: int = 0
-    n_other_bytes: int = 0  # files that say the same within the tolerances, in other bytes
+    counts: Mapping[str, int] = field(default_factory=dict)  # of NUMBERS, FILES and OTHER_BYTES
     failed_alike: tuple[str, ...] = ()  # jobs with the same error on both sides
-    versions: tuple[tuple[str, str, str], ...] = ()  # see `find_version_changes`; no differences by themselves
+
+
+def state_words(words: Mapping[str, object]) -> Numbers:
+    """Make facts of settings and the like, each under its name."""
+
+    def write(value: object) -> str:
+        if isinstance(value, list | tuple):
+            return ", ".join(map(str, value)) or "none"
+        return "none" if value in (None, "") else str(value)
+
+    return Numbers.from_rows(({"what": name, "value": write(value)} for name, value in words.items()), ("what",))
+
+
+def join_facts(before: Numbers, after: Numbers, **place: Any) -> Iterator[Difference]:
+    """Yield every fact of either side with both values, equal ones too: `Tolerances.allow` tells which differ.
+
+    Keys say where a fact stands, and `place` where all of them do; its `value` is a number or a text. A mean over `n`
+    texts may have a standard `error`: then the change has an interval.
+    """
+    for row in join(before, after).rows():
+        there = row["in before"], row["in after"]
+        interval = None
+        if all(there) and min(row.get("n before") or 0, row.get("n after") or 0) >= MIN_TEXTS:
+            degrees = min(row["n before"], row["n after"], MAX_DEGREES + 1) - 1
+            interval = float(t_quantile(degrees) * np.hypot(row["error before"], row["error after"]))
+        kind = "differs" if all(there) else name_side(there[0])
+        where: dict[str, Any] = {name: row[name] for name in before.keys if row[name] is not None}
+        ends = row.get("value before"), row.get("value after")
+        yield Difference(kind, before=ends[0], after=ends[1], interval=interval, **place, **where)
+
+
+def find_version_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return package, before and after of those that changed; "none" where there was none."""
+    return [(name, old or "none", new or "none") for name, old, new in pair_by_name(before, after) if old != new]
 
 
 def pair_by_name(
@@ -123,25 +136,6 @@ def pair_by_name(
     return ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
 
 
-def find_version_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
-    """Return package, before and after of those that changed; "none" where there was none."""
-    return tuple((name, old or "none", new or "none") for name, old, new in pair_by_name(before, after) if old != new)
-
-
 def name_side(is_before: bool) -> Kind:
     """Return the kind of difference for something that is on one side only."""
     return "only before" if is_before else "only after"
-
-
-def compare_values(place: Difference, sides: Sequence[Mapping[str, object]], what: str = "") -> Iterator[Difference]:
-    """Yield a difference for every name under which the two sides have other values, such as "setting dpi"."""
-    for name, one, other in pair_by_name(*sides):
-        if one != other:
-            left, right = (_format_value(side[name]) if name in side else "not set" for side in sides)
-            yield replace(place, what=f"{what}{name}".replace("_", " "), before=left, after=right)
-
-
-def _format_value(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value in (None, "") else str(value)

@@ -1,11 +1,95 @@
-"""One difference between two records, batches or surveys as a sentence. Knows no files."""
+"""What differs between two records, batches or surveys, in words: kinds of change first. Knows no files."""
 
 from __future__ import annotations
 
-from attnviz.display import escape_for_display
-from attnviz.records.differences import Difference
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import PurePosixPath
+
+from attnviz.display import escape_for_display, format_count, list_first
+from attnviz.records.differences import FILES, NUMBER, NUMBERS, OTHER_BYTES, WEIGHT, Diff, Difference
+from attnviz.report import Column, Note, Report, Row, Table
 
 MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
+MAX_KINDS, MAX_NAMED = 4, 5
+MAX_ROWS = 200  # of a table
+DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
+SHA256 = re.compile("[0-9a-f]{64}")
+NOUNS = {".png": "pictures", ".safetensors": "records", NUMBER: "numbers", WEIGHT: "weights of heads"}
+NOUNS |= {"job": "jobs", "text": "texts"}
+
+
+def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Report:
+    """Report the kinds of change, the most frequent first, each with its largest; then numbers of both sides.
+
+    A screen has only those of the measures that are asked for. Documents have the room to list every difference.
+    """
+    kinds = group_differences(diff.differences)
+    notes = [_describe_kind(each) for each in kinds[:MAX_KINDS]]
+    if more := kinds[MAX_KINDS:]:
+        n_more = format_count(sum(map(len, more)), "differences")
+        notes.append(f"And {n_more} of {format_count(len(more), 'kinds')}: --print markdown lists them.")
+    numbers = [each for each in diff.changes if not shown or each.measure in shown]
+    others = [each for kind in kinds for each in kind if each.what != NUMBER]
+    counts = {name: diff.counts.get(name, 0) for name in (NUMBERS, FILES, OTHER_BYTES)}
+    return Report(
+        title=format_count(len(diff.differences), "differences") if diff.differences else "No difference",
+        subtitle=f"BEFORE {shorten_text(sides[0])} · AFTER {shorten_text(sides[1])}",
+        blocks=(
+            *(Note(note, leads=True) for note in notes),
+            *([_list_numbers(numbers, is_detail=not shown)] if numbers else []),
+            *([_list_others(others)] if len(others) > len(notes) else []),
+            *map(Note, _remarks(diff)),
+        ),
+        data={
+            "same": not diff.differences,
+            "before": sides[0],
+            "after": sides[1],
+            "compared": {"jobs": list(diff.jobs), **counts},
+            "failed_alike": list(diff.failed_alike),
+            "versions": [list(each) for each in diff.versions],
+            "differences": [asdict(each) for each in diff.differences],
+            "changes": [asdict(each) for each in diff.changes],
+        },
+    )
+
+
+def group_differences(differences: Sequence[Difference]) -> list[list[Difference]]:
+    """Put what is alike together, the most frequent kind first, and within each the largest change first."""
+    kinds: dict[tuple[object, ...], list[Difference]] = {}
+    for each in differences:
+        kinds.setdefault((each.kind, each.what, _find_ending(each), each.before is None), []).append(each)
+    largest = (sorted(kind, key=lambda each: -abs(each.change)) for kind in kinds.values())
+    return sorted(largest, key=lambda kind: -len(kind))
+
+
+def _find_ending(difference: Difference) -> str:
+    return PurePosixPath(difference.file).suffix.lower() if difference.what == "file" else ""
+
+
+def _describe_kind(kind: Sequence[Difference]) -> str:
+    """Write a kind of change as one sentence: how many there are, and the largest, or the first."""
+    first, ending = kind[0], _find_ending(kind[0])
+    if len(kind) == 1:
+        return describe_difference(first)
+    match first.kind:
+        case "differs" if ending == ".png":
+            said = "have other pixels, such as" if first.before is None else "have another size, such as"
+        case "differs":
+            said = f"differ by up to {abs(first.change):.3g}:" if first.change else "differ, such as"
+        case "unreadable":
+            said = "are not as they were made, such as"
+        case side:
+            said = f"are only in {side.removeprefix('only ').upper()}, such as"
+    noun = (
+        f"facts ({shorten_name(first.what)})"
+        if first.what != "file"
+        else f"{ending.removeprefix('.') or 'other'} files"
+    )
+    is_short = first.what in (NUMBER, WEIGHT, "file") or first.kind != "differs"
+    example = f"{_name_subject(first)}." if is_short else describe_difference(first)
+    return f"{len(kind):,} {NOUNS.get(ending or first.what, noun)} {said} {example}"
 
 
 def describe_difference(difference: Difference) -> str:
@@ -13,7 +97,9 @@ def describe_difference(difference: Difference) -> str:
     subject, said = _name_subject(difference), shorten_text(difference.said) if difference.said else ""
     match difference.kind:
         case "only before" | "only after":
-            return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}."
+            value = difference.before if difference.after is None else difference.after
+            there = f" ({_format_value(value)})" if value is not None else ""
+            return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}{there}."
         case "unreadable":
             return f"{subject} {said}."
         case "differs":
@@ -29,7 +115,7 @@ def _name_subject(difference: Difference) -> str:
     if what == "job":
         return f"job {shorten_name(difference.job)}"
     if what != "file":
-        name = difference.measure if what == "number" else f"{what} {difference.measure}".strip()
+        name = difference.measure if what == NUMBER else what.replace("_", " ")
         name += f" of {difference.where}" if difference.where else ""
         name += f"{' ' if what == 'text' else ' in '}{difference.text}" if difference.text else ""
         parts.append(name)
@@ -37,7 +123,45 @@ def _name_subject(difference: Difference) -> str:
 
 
 def _format_value(value: object) -> str:
+    if isinstance(value, str) and SHA256.fullmatch(value):
+        return f"sha256 {value[:8]}…"
     return f"{value:.9g}" if isinstance(value, float) else shorten_text(str(value))
+
+
+def _list_others(differences: Sequence[Difference]) -> Table:
+    """List every difference that is none of numbers."""
+    more = f", {MAX_ROWS} of {len(differences):,}: --json has all" if len(differences) > MAX_ROWS else ""
+    rows: list[Row] = [(describe_difference(each),) for each in differences[:MAX_ROWS]]
+    return Table("differences", f"What differs{more}", "compared", (Column("difference"),), rows, is_detail=True)
+
+
+def _list_numbers(changes: Sequence[Difference], is_detail: bool) -> Table:
+    """List numbers of both sides in their order, and half of the 95 % interval of a change where one has that."""
+    rows: list[Row] = []
+    for each in changes[:MAX_ROWS]:
+        change = each.change if each.kind == "differs" else None
+        numbers = (each.before, each.after, change, each.interval)
+        rows.append((_name_subject(each), *("-" if number is None else number for number in numbers)))
+    has_intervals = any(each.interval is not None for each in changes)
+    headers = ("number", "before", "after", "change", "± 95 %")[: 5 if has_intervals else 4]
+    columns = tuple(Column(header, digits=6 if header == "change" else DIGITS) for header in headers)
+    more = f", {MAX_ROWS} of {len(changes):,}" if len(changes) > MAX_ROWS else ""
+    title = f"Numbers of both sides{more}"
+    return Table("numbers", title, "compared", columns, [row[: len(headers)] for row in rows], is_detail=is_detail)
+
+
+def _remarks(diff: Diff) -> Iterator[str]:
+    """Say what was compared, and what is told and is no difference."""
+    if diff.versions:
+        listed = list_first([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
+        yield f"Made by other versions: {shorten_text(listed)}."
+    if diff.failed_alike:
+        yield f"Failed on both sides with the same error: {list_first(diff.failed_alike, MAX_NAMED, shorten_name)}."
+    if diff.jobs and not diff.differences:
+        numbers, files = (format_count(diff.counts.get(name, 0), name) for name in (NUMBERS, FILES))
+        yield f"Compared: {format_count(len(diff.jobs), 'jobs')}, {numbers}, {files}."
+    if n_files := diff.counts.get(OTHER_BYTES):
+        yield f"Other bytes that say the same: {format_count(n_files, 'files')}."
 
 
 def shorten_name(name: str) -> str:

@@ -1,110 +1,126 @@
-"""What differs between two records: tokens, heads, what may be attended to, weights, and how they were made."""
+"""What differs between two records: how they were made, tokens, heads, what may be attended to, weights, measures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import product, zip_longest
 from operator import itemgetter
 
 import numpy as np
+from jaxtyping import Bool
 
-from attnviz.errors import InvalidRecord
-from attnviz.measures import measure_maps
-from attnviz.measures.changes import check_tokens, find_shared_heads, measure_changes
+from attnviz.measures import MEASURES, measure_maps
+from attnviz.measures.divergence import jsd
+from attnviz.measures.rows import Rows, head_rows, split_real_queries
+from attnviz.numbers.table import Numbers
 from attnviz.records import AttentionMaps
-from attnviz.records.differences import WEIGHT, Difference, HeadChange, Tolerances, compare_values, name_side
+from attnviz.records.differences import (
+    JSD,
+    TOP_KEY,
+    WEIGHT,
+    Diff,
+    Difference,
+    Tolerances,
+    find_version_changes,
+    join_facts,
+    name_side,
+    state_words,
+)
 from attnviz.records.walk import split_queries
 from attnviz.views.tokens import name_token
 
-
-def compare_origins(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
-    """Yield every difference in how two records were made, but for the versions of packages."""
-    left_out = {"settings": "", "facts": "", "versions": ""}
-    origins = (before.provenance, after.provenance)
-    sides = [asdict(of) | left_out | dict(of.settings) | asdict(of.facts) for of in origins]
-    yield from compare_values(Difference("differs", ""), sides)
-    if before.queries.unknown != after.queries.unknown:
-        yield Difference("differs", "vocabulary", said="other tokens are unknown")
+TIE_TOLERANCE = 1e-6  # weights this close to the largest are favourites too: rounding may swap them
+RECORD_MEASURES = (JSD, TOP_KEY, *(measure.name for measure in MEASURES if measure.level == "head"))
 
 
-def compare_weights(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
-    """Yield the largest change of weight in each head where one is beyond its tolerance; the largest of all first.
+def compare_records(before: AttentionMaps, after: AttentionMaps, names: Sequence[str], tolerances: Tolerances) -> Diff:
+    """Compare all that two records say; their heads also by the measures called `names`, the most different head first.
 
-    Before it what only one record has, and of other tokens nothing but that.
+    Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
     """
-    if (other := _find_other_tokens(before, after)) is not None:
-        yield other
+    found = [each for each in join_facts(*map(_state_origins, (before, after))) if not tolerances.allow(each)]
+    found += compare_maps(before, after, tolerances)
+    changes: list[Difference] = []
+    if not _find_other_tokens(before, after):
+        moved = measure_changes(before, after)
+        shared = find_shared_heads(before, after)
+        measured = join_facts(*(_state_measures(maps, names, shared) for maps in (before, after)))
+        order = {(each.layer, each.head): -each.change for each in moved if each.measure == JSD}
+        changes = sorted((*moved, *measured), key=lambda each: order[each.layer, each.head])
+    found += (each for each in changes if each.measure in tolerances.named and not tolerances.allow(each))
+    versions = find_version_changes(*(dict(maps.provenance.versions) for maps in (before, after)))
+    return Diff(found, changes, RECORD_MEASURES, versions)
+
+
+def _state_origins(maps: AttentionMaps) -> Numbers:
+    """State how a record was made, but for the versions of packages, and which of its tokens the model did not know."""
+    origin = maps.provenance
+    left_out = {"settings", "facts", "versions"}
+    words = {name: value for name, value in asdict(origin).items() if name not in left_out}
+    unknown = [place for place, is_unknown in enumerate(maps.queries.unknown) if is_unknown]
+    return state_words(words | dict(origin.settings) | asdict(origin.facts) | {"unknown tokens": unknown})
+
+
+def _state_measures(maps: AttentionMaps, names: Sequence[str], heads: Sequence[tuple[int, int]]) -> Numbers:
+    rows = (
+        {"measure": each.name, "layer": layer, "head": head, "value": float(each.values[maps.locate(layer, head)])}
+        for each in measure_maps(maps, list(names), "head")
+        for layer, head in heads
+    )
+    return Numbers.from_rows(rows, ("measure", "layer", "head"))
+
+
+def _state_tokens(maps: AttentionMaps) -> Numbers:
+    """State each token at its position, and whether it is a marker or padding: these say what weights are of."""
+    sides = {"token": maps.queries} if maps.self_attention else {"query": maps.queries, "key": maps.keys}
+    rows = []
+    for what, tokens in sides.items():
+        padding = [] if what == "key" else (~maps.real_queries).tolist()
+        for place, (piece, *signs) in enumerate(zip_longest(tokens.pieces, tokens.special, padding)):
+            named = (name for name, sign in zip(("marker", "padding"), signs, strict=True) if sign)
+            rows.append({"what": what, "of": f"position {place}", "value": ", ".join([repr(piece), *named])})
+    return Numbers.from_rows(rows, ("what", "of"))
+
+
+def _find_other_tokens(before: AttentionMaps, after: AttentionMaps) -> list[Difference]:
+    found = join_facts(*map(_state_tokens, (before, after)))
+    return [each for each in found if not Tolerances().allow(each)]
+
+
+def compare_maps(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
+    """Yield what only one record has, masks that differ, and the largest change of weight in each head where one is
+    beyond its tolerance, the largest of all first; then what stands beside weights. Of other tokens nothing but that.
+    """
+    if other := _find_other_tokens(before, after):
+        yield from other
         return
-    yield from _compare_shapes(before, after)
-    found: list[Difference] = []
-    for layer, head in find_shared_heads(before, after):
-        moved = _find_largest_change(before, after, layer, head)
-        if not tolerances.allow(WEIGHT, moved.change):
-            found.append(moved)
-    yield from sorted(found, key=lambda each: -abs(each.change))
-
-
-def compare_arrays(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
-    """Yield what records of the same tokens and heads hold beside weights that differs beyond the tolerances."""
-    for name in ("sink", "value_norms"):
-        one, other = getattr(before, name), getattr(after, name)
-        if one is None or other is None:
-            if one is not other:
-                yield Difference(name_side(one is not None), name.replace("_", " "))
-        elif one.shape == other.shape and not np.allclose(one, other, tolerances.numbers, tolerances.numbers):
-            yield Difference("differs", name.replace("_", " "), said=f"by up to {np.abs(other - one).max():.3g}")
-
-
-def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
-    """Yield layers and heads that only one record has, and layers whose masks differ."""
     for what in ("layer", "head"):
-        one, other = (dict.fromkeys(getattr(maps, f"{what}_numbers"), maps) for maps in (before, after))
-        for number in one.keys() ^ other.keys():
-            yield Difference(name_side(number in one), f"{what} {number}")
-    for layer in sorted({layer for layer, _ in find_shared_heads(before, after)}):
+        one, other_side = (set(getattr(maps, f"{what}_numbers")) for maps in (before, after))
+        yield from (Difference(name_side(number in one), f"{what} {number}") for number in sorted(one ^ other_side))
+    shared = find_shared_heads(before, after)
+    for layer in sorted({layer for layer, _ in shared}):
         places = [maps.layer_numbers.index(layer) for maps in (before, after)]
         several = split_queries(np.arange(len(before.queries)), len(before.keys))
         pairs = ((before.read_allowed(places[0], rows), after.read_allowed(places[1], rows)) for rows in several)
         if not all(np.array_equal(*pair) for pair in pairs):
             yield Difference("differs", "mask", layer=layer, said="other keys may be attended to")
+    moved = [_find_largest_change(before, after, layer, head) for layer, head in shared]
+    yield from sorted((each for each in moved if not tolerances.allow(each)), key=lambda each: -abs(each.change))
+    for name in ("sink", "value_norms"):
+        left, right = getattr(before, name), getattr(after, name)
+        if (left is None) != (right is None):
+            yield Difference(name_side(left is not None), name)
+            continue
+        same = left is None or left.shape != right.shape  # of other heads, which are named above
+        if not (same or np.allclose(left, right, tolerances.numbers, tolerances.numbers)):
+            yield Difference("differs", name, said=f"by up to {np.abs(right - left).max():.3g}")
 
 
-def compare_heads(
-    before: AttentionMaps, after: AttentionMaps, names: list[str], tolerances: Tolerances
-) -> tuple[list[Difference], list[HeadChange]]:
-    """Return what differs, and each head with its measures called `names`, the most different first.
-
-    Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
-    """
-    found = list(compare_origins(before, after))
-    if (other := _find_other_tokens(before, after)) is not None:
-        return [*found, other], []
-    heads = []
-    numbers = list(zip(measure_maps(before, names, "head"), measure_maps(after, names, "head"), strict=True))
-    for change in sorted(measure_changes(before, after), key=lambda change: -change.jsd):
-        of_a, of_b = (maps.locate(change.layer, change.head) for maps in (before, after))
-        place = Difference("differs", "number", layer=change.layer, head=change.head)
-        measures = (
-            replace(place, measure=a.name, before=float(a.values[of_a]), after=float(b.values[of_b]))
-            for a, b in numbers
-        )
-        heads.append(replace(change, measures=tuple(measures)))
-    found += (*compare_weights(before, after, tolerances), *compare_arrays(before, after, tolerances))
-    for each in heads:
-        measures_of = {number.measure: number for number in each.measures}
-        for name, value in each.values.items():
-            if name in tolerances.named and not tolerances.allow(name, value):
-                plain = Difference("differs", name, layer=each.layer, head=each.head, said=f"{value:.6g}")
-                found.append(measures_of.get(name, plain))
-    return found, heads
-
-
-def _find_other_tokens(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
-    try:
-        check_tokens(before, after)
-    except InvalidRecord as error:
-        return Difference("differs", "tokens", said=error.problem)
-    return None
+def find_shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple[int, int]]:
+    """Return the layer and head numbers that both records have, in order."""
+    layers = [number for number in before.layer_numbers if number in after.layer_numbers]
+    return list(product(layers, [number for number in before.head_numbers if number in after.head_numbers]))
 
 
 def _find_largest_change(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Difference:
@@ -120,3 +136,29 @@ def _find_largest_change(before: AttentionMaps, after: AttentionMaps, layer: int
     _, query, key, old, new = max(found, key=itemgetter(0))
     said = f"query {name_token(after.queries, query)}, key {name_token(after.keys, key)}"
     return Difference("differs", WEIGHT, layer=layer, head=head, before=old, after=new, said=said)
+
+
+def measure_changes(before: AttentionMaps, after: AttentionMaps) -> list[Difference]:
+    """Return how far each head that both records have went from where it was: two numbers, which are 0 before.
+
+    `jsd` is the mean over queries of the Jensen-Shannon divergence of a row from itself, in nats, from 0 (the same
+    attention) to ln 2 (no key in common); `top_key` the share of queries that have no favourite key in common. The
+    records are of the same tokens.
+    """
+    n_queries = int(before.real_queries.sum())
+    found = []
+    for layer, head in find_shared_heads(before, after):
+        apart, turned = 0.0, 0
+        for block in split_real_queries(before, 2):
+            rows = [head_rows(maps, *maps.locate(layer, head), block) for maps in (before, after)]
+            apart += float(jsd(*rows).sum())
+            turned += int((~np.logical_and(*map(_find_favourites, rows)).any(axis=-1)).sum())
+        for name, value in ((JSD, apart), (TOP_KEY, float(turned))):
+            found.append(
+                Difference("differs", measure=name, layer=layer, head=head, before=0.0, after=value / n_queries)
+            )
+    return found
+
+
+def _find_favourites(rows: Rows) -> Bool[np.ndarray, "query key"]:
+    return np.asarray(rows >= rows.max(axis=-1, keepdims=True) - TIE_TOLERANCE)

@@ -1,35 +1,37 @@
-"""`attnviz diff`: whether two records of one text, two batches or two surveys are the same, and what differs."""
+"""`attnviz diff`: whether two records of one text, batches, surveys, pictures or files of weights are the same."""
 
 from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
-from math import inf, isfinite
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import exists, is_file, is_folder, list_folder
+from attnviz.bounded import exists, is_file, is_folder, list_folder, read_bytes
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
-from attnviz.commands.batch.diff_report import diff_report, heads_table, means_table, numbers_table
+from attnviz.commands.batch.diff_files import compare_contents
 from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
-from attnviz.measures import ALL, DEFAULT_MEASURES, MEASURES, choose_measures, split_names
-from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
+from attnviz.measures import ALL, choose_measures, split_names
+from attnviz.models.sizes import BASE, GIB, ONE_HEAD, ONE_TOKEN, check_room
+from attnviz.records import AttentionMaps
 from attnviz.records.arithmetic import count_cores
-from attnviz.records.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, find_version_changes
+from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import load, suggest_name
-from attnviz.report import Report
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
-from attnviz.views.record_changes import compare_heads
+from attnviz.store.weights import FileKind, find_kind, list_arrays
+from attnviz.views.differences import diff_report
+from attnviz.views.record_changes import RECORD_MEASURES, compare_records
 
 DEFAULT = "entropy"
 COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file
@@ -42,7 +44,7 @@ def diff(spec: DiffSpec) -> Events:
     InvalidRecord or InvalidConfig for what cannot be read.
     """
     tolerances = _tolerances(spec)
-    before = _file(Path(spec.before))
+    before = _find_file(Path(spec.before))
     if spec.again:
         if spec.after is not None:
             raise InvalidOption("--again compares BEFORE with itself", hint=f"Leave out {spec.after}.")
@@ -55,19 +57,19 @@ def diff(spec: DiffSpec) -> Events:
         )
     if spec.root != ".":
         raise InvalidOption("--root is where --again starts from", hint="Leave it out.")
-    after = _file(Path(spec.after))
-    kinds = [file.name if file.name in COMPARED else file.suffix for file in (before, after)]
-    if kinds[0] != kinds[1] and {*COMPARED, ".json"} & {*kinds}:
+    files = before, _find_file(Path(spec.after))
+    one, other = (_find_kind(file) for file in files)
+    if one != other:
         raise InvalidOption(
-            f"{before} and {after} are not of one kind", hint="Give two records, two manifests or two surveys."
+            f"{files[0]} and {files[1]} are not of one kind",
+            hint="Give two records, manifests, surveys, pictures or files of weights.",
         )
-    if kinds[0] == ".json":
-        batches = load_batch(before), load_batch(after)
-        return iter((_diff_batches(spec, *batches, tolerances),))
-    if spec.pixels is not None:
-        raise InvalidOption("--pixels is of the pictures of batches", hint="Leave it out.")
-    of_kind = _diff_means if kinds[0] in COMPARED else _diff_records
-    return iter((of_kind(spec, before, after, tolerances),))
+    if one == ".json":
+        return iter((_diff_batches(spec, load_batch(files[0]), load_batch(files[1]), tolerances),))
+    if spec.pixels is not None and one != ".png":
+        raise InvalidOption("--pixels is of pictures, and of the pictures of batches", hint="Leave it out.")
+    compare = {"": _diff_weights, ".png": _diff_pictures}.get(one, _diff_means)
+    return iter((compare(spec, *files, tolerances),))
 
 
 def _tolerances(spec: DiffSpec) -> Tolerances:
@@ -89,7 +91,7 @@ def _tolerances(spec: DiffSpec) -> Tolerances:
     return Tolerances(found.pop("", 0.0), found, spec.pixels or 0.0, exact, spec.max_memory)
 
 
-def _file(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     """A file as it is; of a folder its manifest, its record or its survey. Raises InvalidSource for neither."""
     if not is_folder(path):
         if not exists(path):
@@ -103,12 +105,22 @@ def _file(path: Path) -> Path:
     raise InvalidSource(f"{path} holds no {', no '.join(names)} and no {last}", hint="Name a file, or another folder.")
 
 
+def _find_kind(file: Path) -> str:
+    """What a file is compared as: by the name or the ending; "" of records and other files of weights."""
+    if file.name in COMPARED:
+        return file.name
+    ending = file.suffix.lower()
+    return ending if ending in (".json", ".png") else ""
+
+
 def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
     """Make all jobs of a manifest once more, in a folder that goes away, and compare."""
     batch = load_batch(file)
     jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
     if not jobs:
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
+
+    olds = {entry.name: entry for entry in batch.manifest.jobs}
 
     def events() -> Events:
         made: dict[str, Entry] = {}
@@ -118,7 +130,7 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
         ):
             for done in run_jobs(jobs, place, {}, executor, fail_fast=False):
                 # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
-                old = batch.entries[done.entry.name]
+                old = olds[done.entry.name]
                 made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
                 yield Progress(len(made), len(jobs), "jobs", old.name)
             remade = Manifest(batch.manifest.configs, read_versions(), tuple(made[job.name] for job in jobs))
@@ -128,50 +140,59 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
 
 
 def _diff_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances) -> Result:
-    numbers = (of_text for of in (before, after) for entry in of.manifest.jobs for of_text in entry.numbers.values())
-    known = list(dict.fromkeys(name for of_text in numbers for name in of_text))
-    _check_names(tolerances.named, [WEIGHT, *known])
-    _check_names(shown := [name for name in split_names(spec.measure) if name != ALL], known)
     found = compare_batches(before, after, tolerances)
-    return _result(found, diff_report(found, spec, [*numbers_table(found, shown)]), spec)
+    return _report(found, spec, tolerances)
 
 
-def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
-    needed = BASE
-    for path in (before, after):
-        *_, n_queries, n_keys = store.read_record_shape(path)
-        # of factors no more rows of a head than are walked over at once are ever there
-        several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
-        needed += store.count_record_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
-    check_room("the two records", needed, tolerances.max_memory)
-    known = [measure.name for measure in MEASURES if measure.level == "head"]
-    _check_names(tolerances.named, [WEIGHT, JSD, TOP_KEY, *known])
+def _diff_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+    """Two records, or files of weights that other programs have written."""
+    _check_names(tolerances.named, [WEIGHT, *RECORD_MEASURES])
     for measure in choose_measures(spec.measure):
         if measure.level == "layer" and ALL not in split_names(spec.measure):
             raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
-    names = [*(spec.measure or (DEFAULT,)), *(name for name in tolerances.named if name in known)]
-    one, other = store.load(before, inf), store.load(after, inf)
-    differences, heads = compare_heads(one, other, names, tolerances)
-    sides = (dict(maps.provenance.versions) for maps in (one, other))
-    found = _with_bytes(Diff(tuple(differences), versions=find_version_changes(*sides)), before, after, tolerances)
-    return _result(
-        found,
-        diff_report(found, spec, [*heads_table(heads)], {"heads": [asdict(each) for each in heads]}),
-        spec,
-    )
+    kinds = [find_kind(path) for path in (before, after)]
+    needed = map(_count_needed, (before, after), kinds)
+    check_room("the two records" if set(kinds) == {"record"} else "the weights", BASE + sum(needed), spec.max_memory)
+    names = [*(spec.measure or (DEFAULT,)), *(name for name in tolerances.named if name not in (WEIGHT, JSD, TOP_KEY))]
+    one, other = (_read_maps(*each) for each in zip((before, after), kinds, strict=True))
+    found = compare_records(one, other, names, tolerances)
+    return _report(_with_bytes(found, before, after, tolerances), spec, tolerances, (JSD, TOP_KEY))
+
+
+def _count_needed(path: Path, kind: FileKind) -> int:
+    if kind != "record":
+        return 4 * path.stat().st_size  # read, as float32, a copy, and the masks
+    *_, n_queries, n_keys = store.read_record_shape(path)
+    # of factors no more rows of a head than are walked over at once are ever there
+    several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
+    return store.count_record_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
+
+
+def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:
+    """A record as it is. Of weights that another program wrote, several arrays are layers, and the name of the file and
+    its bytes are none of what they say.
+    """
+    if kind == "record":
+        return store.load(path, inf)
+    from attnviz.models.recording.attentions import from_attentions  # torch comes with it
+
+    known = list_arrays(path, kind) if kind in ("npz", "safetensors") else ()
+    names = [each.name for each in known if not each.problem]
+    maps = from_attentions(path, array=",".join(names) if len(names) > 1 else None)
+    return replace(maps, provenance=replace(maps.provenance, model="", revision=""))
+
+
+def _diff_pictures(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+    one, other = (read_bytes(path, tolerances.max_memory * GIB, InvalidSource) for path in (before, after))
+    place = Difference("differs", "file", file=after.name)
+    found = Diff([] if one == other else list(compare_contents(place, one, other, tolerances)))
+    return _report(_with_bytes(found, before, after, tolerances), spec, tolerances)
 
 
 def _diff_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
     """Files of means over texts, by the command that wrote them."""
-    means = load(COMPARED[before.name])(before, after, tolerances)
-    _check_names(tolerances.named, means.measures)
-    asked = split_names(spec.measure)
-    _check_names([name for name in asked if name != ALL], means.measures)
-    found = _with_bytes(Diff(means.differences, versions=means.versions), before, after, tolerances)
-    shown = means.measures if ALL in asked else asked or DEFAULT_MEASURES
-    data = [asdict(of) | {"interval": half if isfinite(half) else None} for of, half in means.changes]
-    report = diff_report(found, spec, [means_table(means.changes, shown)], {"changes": data})
-    return _result(found, report, spec)
+    found: Diff = load(COMPARED[before.name])(before, after, tolerances)
+    return _report(_with_bytes(found, before, after, tolerances), spec, tolerances)
 
 
 def _with_bytes(found: Diff, before: Path, after: Path, tolerances: Tolerances) -> Diff:
@@ -180,7 +201,7 @@ def _with_bytes(found: Diff, before: Path, after: Path, tolerances: Tolerances) 
         return found
     if tolerances.exact:
         return replace(found, differences=(Difference("differs", "bytes", said="what the files say is the same"),))
-    return replace(found, n_other_bytes=1)
+    return replace(found, counts={OTHER_BYTES: 1})
 
 
 def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
@@ -190,7 +211,13 @@ def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
             raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
-def _result(found: Diff, report: Report, spec: DiffSpec) -> Result:
+def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, always: Sequence[str] = ()) -> Result:
+    """Where --measure asks for a table of numbers, it has those of `always`, too."""
+    asked = split_names(spec.measure)
+    _check_names(tolerances.named, [WEIGHT, *found.measures])
+    _check_names([name for name in asked if name != ALL], found.measures)
+    shown = found.measures if ALL in asked else [*always, *asked] if asked else []
+    report = diff_report(found, (spec.before, spec.after or "the same, made again"), shown)
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
     return Result(report, failure=failure)

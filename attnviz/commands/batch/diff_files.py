@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from attnviz import store
 from attnviz.bounded import resolve_links
 from attnviz.display import format_count
-from attnviz.errors import InputError, InvalidRecord
+from attnviz.errors import InvalidRecord, InvalidSource, TooLarge
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.records.differences import Difference, Tolerances, name_side, pair_by_name
+from attnviz.records.differences import FILES, OTHER_BYTES, Difference, Tolerances, name_side, pair_by_name
 from attnviz.store.manifest import Entry, File
-from attnviz.views.record_changes import compare_arrays, compare_weights
+from attnviz.views.record_changes import compare_maps
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
@@ -26,15 +26,15 @@ WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?
 PER_BYTE = {".safetensors": 2, **dict.fromkeys(TEXTS, 16)}
 PER_PIXEL = 25
 
-Compared = Difference | Literal["same number", "file", "same content"]  # "file" before each that both have
 
-
-def compare_files(before: tuple[Path, Entry], after: tuple[Path, Entry], tolerances: Tolerances) -> Iterator[Compared]:
+def compare_files(
+    before: tuple[Path, Entry], after: tuple[Path, Entry], tolerances: Tolerances, counts: Counter[str]
+) -> Iterator[Difference]:
     """Every file of a job's two entries, each given with the folder of its batch, and what was put beside them.
 
     Raises TooLarge before a pair is read.
     """
-    for path, one, other in pair_by_name(*(_files(*side) for side in (before, after))):
+    for path, one, other in pair_by_name(*(_list_files(*side) for side in (before, after))):
         sides = [side for side in ((before[0], one, "BEFORE"), (after[0], other, "AFTER")) if side[1]]
         place = Difference("differs", "file", after[1].name, path)
         sizes = sum(file.size for _, file, _ in sides if file)
@@ -43,15 +43,19 @@ def compare_files(before: tuple[Path, Entry], after: tuple[Path, Entry], toleran
         contents = [_read(folder, file, side) for folder, file, side in sides if file]
         if wrong := [each for each in contents if isinstance(each, str)]:
             yield replace(place, kind="unreadable", said=wrong[0])
-        elif len(contents) == 1:
+            continue
+        if len(contents) == 1:
             yield replace(place, kind=name_side(one is not None))
-        else:
-            yield "file"
-            one_data, other_data = (data for data in contents if isinstance(data, bytes))
-            yield from _compare(place, one_data, other_data, tolerances)
+            continue
+        counts[FILES] += 1
+        one_data, other_data = (data for data in contents if isinstance(data, bytes))
+        if one_data != other_data:
+            found = list(compare_contents(place, one_data, other_data, tolerances))
+            counts[OTHER_BYTES] += not found
+            yield from found
 
 
-def _files(folder: Path, entry: Entry) -> dict[str, File]:
+def _list_files(folder: Path, entry: Entry) -> dict[str, File]:
     """Those of the manifest; and with an empty sha256 what was put beside them, but for hidden files."""
     listed = {file.path: file for file in entry.files}
     found = (path for path in sorted((folder / entry.name).rglob("[!.]*")) if path.is_file())
@@ -78,23 +82,19 @@ def _read(folder: Path, file: File, side: str) -> bytes | str:
     return f"in {side} has other bytes than when it was made"
 
 
-def _compare(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Compared]:
-    if before == after:
-        return
+def compare_contents(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
+    """What two files of other bytes say that differs; none where that is the same. Raises TooLarge."""
     ending = PurePosixPath(place.file).suffix.lower()
-    found: list[Difference]
-    if not tolerances.exact and ending == ".png":
-        found = list(_compare_pictures(place, before, after, tolerances))
-    elif not tolerances.exact and ending == ".safetensors":
-        found = list(_compare_records(place, before, after, tolerances))
-    elif not tolerances.exact and ending in TEXTS and is_same_text(before, after, tolerances.numbers):
-        found = []
-    else:
+    compare = {".png": _compare_pictures, ".safetensors": _compare_records}.get(ending)
+    if compare and not tolerances.exact:
+        try:
+            yield from compare(place, before, after, tolerances)
+        except (InvalidRecord, InvalidSource) as error:
+            yield replace(place, said=error.problem)
+        return
+    if tolerances.exact or ending not in TEXTS or not is_same_text(before, after, tolerances.numbers):
         one, other = (f"{len(data):,} bytes ({hashlib.sha256(data).hexdigest()[:8]}…)" for data in (before, after))
-        found = [replace(place, before=one, after=other)]
-    if not found:
-        yield "same content"
-    yield from found
+        yield replace(place, before=one, after=other)
 
 
 def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
@@ -103,28 +103,22 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
     room = int((tolerances.max_memory * GIB - BASE) / PER_PIXEL)
     try:
         found = compare(before, after, min(room, MAX_PIXELS))
-    except InputError as error:
-        yield replace(place, said=error.problem)
-        return
+    except TooLarge as error:
+        raise InvalidSource(error.problem, hint=error.hint) from error
     if len(set(found.sizes)) == 2:
         one, other = ("{} × {} pixels".format(*size) for size in found.sizes)
         yield replace(place, before=one, after=other)
     elif not found.rms <= tolerances.pixels:
-        yield replace(
-            place, said=f"{format_count(found.n_pixels, 'pixels')}, by {found.rms:.3g} of 255 (root mean square)"
-        )
+        said = f"{format_count(found.n_pixels, 'pixels')}, by {found.rms:.3g} of 255 (root mean square)"
+        yield replace(place, said=said)
 
 
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
-    """By tokens, heads and weights: of how they were made the manifest says more. Raises TooLarge."""
-    try:
-        held = sum(len(data) + store.count_record_bytes(data) for data in (before, after))
-        check_room(f"{place.file} on both sides", BASE + held, tolerances.max_memory)
-        one, two = (store.read_record(data, place.file) for data in (before, after))
-    except InvalidRecord as error:
-        yield replace(place, said=error.problem)
-        return
-    for each in (*compare_weights(one, two, tolerances), *compare_arrays(one, two, tolerances)):
+    """By tokens, heads and weights: of how they were made the manifest says more."""
+    held = sum(len(data) + store.count_record_bytes(data) for data in (before, after))
+    check_room(f"{place.file} on both sides", BASE + held, tolerances.max_memory)
+    one, other = (store.read_record(data, place.file) for data in (before, after))
+    for each in compare_maps(one, other, tolerances):
         yield replace(each, job=place.job, file=place.file)
 
 

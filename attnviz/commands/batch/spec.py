@@ -31,13 +31,15 @@ class BatchSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffSpec:
-    """Say what differs between two records of one text, two batches or two surveys. Exit code 3 where anything does or
-    stands on one side only, 0 where nothing does.
+    """Say what differs between two batches, two records of one text, two surveys, two pictures or two files of weights.
+    Exit code 3 where anything does or stands on one side only, 0 where nothing does.
 
     Example: attnviz diff baseline figures --tolerance 1e-4
     """
 
-    before: Annotated[str, Option("A record, a manifest.json, a survey, or the folder of one.", ARGUMENT, "BEFORE")]
+    before: Annotated[
+        str, Option("A record, manifest.json or survey, or its folder; a .png, .npy ….", ARGUMENT, "BEFORE")
+    ]
     after: Annotated[str | None, Option("Another of its kind; none with --again.", ARGUMENT, "AFTER")] = None
     tolerance: Annotated[
         tuple[str, ...],
@@ -51,6 +53,6 @@ class DiffSpec:
         bool, Option("Make the batch again elsewhere, and compare: every byte, unless a tolerance is given.", CHECK)
     ] = False
     root: Annotated[str, Option("Of --again: where relative paths in the configs start from.", CHECK, "DIR")] = "."
-    measure: Measure = ()  # what tables show; empty: entropy of records, every measure of batches, headline of surveys
+    measure: Measure = ()  # whose numbers are listed; empty: none
     max_memory: Annotated[float, Option("GiB that the process may take for two files.", CHECK)] = 4.0
     printing: PrintOptions = PrintOptions()

@@ -1,11 +1,9 @@
-"""What differs between two surveys: what was asked, and the means of every measure."""
+"""What differs between two surveys: what was asked, the patterns of heads, and the means of every measure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,90 +11,66 @@ from attnviz.commands.survey.files import load_files
 from attnviz.commands.survey.heads import STRENGTH, describe_heads
 from attnviz.commands.survey.survey import Survey
 from attnviz.errors import InvalidRecord
-from attnviz.numbers.intervals import MIN_TEXTS, t_quantile
-from attnviz.numbers.table import Numbers, join
+from attnviz.numbers.table import Numbers
 from attnviz.records.differences import (
-    ComparedMeans,
+    Diff,
     Difference,
     Tolerances,
-    compare_values,
     find_version_changes,
-    name_side,
+    join_facts,
+    state_words,
 )
 
 
-class MeanChange(NamedTuple):
-    """A mean over texts on both sides, and half of the 95 % interval of its change: NaN of fewer than 10 texts."""
+def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
+    """Compare two surveys by a file of each, the surest change of a mean first.
 
-    number: Difference
-    half: float
-
-    @property
-    def strength(self) -> float:
-        """By what to rank it: the change in half intervals, where there is one."""
-        apart = abs(self.number.change)
-        return apart / self.half if self.half > 0 else apart
-
-
-def compare_files(before: Path, after: Path, tolerances: Tolerances) -> ComparedMeans:
-    """Compare two surveys by a file of each. Raises InvalidRecord for a part of a survey, and for what is no survey."""
-    one, other = (load_files(path.parent).open() for path in (before, after))
-    for path, survey in ((before, one), (after, other)):
+    Without a tolerance, everything else that a survey holds has to be the same as well. Raises InvalidRecord for a part
+    of a survey, and for what is no survey.
+    """
+    one, other = surveys = [load_files(path.parent).open() for path in (before, after)]
+    for path, survey in zip((before, after), surveys, strict=True):
         if not survey.is_whole:
             raise InvalidRecord(f"{path.parent} is a part of a survey", hint="attnviz merge puts parts together.")
-    differences, changes = compare_surveys(one, other, tolerances)
-    shared = tuple(measure.name for measure in one.info.measures if measure.name in other.info.columns)
-    return ComparedMeans(
-        tuple(differences), changes, shared, find_version_changes(one.info.versions, other.info.versions)
-    )
+    words = join_facts(*map(list_words, surveys))
+    patterns = join_facts(*map(list_patterns, surveys), what="pattern")
+    changes = sorted(join_facts(*map(list_means, surveys)), key=_measure_strength)
+    found = [each for each in (*words, *patterns, *changes) if not tolerances.allow(each)]
+    if not (found or tolerances.numbers or tolerances.named or one.holds_same(other)):
+        found.append(Difference("differs", "survey", said="not its means, but what else it holds of the texts"))
+    shared = [each for each in changes if each.kind == "differs"]
+    versions = find_version_changes(one.info.versions, other.info.versions)
+    return Diff(found, shared, tuple(dict.fromkeys(each.measure for each in shared)), versions)
 
 
-def compare_surveys(before: Survey, after: Survey, tolerances: Tolerances) -> tuple[list[Difference], list[MeanChange]]:
-    """What differs, and the means that both have, the surest change first.
-
-    Without a tolerance, everything else that a survey holds has to be the same as well.
-    """
-    place = Difference("differs", "")
-    left_out = {"measures": "", "settings": "", "versions": ""}
-    found = list(compare_values(place, [asdict(of.info) | left_out | of.info.settings for of in (before, after)]))
-    names = [{measure.name for measure in of.info.measures} for of in (before, after)]
-    found += (Difference(name_side(name in names[0]), f"measure {name}") for name in names[0] ^ names[1])
-    changes = sorted(_find_changes(before, after), key=lambda each: -each.strength)
-    found += (each.number for each in changes if not tolerances.allow(each.number.measure, each.number.change))
-    if before.info.heads == after.info.heads:
-        for (layer, head), one, other in zip(
-            before.info.heads, describe_heads(before), describe_heads(after), strict=True
-        ):
-            if STRENGTH.sub("", one) != STRENGTH.sub("", other):
-                found.append(replace(place, what="pattern", layer=layer, head=head, before=one, after=other))
-    if not (found or tolerances.numbers or tolerances.named or before.holds_same(after)):
-        found.append(replace(place, what="survey", said="not its means, but what else it holds of the texts"))
-    return found, changes
+def _measure_strength(change: Difference) -> float:
+    """By what to rank it: the change in half intervals, where there is one."""
+    return -abs(change.change) / (change.interval or 1.0)
 
 
-def _find_changes(before: Survey, after: Survey) -> Iterator[MeanChange]:
-    """Yield the means of each head, layer or text that both have."""
-    for row in join(*map(list_means, (before, after))).rows():
-        ends = [row[f"mean {side}"] for side in ("before", "after")]
-        if None in ends:  # of a measure that one side does not have, or that some texts have
-            continue
-        n_texts = min(row["n before"], row["n after"])
-        times = t_quantile(n_texts - 1) if n_texts >= MIN_TEXTS else np.nan
-        half = times * float(np.hypot(row["error before"], row["error after"]))
-        at = row["measure"], row["layer"], row["head"]
-        yield MeanChange(Difference("differs", "number", "", "", "", *at, *ends), half)
+def list_words(survey: Survey) -> Numbers:
+    """State what was asked."""
+    asked = asdict(survey.info) | survey.info.settings
+    left_out = {"measures", "settings", "versions"}
+    return state_words({name: value for name, value in asked.items() if name not in left_out})
+
+
+def list_patterns(survey: Survey) -> Numbers:
+    """State what each head looks at, without how strongly."""
+    heads = zip(survey.info.heads, describe_heads(survey), strict=True)
+    rows = ({"layer": at[0], "head": at[1], "value": STRENGTH.sub("", pattern)} for at, pattern in heads)
+    return Numbers.from_rows(rows, ("layer", "head"))
 
 
 def list_means(survey: Survey) -> Numbers:
-    """Return a row per head, layer or text and measure, with its mean, standard error and number of texts."""
+    """State the mean over texts of each measure and head, layer or text, its standard error and the number of texts."""
     of, rows = survey.statistics, list[dict[str, object]]()
     errors = np.nan_to_num(of.errors)  # of equal numbers
     for measure in survey.info.measures:
         first = survey.info.columns[measure.name].start
         for column, (layer, head) in enumerate(survey.info.list_places(measure.level), first):
-            if of.counts[column]:
-                numbers = {"mean": float(of.means[column]), "error": float(errors[column])}
-                rows.append(
-                    {"measure": measure.name, "layer": layer, "head": head, "n": int(of.counts_once[column]), **numbers}
-                )
+            if of.counts[column]:  # of a measure that some texts have
+                mean = {"value": float(of.means[column]), "error": float(errors[column])}
+                n_texts = int(of.counts_once[column])
+                rows.append({"measure": measure.name, "layer": layer, "head": head, "n": n_texts, **mean})
     return Numbers.from_rows(rows, ("measure", "layer", "head"))

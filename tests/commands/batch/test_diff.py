@@ -14,14 +14,14 @@ from attnviz import store
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import DifferencesFound, InputError, TooLarge
-from attnviz.measures import MEASURES, changes
+from attnviz.measures import MEASURES
 from attnviz.measures.concentration import entropy
 from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
-from attnviz.records.differences import Tolerances
+from attnviz.records.differences import Diff, Difference, Tolerances
 from attnviz.store.manifest import Manifest
 from attnviz.views.differences import describe_difference
-from attnviz.views.record_changes import compare_weights
+from attnviz.views.record_changes import compare_maps, measure_changes
 from tests import events
 from tests.commands.batch import batches
 from tests.events import report, result
@@ -47,7 +47,15 @@ def data(spec: DiffSpec = SPEC) -> Any:
 
 
 def said(spec: DiffSpec = SPEC) -> list[str]:
-    return [note.text for note in report(result(diff(spec))).notes]
+    """What differs, and what is told beside it."""
+    found = result(diff(spec))
+    differences = [describe_difference(Difference(**each)) for each in events.data(found)["differences"]]
+    return differences + [note.text for note in report(found).notes if not note.leads]
+
+
+def numbers(spec: DiffSpec = SPEC, measure: str = "jsd") -> dict[int, Any]:
+    """Of each head, in the order in which they are listed, its number on both sides."""
+    return {each["head"]: each for each in data(spec)["changes"] if each["measure"] == measure}
 
 
 def test_the_same_record_has_no_difference() -> None:
@@ -55,7 +63,7 @@ def test_the_same_record_has_no_difference() -> None:
     for spec in (SPEC, replace(SPEC, exact=True), replace(SPEC, tolerance=("jsd=0,top_key=0", "peak=0"))):
         found = result(diff(spec))
         assert (found.failure, report(found).title, said(spec)) == (None, "No difference", [])
-        assert {head["jsd"] for head in data(spec)["heads"]} == {0}
+        assert {each["after"] for each in numbers(spec).values()} == {0}
 
 
 def test_every_change_of_a_weight_is_one_unless_it_is_tolerated() -> None:
@@ -76,12 +84,12 @@ def test_a_head_is_held_to_what_a_tolerance_names() -> None:
     one, other = random_maps(n_heads=1, sharpness=1.0), random_maps(n_heads=1, sharpness=4.0)
     for pair in ((one, other), (other, one)):
         records(*pair)
-        apart = data()["heads"][0]["jsd"]
+        apart = numbers()[0]["after"]
         for named, beyond in ((f"jsd={apart!r}", 0), (f"jsd={apart * 0.99!r}", 1), ("peak=0.05", 1), ("peak=1", 0)):
-            found = [each["what"] for each in data(replace(SPEC, tolerance=("1", named)))["differences"]]
+            found = [each["measure"] for each in data(replace(SPEC, tolerance=("1", named)))["differences"]]
             assert len(found) == beyond, named
-    (head,) = data(replace(SPEC, tolerance=("peak=0.05,jsd=1",)))["heads"]
-    assert [each["measure"] for each in head["measures"]] == ["entropy", "peak"]
+    changes = data(replace(SPEC, tolerance=("peak=0.05,jsd=1",)))["changes"]
+    assert [each["measure"] for each in changes] == ["jsd", "top_key", "entropy", "peak"]
 
 
 def test_another_model_text_or_setting_is_a_difference_though_no_weight_moved() -> None:
@@ -110,7 +118,7 @@ def test_another_model_text_or_setting_is_a_difference_though_no_weight_moved() 
         (
             random_maps(("a", "film")),
             random_maps(("a", "movie")),
-            "tokens: token 1 is 'film' before and 'movie' after.",
+            "token of position 1: 'film' became 'movie'.",
         ),
         (random_maps(n_heads=2), random_maps(n_heads=1), "head 1 is only in BEFORE."),
         (random_maps(), random_maps(n_layers=2), "layer 1 is only in AFTER."),
@@ -140,14 +148,16 @@ def test_records_of_too_many_weights_are_compared_in_stretches(monkeypatch: pyte
     monkeypatch.setattr(factored, "MAX_CELLS", 10)
     records(one_long, masked_long)
     assert "mask of layer 0: other keys may be attended to." in said()
-    found = {head["head"]: head["jsd"] for head in data()["heads"]}
-    assert found == pytest.approx({each.head: each.jsd for each in changes.measure_changes(one, masked)}, abs=1e-5)
-    assert list(compare_weights(one_long, replace(one_long), Tolerances())) == []
-    moved, expected = (
-        list(compare_weights(*pair, Tolerances(1e-3))) for pair in ((one_long, other_long), (one, other))
+    found = {head: each["after"] for head, each in numbers().items()}
+    expected = {each.head: each.after for each in measure_changes(one, masked) if each.measure == "jsd"}
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert list(compare_maps(one_long, replace(one_long), Tolerances())) == []
+    moved, shown = (
+        [each for each in compare_maps(*pair, Tolerances(1e-3)) if each.what == "weight"]
+        for pair in ((one_long, other_long), (one, other))
     )
-    assert [(each.where, each.said) for each in moved] == [(each.where, each.said) for each in expected]
-    assert [each.change for each in moved] == pytest.approx([each.change for each in expected], abs=1e-5)
+    assert [(each.where, each.said) for each in moved] == [(each.where, each.said) for each in shown]
+    assert [each.change for each in moved] == pytest.approx([each.change for each in shown], abs=1e-5)
     assert len(moved) == one.n_heads
 
 
@@ -158,7 +168,7 @@ def test_what_long_records_take_is_not_what_their_weights_would(monkeypatch: pyt
     """
     maps = attnviz.attention("a " * 5_000, factored=True, model="multi", heads=2, layer=0)
     records(maps, maps)
-    monkeypatch.setattr("attnviz.commands.batch.diff.compare_heads", lambda *_: ([], []))
+    monkeypatch.setattr("attnviz.commands.batch.diff.compare_records", lambda *_: Diff([]))
     assert result(diff(SPEC)).failure is None
     held = 2 * store.count_record_bytes("a.safetensors")
     assert held > 10 * Path("a.safetensors").stat().st_size
@@ -169,36 +179,34 @@ def test_what_long_records_take_is_not_what_their_weights_would(monkeypatch: pyt
 def test_heads_come_the_most_different_first() -> None:
     one, other = random_maps(n_heads=4), random_maps(n_heads=4, seed=1)
     records(one, other)
-    heads = data()["heads"]
-    assert sorted(head["head"] for head in heads) == [0, 1, 2, 3]
-    assert [head["jsd"] for head in heads] == sorted((head["jsd"] for head in heads), reverse=True)
-    for head in heads:
-        (found,) = head["measures"]
-        place = (0, head["head"])
-        assert found["before"] == pytest.approx(entropy(one).values[place])
-        assert found["after"] == pytest.approx(entropy(other).values[place])
+    apart, measured = numbers(), numbers(measure="entropy")
+    assert sorted(apart) == sorted(measured) == [0, 1, 2, 3]
+    assert list(apart) == list(measured) == sorted(apart, key=lambda head: -apart[head]["after"])
+    for head, each in measured.items():
+        assert each["before"] == pytest.approx(entropy(one).values[0, head])
+        assert each["after"] == pytest.approx(entropy(other).values[0, head])
 
 
 def test_measures_are_chosen() -> None:
-    records(random_maps(), random_maps(seed=1))
-    (first, _) = data(replace(SPEC, measure=("to_next,peak",)))["heads"]
-    assert [each["measure"] for each in first["measures"]] == ["to_next", "peak"]
-    assert len(data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]) == sum(
+    records(random_maps(n_heads=1), random_maps(n_heads=1, seed=1))
+    chosen = replace(SPEC, measure=("to_next,peak",))
+    assert [each["measure"] for each in data(chosen)["changes"]] == ["jsd", "top_key", "to_next", "peak"]
+    (table,) = (table for table in report(result(diff(chosen))).tables if table.name == "numbers")
+    assert [str(row[0]).split()[0] for row in table.rows] == ["jsd", "top_key", "to_next", "peak"]
+    assert len(data(replace(SPEC, measure=("all",)))["changes"]) == 2 + sum(
         each.level == "head" and not each.of_some_texts for each in MEASURES
     )
     records(cross_maps(), cross_maps(seed=1))
-    found = data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]
-    assert "distance" not in [each["measure"] for each in found]
+    assert "distance" not in [each["measure"] for each in data(replace(SPEC, measure=("all",)))["changes"]]
 
 
 def test_a_weight_is_named_by_its_query_and_key() -> None:
     one = random_maps(("a", "good", "film"), n_heads=1)
     weights = one.weights.copy()
     weights[0, 0, 2] = np.roll(weights[0, 0, 2], 1)
-    (moved,) = compare_weights(one, replace(one, weights=weights), Tolerances())
+    (moved,) = compare_maps(one, replace(one, weights=weights), Tolerances())
     assert "(query 2 film, key " in describe_difference(moved)
-    nan = replace(moved, after=float("nan"))
-    assert not Tolerances(9).allow("weight", nan.change)
+    assert not Tolerances(9).allow(replace(moved, after=float("nan")))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +218,7 @@ def test_a_weight_is_named_by_its_query_and_key() -> None:
         ({"tolerance": ("jdd=1",)}, "Did you mean 'jsd'"),
         ({"tolerance": ("jsd=1,jsd=2",)}, "two tolerances of jsd"),
         ({"tolerance": ("1",), "exact": True}, "--exact leaves no tolerance"),
-        ({"pixels": 1.0}, "--pixels is of the pictures of batches"),
+        ({"pixels": 1.0}, "--pixels is of pictures"),
         ({"pixels": -1.0}, "--pixels -1.0 is not a tolerance"),
         ({"root": "x"}, "--root is where --again starts from"),
         ({"again": True}, "--again compares BEFORE with itself"),

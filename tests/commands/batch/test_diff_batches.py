@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -16,13 +17,13 @@ from PIL import Image
 import attnviz
 from attnviz import store
 from attnviz.commands.batch.diff import diff
-from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, heads_in_words, load_batch
-from attnviz.commands.batch.diff_files import Compared, is_same_text
+from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, load_batch
+from attnviz.commands.batch.diff_files import is_same_text
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import InvalidConfig, InvalidOption, TooLarge
 from attnviz.models.sizes import BASE
 from attnviz.options import replace_values
-from attnviz.records.differences import Diff, Difference, Tolerances
+from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, File, Manifest, Numbers
 from attnviz.views.differences import describe_difference
 from tests import events
@@ -64,9 +65,9 @@ def change(**what: Any) -> None:
     batches.change(Path("figures"), "first", lambda entry: replace(entry, **what))
 
 
-def compared(expected: Numbers, actual: Numbers, tolerance: float = 0.0, **of: Any) -> list[Compared]:
+def compared(expected: Numbers, actual: Numbers, tolerance: float = 0.0, **of: Any) -> list[Difference]:
     one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), ()) for numbers in (expected, actual))
-    return list(compare_numbers(replace(one, **of), replace(other, **of), Tolerances(tolerance)))
+    return list(compare_numbers(replace(one, **of), replace(other, **of), Tolerances(tolerance), Counter()))
 
 
 def painted(data: bytes, by: int = 100) -> bytes:
@@ -89,9 +90,9 @@ def recompressed(data: bytes) -> bytes:
 
 def test_a_batch_and_itself_do_not_differ(pair: Path) -> None:
     outcome = result(diff(SPEC))
-    assert (outcome.failure, outcome.files, diffed().differences) == (None, (), ())
-    assert diffed().n_numbers == 2 * 4 * 2 * 2  # jobs, measures of the headline, layers, heads
-    assert diffed().n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
+    assert (outcome.failure, outcome.files, diffed().differences) == (None, (), [])
+    assert diffed().counts[NUMBERS] == 2 * 4 * 2 * 2  # jobs, measures of the headline, layers, heads
+    assert diffed().counts[FILES] == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
     assert result(diff(replace(SPEC, exact=True))).failure is None
     assert sorted(path.name for path in pair.iterdir()) == ["baseline", "figures"]
 
@@ -101,9 +102,12 @@ def test_a_batch_and_itself_do_not_differ(pair: Path) -> None:
     [
         ({"settings": {"model": "multi:2", "text": ["another"]}}, "first: setting text: "),
         ({"settings": {"model": "random:2", "text": [batches.TEXT]}}, "first: setting model: multi:2 became random:2."),
-        ({"settings": {"model": "multi:2", "text": [batches.TEXT], "dpi": 9}}, "first: setting dpi: not set became 9."),
+        (
+            {"settings": {"model": "multi:2", "text": [batches.TEXT], "dpi": 9}},
+            "first: setting dpi is only in AFTER (9).",
+        ),
         ({"inputs": {"texts": "0" * 64}}, "first: texts: sha256 "),
-        ({"fingerprint": "0" * 64}, "first: fingerprint: other defaults, or another state of the code."),
+        ({"fingerprint": "0" * 64}, "first: fingerprint (of the defaults and the code): sha256 "),
         ({"command": "explain"}, "first: command: heatmap became explain."),
     ],
 )
@@ -120,12 +124,12 @@ def test_a_renamed_job_and_another_config_are_differences(pair: Path) -> None:
     first, second = manifest.jobs
     batches.write(pair / "figures", replace(manifest, configs={"figures.yaml": "1" * 64, "b.yaml": ""}, jobs=(first,)))
     assert said() == [
+        "config b.yaml is only in AFTER (none).",
         "config figures.yaml: sha256 00000000… became sha256 11111111….",
-        "config b.yaml is only in AFTER.",
         "job second is only in BEFORE.",
     ]
     batches.write(pair / "figures", replace(manifest, jobs=(first, replace(second, name="renamed", files=()))))
-    assert said() == ["job renamed is only in AFTER.", "job second is only in BEFORE."]
+    assert said() == ["job second is only in BEFORE.", "job renamed is only in AFTER."]
 
 
 def test_other_versions_are_told_and_no_difference(pair: Path) -> None:
@@ -133,7 +137,7 @@ def test_other_versions_are_told_and_no_difference(pair: Path) -> None:
     batches.write(pair / "figures", replace(manifest, versions={"torch": "2.14.0", "numpy": "3"}))
     change(fingerprint="0" * 64)  # which follows from them
     assert said() == []
-    assert diffed().versions == (("torch", "2.13.0", "2.14.0"), ("numpy", "none", "3"))
+    assert diffed().versions == [("torch", "2.13.0", "2.14.0"), ("numpy", "none", "3")]
 
 
 @pytest.mark.parametrize(("by", "n_found"), [(0.9e-4, 0), (1.1e-4, 1), (-1.1e-4, 1)])
@@ -147,7 +151,7 @@ def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: in
         )
         assert one.change == pytest.approx(by)
     assert len(diffed().differences) == 1
-    assert diffed(Tolerances(named={"entropy": 0.01})).differences == ()
+    assert diffed(Tolerances(named={"entropy": 0.01})).differences == []
     assert len(diffed(Tolerances(1, {"entropy": 0})).differences) == 1
 
 
@@ -155,7 +159,11 @@ def test_measures_choose_what_is_shown_and_not_what_is_compared(pair: Path) -> N
     batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 1))
     found = result(diff(replace(SPEC, measure=("peak",))))
     assert (list(events.report(found).tables), found.failure is None) == ([], False)
-    assert len(list(events.report(result(diff(SPEC))).tables)) == 1
+    (table,) = events.report(result(diff(replace(SPEC, measure=("entropy",))))).tables
+    assert ([str(row[0]).split(" in ")[0] for row in table.rows], table.is_detail) == (
+        ["first: entropy of layer 0, head 1"],
+        False,
+    )
     for bad in (replace(SPEC, measure=("to_next",)), replace(SPEC, tolerance=("to_next=1",))):
         with pytest.raises(InvalidOption, match="no measure 'to_next' in what is compared"):
             diff(bad)
@@ -164,23 +172,23 @@ def test_measures_choose_what_is_shown_and_not_what_is_compared(pair: Path) -> N
 def test_what_only_one_has_of_texts_measures_and_heads() -> None:
     one: Numbers = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}, "b": {}}
     other: Numbers = {"a": {"entropy": [[1.0]], "to_next": [[1.0]]}, "c": {}}
-    found = [each for each in compared(one, other, 1.0) if isinstance(each, Difference)]
-    assert [describe_difference(each) for each in found] == [
-        "job: heads of entropy in a: 1 layer of 2 heads became 1 layer of 1 head.",
-        "job: measure peak in a is only in BEFORE.",
-        "job: measure to_next in a is only in AFTER.",
+    assert {describe_difference(each) for each in compared(one, other, 1.0)} == {
+        "job: entropy of layer 0, head 1 in a is only in BEFORE (2).",
+        "job: peak of layer 0, head 0 in a is only in BEFORE (1).",
+        "job: to_next of layer 0, head 0 in a is only in AFTER (1).",
         "job: text b is only in BEFORE.",
         "job: text c is only in AFTER.",
+    }
+    ragged = compared({"a": {"m": [[1.0], [1.0, 2.0]]}}, {"a": {"m": [[1.0, 2.0], [1.0]]}})
+    assert [(each.kind, each.where) for each in ragged] == [
+        ("only after", "layer 0, head 1"),
+        ("only before", "layer 1, head 1"),
     ]
-    assert compared(one, one).count("same number") == 3
-    assert (heads_in_words([[1.0], [1.0, 2.0]]), heads_in_words([])) == ("2 layers of 1 or 2 heads", "no layers")
-    (ragged,) = compared({"a": {"m": [[1.0], [1.0, 2.0]]}}, {"a": {"m": [[1.0, 2.0], [1.0]]}})
-    assert isinstance(ragged, Difference)
 
 
 def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
     (unlike,) = compared({"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)
-    assert isinstance(unlike, Difference)
+    assert unlike.kind == "differs"
 
 
 @pytest.mark.parametrize(
@@ -189,28 +197,32 @@ def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
         ({}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),
         ({"layers": {"t": [1, 3]}, "heads": {"t": [5]}}, "entropy", ["layer 1, head 5", "layer 3, head 5"]),
         ({"layers": {"t": [1, 3]}}, "vendi_score", ["layer 1", "layer 3"]),
-        ({"layers": {"t": [4]}}, "entropy", ["layer 4, head 0", "layer 1, head 0"]),  # not ours
+        ({"layers": {"t": [4]}}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),  # not ours
+        ({"layers": {"t": [4, 4]}, "heads": {"t": [10**30]}}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),
+        ({"heads": {"t": ["mean"]}}, "entropy", ["layer 0, head mean", "layer 1, head mean"]),
         ({"command": "compare", "settings": {"models": ("dot",)}}, "entropy", ["dot", "dot"]),
         ({"command": "predict"}, "entropy", ["label 0", "label 0"]),
     ],
 )
 def test_numbers_are_called_by_what_they_are_of(of: Any, measure: str, where: list[str]) -> None:
     found = compared({"t": {measure: [[1.0], [1.0]]}}, {"t": {measure: [[2.0], [2.0]]}}, **of)
-    assert [each.where for each in found if isinstance(each, Difference)] == where
+    assert [each.where for each in found] == where
 
 
 def test_numbers_of_other_layers_are_not_compared() -> None:
     numbers: Numbers = {"t": {"entropy": [[1.0], [2.0]]}}
-    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), (), layers={"t": of}) for of in ([1, 3], [0, 1]))
-    (found,) = compare_numbers(one, other, Tolerances())
-    assert isinstance(found, Difference)
-    assert describe_difference(found) == "job: heads in t: layers [1, 3], heads [] became layers [0, 1], heads []."
+    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), (), layers={"t": of}) for of in ([1, 3], [0, 3]))
+    found = compare_numbers(one, other, Tolerances(), Counter())
+    assert {(each.kind, each.where) for each in found} == {
+        ("only after", "layer 0, head 0"),
+        ("only before", "layer 1, head 0"),
+    }
 
 
 def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
     data = (pair / "figures" / PNG).read_bytes()
     batches.put(pair / "figures", PNG, recompressed(data))
-    assert (said(), diffed().n_other_bytes) == ([], 1)
+    assert (said(), diffed().counts[OTHER_BYTES]) == ([], 1)
     assert said(Tolerances(exact=True))[0].startswith("first: overview.png: ")
     batches.put(pair / "figures", PNG, painted(data))
     (sentence,) = said()
@@ -245,7 +257,7 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     maps = store.load(pair / "figures" / RECORD)
     later = replace(maps.provenance, versions=(("torch", "9"),))
     batches.put(pair / "figures", RECORD, store.encode_record(replace(maps, provenance=later)))
-    assert (said(), diffed().n_other_bytes) == ([], 1)
+    assert (said(), diffed().counts[OTHER_BYTES]) == ([], 1)
     weights = maps.weights.copy()
     weights[0, 1, 2, 3] += 0.0009
     batches.put(pair / "figures", RECORD, store.encode_record(replace(maps, weights=weights)))
@@ -258,7 +270,7 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     assert said(Tolerances(1e-3))[0].startswith("first: attention.safetensors: value norms: by up to ")
     other = (pair / "figures" / "second/attention.safetensors").read_bytes()
     batches.put(pair / "figures", RECORD, other)
-    assert "token 0 is 'not' before and 'the' after" in said(Tolerances(9))[0]
+    assert "token of position 0: 'not' became 'the'" in said(Tolerances(9))[0]
     one_head = replace(maps, weights=maps.weights[:, :1].copy(), value_norms=None, head_numbers=())
     batches.put(pair / "figures", RECORD, store.encode_record(one_head))
     assert said()[0] == "first: attention.safetensors: head 1 is only in BEFORE."
@@ -348,7 +360,7 @@ def test_a_job_that_fails_is_a_difference(pair: Path, before: str, after: str) -
 def test_a_job_that_fails_as_before_is_told_and_no_difference(pair: Path) -> None:
     for folder in ("baseline", "figures"):
         batches.change(pair / folder, "first", failing("no such text"))
-    assert (diffed().differences, diffed().failed_alike) == ((), ("first",))
+    assert (diffed().differences, diffed().failed_alike) == ([], ("first",))
 
 
 def failing(error: str) -> Callable[[Entry], Entry]:
