@@ -203,7 +203,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
             measure.name: {
                 "unit": measure.unit,
                 "together": measure.level == "layer",
-                "uniform": _known(comparison.mean(UNIFORM, measure.name)),
+                "uniform": _none_if_nan(comparison.mean(UNIFORM, measure.name)),
                 "means": [comparison.mean(model.name, measure.name) for model in models],
                 "differences": [_difference(pair) for pair in comparison.differences[measure.name]],
                 "per_text": [comparison.per_text(model.name, measure.name) for model in models],
@@ -232,17 +232,21 @@ def _model_data(comparison: Comparison, model: ComparedModel) -> Mapping[str, ob
     return {
         **{fact: getattr(model, fact) for fact in FACTS},
         "cost": cost and cost._asdict(),
-        "accuracy": _known(comparison.mean(model.name, "right")),
+        "accuracy": _none_if_nan(comparison.mean(model.name, "right")),
         "card": None if model.tested is None else asdict(model.tested),
         "predictions": predictions,
     }
 
 
 def _difference(pair: PairedDifference) -> Mapping[str, object]:
-    found: dict[str, object] = {"value": _known(pair.value), "low": _known(pair.low), "high": _known(pair.high)}
+    found: dict[str, object] = {
+        "value": _none_if_nan(pair.value),
+        "low": _none_if_nan(pair.low),
+        "high": _none_if_nan(pair.high),
+    }
     return {**found, "no_interval": explain_missing(pair), "includes_zero": pair.includes_zero}
 
 
-def _known(number: float) -> float | None:
+def _none_if_nan(number: float) -> float | None:
     """Return None for what was not measured."""
     return None if isnan(number) else number
