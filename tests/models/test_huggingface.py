@@ -72,6 +72,7 @@ NOT_ONE_TEXT = (
     "mamba",
     "nystromformer",
     "perceiver",
+    "rwkv",
 )
 
 
