@@ -79,4 +79,4 @@ def _check_moments(info: SurveyInfo, moments: Numbers, texts: set[float]) -> Non
             not ((weights >= 0) & (weights <= 1 + ROW_SUM_TOLERANCE)).all()
             or not 0 <= row["to_first"] <= 1 + ROW_SUM_TOLERANCE
         ):
-            raise ValueError("the weights of a moment are no shares")
+            raise ValueError("the weights of a moment are not shares from 0 to 1")

@@ -81,7 +81,8 @@ function inWords(cells, map, signed) {
     const go = () => change({ query: row, key: column });
     const [from, to] = [named(nameOfRow(map, row)), named(nameOfColumn(map, column))];
     const attributes = { type: "button", class: "plain", dir: "ltr", onclick: go };
-    const button = element("button", attributes, from, cells.isOfPairs ? " and " : " → ", to, `: ${said(cells, row, column)}`);
+    const between = cells.isOfPairs ? " and " : " → ";
+    const button = element("button", attributes, from, between, to, `: ${said(cells, row, column)}`);
     return element("li", {}, button);
   });
   const several = pairs.length === 1 ? "strongest cell" : `${pairs.length} strongest cells`;
