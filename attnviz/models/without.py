@@ -19,9 +19,9 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
+from attnviz.models.attribution.functions import PRODUCTS
+from attnviz.models.attribution.norms import projection_of
 from attnviz.models.capture.captured import Kernel
-from attnviz.models.capture.flow import PRODUCTS
-from attnviz.models.capture.norms import projection_of
 from attnviz.selection import select_pairs
 
 MAX_TEXTS = 32  # whose tokens a mean is over

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.calls import capture
+from attnviz.models.capture.tap import capture
 
 SDPA = functional.scaled_dot_product_attention
 
@@ -35,18 +35,17 @@ def only(run: Callable[[], Any]) -> Call:
 
 @contextmanager
 def lying(by: float) -> Iterator[None]:
-    """Every kernel's output is off by a factor."""
+    """Every fused kernel's output is off by a factor, from below what looks at it."""
 
-    class Lying(TorchFunctionMode):
-        def __torch_function__(
-            self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    class Lying(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
         ) -> Any:
-            output = function(*args, **(kwargs or {}))
-            if function is SDPA:
-                return output * by
-            return (output[0] * by, output[1]) if function is functional.multi_head_attention_forward else output
+            output = func(*args, **(kwargs or {}))
+            is_kernel = "scaled_dot_product" in func._schema.name
+            return (output[0] * by, *output[1:]) if is_kernel else output
 
-    with Lying():
+    with Lying():  # type: ignore[no-untyped-call]
         yield
 
 

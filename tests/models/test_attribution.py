@@ -18,10 +18,10 @@ from attnviz.commands.attribute import card as attribution_card
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS, Attributable
+from attnviz.models.attribution.functions import SOFTMAXES
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
-from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.classifier import AttentionPool, Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.loading import find_model

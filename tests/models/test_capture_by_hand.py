@@ -51,7 +51,6 @@ def test_a_softmax_that_is_multiplied(run: Callable[[], Tensor]) -> None:
         lambda: softmaxed() @ torch.ones(5, 4),  # soft words from a vocabulary
         lambda: (STATES @ STATES.transpose(-2, -1)).softmax(dim=-2) @ STATES,
         lambda: STATES.transpose(-2, -1) @ softmaxed(),
-        lambda: torch.einsum("bqhk,bhkd->bqhd", softmaxed()[:, :, :3], STATES[:, :3]),
         lambda: torch.einsum("bhqk->bhk", softmaxed()),
         lambda: softmaxed()[:, :, :, 1:] @ STATES[:, :, 1:],
         lambda: softmaxed().log_softmax(dim=-1) @ STATES,
@@ -82,7 +81,7 @@ def test_a_row_that_a_number_forbids_wholly_attends_evenly(low: float) -> None:
     mask = torch.ones(5, 5, dtype=torch.bool).tril()
     mask[0] = False
     scores = (STATES @ STATES.mT).masked_fill(~mask, low)
-    call = only(lambda: scores.softmax(dim=-1) @ STATES)
+    call = only(lambda: (STATES @ STATES.mT).masked_fill(~mask, low).softmax(dim=-1) @ STATES)
     np.testing.assert_allclose(call.weights, scores.softmax(dim=-1), atol=1e-6)
     mask[0] = True
     np.testing.assert_array_equal(call.attendable[0], mask.numpy())
@@ -101,7 +100,7 @@ def test_what_minus_a_hundred_forbids_is_forbidden() -> None:
     windows[:2, 2:] = windows[2:, :2] = -100
     scores = STATES @ STATES.mT + windows
     assert (scores.softmax(dim=-1)[..., :2, 2:] > 0).any()
-    call = only(lambda: scores.softmax(dim=-1) @ STATES)
+    call = only(lambda: (STATES @ STATES.mT + windows).softmax(dim=-1) @ STATES)
     np.testing.assert_array_equal(call.attendable[0], windows.numpy() == 0)
     assert (call.weights[..., windows.numpy() < 0] == 0).all()
     np.testing.assert_allclose(call.weights, scores.softmax(dim=-1).numpy(), atol=1e-30)
@@ -117,12 +116,15 @@ def test_scores_that_fall_with_distance_are_not_forbidden() -> None:
 
 def test_columns_that_are_cut_off_are_a_sink() -> None:
     sink = torch.tensor([0.0, 1.0, 2.0]).view(1, 3, 1, 1).expand(2, 3, 5, 1)
-    scores = torch.cat([STATES @ STATES.transpose(-2, -1), sink], dim=-1)
-    whole = scores.softmax(dim=-1)
-    call = only(lambda: functional.softmax(scores, dim=-1)[..., :-1].to(torch.float32) @ STATES)
-    np.testing.assert_allclose(call.weights, whole[..., :5].numpy(), atol=1e-7)
+
+    def scores() -> Tensor:
+        return torch.cat([STATES @ STATES.transpose(-2, -1), sink], dim=-1)
+
+    whole = scores().softmax(dim=-1)
+    call = only(lambda: functional.softmax(scores(), dim=-1)[..., :-1].to(torch.float32) @ STATES)
+    np.testing.assert_allclose(call.weights, whole[..., :5].numpy(), atol=1e-6)
     assert call.sink is not None
-    np.testing.assert_allclose(call.sink, whole[..., 5].numpy(), atol=1e-7)
+    np.testing.assert_allclose(call.sink, whole[..., 5].numpy(), atol=1e-6)
     assert call.attendable.shape == (2, 5, 5)
 
 
@@ -164,9 +166,14 @@ def test_merged_heads_of_one_text_or_one_head_of_many(n_batch: int, n_heads: int
 
 
 def test_merged_scores_whose_weights_get_an_axis_of_heads() -> None:
-    scores = drawn(43, 6, 5, 5).masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), -torch.inf)
-    scores[3:, :, 4] = -torch.inf  # padding of the second text
     value = drawn(44, 2, 3, 5, 4)
-    call = only(lambda: scores.softmax(dim=-1).view(2, 3, 5, 5) @ value)
+
+    def run() -> Tensor:
+        heads = drawn(43, 6, 5, 5)
+        scores = (heads @ heads.mT).masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), -torch.inf)
+        scores[3:, :, 4] = -torch.inf  # padding of the second text
+        return scores.softmax(dim=-1).view(2, 3, 5, 5) @ value
+
+    call = only(run)
     np.testing.assert_array_equal(call.attendable[0], np.tri(5, dtype=bool))
     np.testing.assert_array_equal(call.attendable[1], np.tri(5, dtype=bool) & (np.arange(5) < 4))

@@ -14,7 +14,7 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.attention import attention_weights
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.calls import capture
+from attnviz.models.capture.tap import capture
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
 
 BIAS = drawn(5, 4, 5, 7) * 3
@@ -72,7 +72,7 @@ def test_weights_are_the_formula(given: dict[str, Any], scores: Tensor) -> None:
     np.testing.assert_allclose(call.weights, scores.softmax(dim=-1).numpy(), atol=1e-6)
     assert call.attendable.all()
     assert call.attendable.shape == (2, 5, 7)
-    assert (call.path, call.number, call.sink, call.how) == ("", 0, None, "recomputed")
+    assert (call.path, call.number, call.sink) == ("", 0, None)
     assert 0 <= call.error < 1e-6
 
 
@@ -155,7 +155,7 @@ def test_nested_tensors_are_padded() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_a_kernel_that_lies_is_refused(dtype: torch.dtype) -> None:
-    query, key, value = QUERY.to(dtype), KEY.to(dtype), VALUE.to(dtype)
+    query, key, value = QUERY.to(dtype), KEY.to(dtype), KEY.to(dtype)
     with lying(1.0):
         captured(lambda: SDPA(query, key, value))
     with lying(1.1), pytest.raises(InvalidRecord, match="do not give its output") as refused:
@@ -165,9 +165,9 @@ def test_a_kernel_that_lies_is_refused(dtype: torch.dtype) -> None:
 
 def test_small_lies_what_is_no_number_and_training_are_refused() -> None:
     with lying(1.001), pytest.raises(InvalidRecord, match="do not give its output"):
-        captured(lambda: SDPA(QUERY, KEY, VALUE))
+        captured(lambda: SDPA(QUERY, KEY, KEY))
     with pytest.raises(InvalidRecord, match="miss it by nan"):
-        captured(lambda: SDPA(QUERY, KEY, VALUE * math.nan))
+        captured(lambda: SDPA(QUERY, KEY, KEY * math.nan))
     with pytest.raises(InvalidRecord, match=r"drops 10% of the weights.*model\.eval\(\)"):
         captured(lambda: SDPA(QUERY, KEY, VALUE, dropout_p=0.1))
 

@@ -181,7 +181,7 @@ def test_beams_that_change_places_are_not_joined() -> None:
     with torch.no_grad(), record() as maps:
         generated(model, input_ids=ids, num_beams=3)
     assert len(maps) == 3 * 4
-    assert "other keys than the steps before left there" in repr(maps)
+    assert "tokens of other rows than its own" in repr(maps)
     assert "beam search" in str(dict(maps[-1].provenance.settings)["not_joined"])
     assert maps[-1].weights.shape[2:] == (1, 12)
 

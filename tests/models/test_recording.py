@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.models.capture import room
 from attnviz.models.recording.record import record
 from attnviz.records.grid import Grid
 from tests.models.captures import drawn
@@ -334,8 +333,8 @@ def test_two_generations_are_two_records() -> None:
     assert [one.keys.pieces for one in maps] == [("0", "1", "2"), ("0", "1", "2", "3")]
 
 
-def test_steps_whose_cache_was_changed_are_not_joined() -> None:
-    """As where a token is taken back in assisted decoding: each step is a record of its own, and says why."""
+def test_steps_that_take_a_token_back_are_those_of_the_text_that_stays() -> None:
+    """As in assisted decoding."""
     model = GPT()
     model(IDS[:, :3], cached=True)  # a text that was begun before: the queries are the last of the keys
     with record(WORDS) as maps:
@@ -345,15 +344,16 @@ def test_steps_whose_cache_was_changed_are_not_joined() -> None:
     model = GPT()
     with record(WORDS) as maps:
         model(IDS[:, :3], cached=True)
-        model(IDS[:, 3:5], cached=True)
+        model(torch.tensor([[9, 2]]), cached=True)
         for layer in model.h:
             assert isinstance(layer, SelfAttention)
             assert layer.past is not None
             layer.past = (layer.past[0][:, :, :4], layer.past[1][:, :, :4])
         model(IDS[:, 4:], cached=True)
-    assert [one.weights.shape[2:] for one in maps] == [(3, 3), (2, 5), (1, 5)]
-    assert "assisted decoding" in str(dict(maps[0].provenance.settings)["not_joined"])
-    assert "assisted decoding" in repr(maps)
+    with record(WORDS) as whole:
+        GPT()(torch.tensor([[*IDS[0, :3].tolist(), 9, 4]]))
+    assert [one.keys.pieces for one in maps] == [tuple(WORDS)]
+    np.testing.assert_allclose(maps[0].weights, whole[0].weights, atol=1e-6)
 
 
 @pytest.mark.parametrize("padded_names", [True, False])
@@ -370,45 +370,38 @@ def test_a_padded_cache(padded_names: bool, masked: bool) -> None:
     np.testing.assert_array_equal(maps[1].attendable[0], np.tri(3, dtype=bool))
 
 
-def test_a_cache_with_room_to_spare() -> None:
-    """Keys of eight positions, of which only those that are filled may be attended to."""
+class Cached(nn.Module):
+    """Keys in a cache of `n` places, or of the last `window` tokens."""
 
-    class Static(nn.Module):
-        def forward(self, query: Tensor, n_filled: int) -> Tensor:
-            n_queries = query.shape[2]
-            allowed = torch.arange(8) <= torch.arange(n_filled - n_queries, n_filled)[:, None]
-            return functional.scaled_dot_product_attention(query, keys, keys, allowed)
+    def __init__(self, n: int = 0, window: int = 0) -> None:
+        super().__init__()
+        self.words, self.window, self.n_read = nn.Embedding(20, 8), window, 0
+        self.cache = torch.zeros(1, 2, n, 4)
 
-    keys, model = drawn(5, 1, 2, 8, 4), Static()
-    with record(["a", "b", "c"]) as maps:
-        model(keys[:, :, :3], 3)
-        model(keys[:, :, 3:4], 4)
+    def forward(self, ids: Tensor) -> Tensor:
+        states, n = self.words(ids).unflatten(-1, (2, 4)).transpose(1, 2), ids.shape[1]
+        places = torch.arange(self.n_read, self.n_read + n)
+        self.n_read += n
+        if self.window:
+            keys = torch.cat([self.cache, states], 2)
+            self.cache = keys[:, :, 1 - self.window :]
+        else:
+            keys = self.cache.index_copy_(2, places, states)
+        ends = torch.arange(self.n_read - keys.shape[2], self.n_read) if self.window else torch.arange(keys.shape[2])
+        return functional.scaled_dot_product_attention(states, keys, keys, ends <= places[:, None])
+
+
+@pytest.mark.parametrize("cache", [{"n": 8}, {"window": 2}])
+def test_a_cache_with_room_to_spare_and_one_that_forgets(cache: dict[str, int]) -> None:
+    model = Cached(**cache).eval()
+    with torch.no_grad(), record(["a", "b", "c"]) as maps:
+        for ids in ([3, 7, 1], [9], [4]):
+            model(torch.tensor([ids]))
     (one,) = maps
-    assert one.keys.pieces == ("a", "b", "c", "⟨3⟩")
-    np.testing.assert_array_equal(one.attendable[0], np.tri(4, dtype=bool))
-
-
-def test_a_cache_that_forgets() -> None:
-    """Only the last two positions stay in the cache: nobody attends to the others, and names keep their positions."""
-
-    class Sliding(nn.Module):
-        def forward(self, query: Tensor, keys: Tensor, causal: bool = False) -> Tensor:
-            return functional.scaled_dot_product_attention(query, keys, keys, is_causal=causal)
-
-    states, model = drawn(6, 1, 2, 5, 4), Sliding()
-    with record(["a", "b", "c", "d"]) as maps:
-        model(states[:, :, :3], states[:, :, :3], causal=True)
-        model(states[:, :, 3:4], states[:, :, 2:4])
-        model(states[:, :, 4:5], states[:, :, 3:5])
-    (one,) = maps
-    assert one.keys.pieces == ("a", "b", "c", "d", "⟨4⟩")
-    assert one.attendable[0].astype(int).tolist() == [
-        [1, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0],
-        [1, 1, 1, 0, 0],
-        [0, 0, 1, 1, 0],
-        [0, 0, 0, 1, 1],
-    ]
+    assert one.keys.pieces == ("a", "b", "c", "⟨3⟩", "⟨4⟩")
+    far = np.subtract.outer(np.arange(5), np.arange(5))
+    forgotten = (np.arange(5)[:, None] > 2) & (far >= 2) if "window" in cache else np.zeros((5, 5), dtype=bool)
+    np.testing.assert_array_equal(one.attendable[0], (far >= 0) & ~forgotten)
 
 
 def test_texts_one_after_another_are_no_generation() -> None:
@@ -541,18 +534,3 @@ def test_weights_are_written_once() -> None:
     tracemalloc.stop()
     assert maps[0].weights.shape == (4, 2, 300, 300)
     assert maps[0].weights.nbytes <= peak < 1.6 * maps[0].weights.nbytes  # masks and names beside them
-
-
-@pytest.mark.parametrize("chosen", [None, [1, 2]])
-def test_where_weights_lie_changes_none(chosen: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two passes over two texts each, layers of which may be left out."""
-    model, found = GPT(n_layers=4), []
-    for least in (0, 10**9):
-        monkeypatch.setattr(room, "MIN_WEIGHTS", least)
-        with torch.no_grad(), record(layers=chosen) as maps:
-            for first in (1, 2):
-                model(torch.arange(10).view(2, 5) + first)
-        found.append(maps)
-    assert len(found[0]) == len(found[1]) == 4
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one.weights, other.weights)

@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from attnviz.models.attribution.functions import ADDING, SOFTMAXES
+from attnviz.models.attribution.module_attention import module_attention
 from attnviz.models.attribution.passes import WordInputs
-from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.capture.captured import Kernel
-from attnviz.models.capture.flow import ADDING
-from attnviz.models.capture.module_attention import module_attention
 
 ACTIVATIONS = ("torch.nn.modules.activation", "transformers.activations")  # where modules of them are
 NO_GATE = (nn.Softmax, nn.LogSoftmax, nn.MultiheadAttention)

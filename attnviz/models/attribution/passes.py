@@ -18,12 +18,11 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidModel
-from attnviz.models.capture.arguments import factors
-from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall
+from attnviz.models.attribution.functions import SOFTMAXES, WrittenOut, factors
+from attnviz.models.attribution.module_attention import module_attention
+from attnviz.models.attribution.norms import projection_of
 from attnviz.models.capture.captured import Kernel, find_allowed, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
-from attnviz.models.capture.module_attention import module_attention
-from attnviz.models.capture.norms import projection_of
 
 Change = Callable[[Tensor], Tensor]
 Replacement = Literal["permuted", "uniform", "random"]
@@ -98,7 +97,7 @@ class TracedPass(WordInputs):
     def __init__(self, words: Tensor) -> None:
         super().__init__(words)
         self.attentions: list[TracedAttention] = []
-        self._softmaxes = SoftmaxTracker(pools=False)
+        self._written_out = WrittenOut()
 
     def compute(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The function's own result; of attention its parts are kept."""
@@ -113,16 +112,17 @@ class TracedPass(WordInputs):
             heads = found.output_weight.view(len(found.output_weight), found.weights.shape[1], -1)
             self.attentions.append(TracedAttention(found.weights, found.value, mixed, heads))
             return found.project(mixed), found.answered
-        if function in WATCHED:
-            result, multiplied = self._softmaxes.look(TorchCall(function, args, kwargs), (), (), lambda: "an attention")
-            if multiplied is not None:
-                _, value = factors(function, args, kwargs)
-                self.attentions.append(TracedAttention(multiplied.weights, value, result))
+        result = function(*args, **kwargs)
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            multiplied = self._written_out.look(function, args, kwargs, result)
+        if multiplied is not None:
+            _, value = factors(function, args, kwargs)
+            self.attentions.append(TracedAttention(multiplied.float(), value, result))
             return result
         if self.attentions and (last := self.attentions[-1]).projection is None:
             with torch.no_grad(), torch._C.DisableTorchFunction():
                 last.projection = projection_of(last.mixed, function, args, kwargs)
-        return function(*args, **kwargs)
+        return result
 
 
 class ReplacedAttention(TorchFunctionMode):

@@ -8,7 +8,7 @@ import torch
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.subject import MethodScores, Subject
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.calls import capture
+from attnviz.models.capture.tap import capture
 from attnviz.models.device import enough_memory
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -72,21 +72,9 @@ def to_batch_heads(tensor: Tensor) -> Tensor:
     return tensor.flatten(0, -4)
 
 
-def unpack_groups(seen: CapturedAttention, n_groups: int, n_positions: Collection[int]) -> CapturedAttention:
-    """One query of each head, where Hugging Face handed the heads that share a key over as if they were queries.
-
-    It does so in grouped-query attention of a single token. There are then more queries than positions in the module.
-    """
-    n_batch, n_shared, n_queries, n_keys = seen.weights.shape
-    if n_queries == 1 or n_groups != n_queries or n_batch not in n_positions:
-        return seen
-    weights = seen.weights.reshape(n_batch, n_shared * n_queries, 1, n_keys)
-    return replace(seen, weights=weights, attendable=seen.attendable.any(dim=1, keepdim=True))
-
-
 def renormalise(
-    weights: Float32[Tensor, "batch head query key"], sink: Float32[Tensor, "batch head query"] | None, of: torch.dtype
-) -> tuple[Float32[Tensor, "batch head query key"], Float32[Tensor, "batch head query"] | None, float]:
+    weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"] | None, of: torch.dtype
+) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"] | None, float]:
     """Weights that were rounded to half precision, scaled so that rows and sinks sum to 1 again, and by how much.
 
     No weight changes by more than its row had been rounded. A row that misses 1 for another reason stays as it is.

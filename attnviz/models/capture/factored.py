@@ -1,30 +1,25 @@
-"""F.scaled_dot_product_attention by its factors: q and k as it got them and its log-sum-exp, in the place of weights.
+"""A fused kernel by its factors: q and k as it got them and its log-sum-exp, in the place of weights.
 
-On the CPU the flash kernel, which the function itself would choose, gives output and log-sum-exp at once, so that
-nothing runs twice. Other kernels keep their log-sum-exp: it is worked out from q and k, a block of rows at a time.
+On the CPU the flash kernel gives its log-sum-exp. Of others it is worked out from q and k, a block of rows at a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
-from torch.nn.attention import SDPBackend
 
-from attnviz.errors import InvalidRecord
-from attnviz.models.capture.captured import Kernel, check_error, refuse_dropout, to_batch_heads
-from attnviz.models.capture.kernels import Asked, read_arguments
-from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
+from attnviz.models.capture.captured import check_error, to_batch_heads
+from attnviz.models.capture.kernels import Asked
+from attnviz.models.capture.masks import SymbolicMask, symbolic
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.records.factors import CAUSAL, EVERYWHERE, N_PROBES, Factors
+from attnviz.records.factors import CAUSAL, EVERYWHERE, MAX_SCORE, N_PROBES, Factors
 
-FLASH = SDPBackend.FLASH_ATTENTION.value
 MAX_MASKS = 4  # that are remembered: layers of a model share one or two
 
 
@@ -58,40 +53,34 @@ class FactoredRows:
         )
 
 
-class FactoringKernel:
-    """The function, and what is kept of each call in the place of its weights."""
+class Factoring:
+    """What is kept of a kernel's calls in the place of their weights."""
 
     def __init__(self, choice: LayersAndHeads) -> None:
         self._choice = choice
         self._masks: list[tuple[Tensor, list[SymbolicMask]]] = []  # kept alive, so that none comes in their place
 
     def __call__(
-        self, kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
-    ) -> tuple[Tensor, FactoredRows, float]:
-        """Output, factors, and by how much some rows that are worked out from them miss it. Raises InvalidRecord."""
-        asked = read_arguments(args, kwargs)
-        refuse_dropout(asked.dropout_p, what)
-        if asked.query.is_nested:
-            raise InvalidRecord(f"{what} takes nested tensors", hint=MATRIX)
-        output, log_sum_exp = _flash(asked) or (kernel(*args, **kwargs), None)
-        with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
-            read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
-            query, key, value, of_kernel = map(to_batch_heads, (*read, output))
-            shape = (*of_kernel.shape[:-1], key.shape[-2])
-            heads = list(self._choice.heads_of(shape[1], what))
-            masks = self._symbolic(asked, shape, what)
-            scale = 1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale
-            rows, error = [], 0.0
-            for row, of_row in enumerate(masks):
-                mask = of_row if of_row.bias is None else of_row._replace(bias=of_row.bias[heads])
-                queries, keys, values = (each.expand(shape[0], *each.shape[1:])[row] for each in (query, key, value))
-                queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _group_keys(keys, heads, shape[1])
-                sums = _sums(queries, keys, scale, mask) if log_sum_exp is None else log_sum_exp[row, heads]
-                rows.append(_factors(queries, keys, sums, scale, mask))
-                values = values[[head * len(values) // shape[1] for head in heads]]
-                error = max(error, _measure_error(rows[-1], mask, values, of_kernel[row, heads]))
-            fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
-            return output, FactoredRows(tuple(rows), fitting, shape[1]), check_error(error, output.dtype, what)
+        self, asked: Asked, output: Tensor, log_sum_exp: Tensor | None, what: str
+    ) -> tuple[FactoredRows, float]:
+        """Factors, and by how much some rows that are worked out from them miss the output. Raises InvalidRecord."""
+        read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
+        query, key, value, of_kernel = map(to_batch_heads, (*read, output))
+        shape = (*of_kernel.shape[:-1], key.shape[-2])
+        heads = list(self._choice.heads_of(shape[1], what))
+        masks = self._symbolic(asked, shape, what)
+        scale = 1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale
+        rows, error = [], 0.0
+        for row, of_row in enumerate(masks):
+            mask = of_row if of_row.bias is None else of_row._replace(bias=of_row.bias[heads])
+            queries, keys, values = (each.expand(shape[0], *each.shape[1:])[row] for each in (query, key, value))
+            queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _group_keys(keys, heads, shape[1])
+            sums = _sums(queries, keys, scale, mask) if log_sum_exp is None else log_sum_exp[row, heads]
+            rows.append(_factors(queries, keys, sums, scale, mask))
+            values = values[[head * len(values) // shape[1] for head in heads]]
+            error = max(error, _measure_error(rows[-1], mask, values, of_kernel[row, heads]))
+        fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
+        return FactoredRows(tuple(rows), fitting, shape[1]), check_error(error, output.dtype, what)
 
     def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
         """Of each row. Raises InvalidRecord for what is neither a window, padding nor a bias by distance."""
@@ -100,35 +89,12 @@ class FactoringKernel:
         if given is None:
             return [SymbolicMask(CAUSAL if asked.is_causal and shape[2] > 1 else EVERYWHERE)] * n_batch
         for known, masks in self._masks:
-            if _same_memory(known, given):
+            if known.shape == given.shape and torch.equal(known, given):
                 return masks
         mask = to_batch_heads(given).expand(n_batch, n_heads, *shape[2:])
         masks = [symbolic(of_row, what) for of_row in mask]
         self._masks = [*self._masks[1 - MAX_MASKS :], (given, masks)]
         return masks
-
-
-def _same_memory(one: Tensor, other: Tensor) -> bool:
-    of = [(each.data_ptr(), each.shape, each.stride(), each.dtype) for each in (one, other)]
-    return of[0] == of[1]
-
-
-def _flash(asked: Asked) -> tuple[Tensor, Tensor] | None:
-    """Output and log-sum-exp [batch, head, query] of the kernel that the function would choose on the CPU, if so."""
-    query, key, value = asked.query, asked.key, asked.value
-    if query.device.type != "cpu" or query.ndim != 4 or torch.is_autocast_enabled("cpu"):
-        return None
-    asked_of = (query, key, value, asked.attn_mask, 0.0, asked.is_causal)
-    if torch._fused_sdp_choice(*asked_of, scale=asked.scale, enable_gqa=asked.enable_gqa) != FLASH:
-        return None
-    if asked.enable_gqa:
-        key, value = (each.repeat_interleave(query.shape[1] // each.shape[1], dim=1) for each in (key, value))
-    mask = asked.attn_mask
-    if mask is not None and mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(~mask, -torch.inf)
-    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    output, sums = kernel(query, key, value, 0.0, asked.is_causal, attn_mask=mask, scale=asked.scale)
-    return output, sums.detach()
 
 
 def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
@@ -166,7 +132,9 @@ def _factors(
     scale: float,
     mask: SymbolicMask,
 ) -> Factors:
-    sums = sums.float().nan_to_num(0.0, 0.0, 0.0) if mask.fitting is not None else sums.float()
+    sums = sums.float()
+    if mask.fitting is not None:  # a row that attends to nothing has none
+        sums = sums.nan_to_num(0.0, 0.0, 0.0).masked_fill(sums.abs() > MAX_SCORE, 0.0)
     query, key, log_sum_exp = (each.detach().contiguous().cpu().numpy() for each in (queries, keys, sums))
     return Factors(
         query,

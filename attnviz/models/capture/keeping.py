@@ -1,35 +1,30 @@
 """What is kept of an attention, its chosen layers and heads, as weights or as their factors; and how it is handed over.
 
-Knows which modules are at work; knows no function of torch but the kernels that attend.
+Knows which modules are at work, and no operator but the kernels that attend.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from torch.nn import functional
+import torch
+from torch import Tensor
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.by_hand import TorchCall
-from attnviz.models.capture.call import Call, Kept
-from attnviz.models.capture.captured import CapturedAttention, Kernel, unpack_groups
-from attnviz.models.capture.factored import FactoringKernel
-from attnviz.models.capture.flow import Origin
-from attnviz.models.capture.kernels import Axes, dot_product
+from attnviz.models.capture.attending import Seen
+from attnviz.models.capture.call import Arranged, Call, PlaceIds, arrange
+from attnviz.models.capture.captured import How, refuse_dropout, renormalise
+from attnviz.models.capture.factored import Factoring
+from attnviz.models.capture.follow import Operation
+from attnviz.models.capture.fused import read_kernel
+from attnviz.models.capture.ids import Known, family_of, row_of
+from attnviz.models.capture.kernels import Asked, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork
-from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import may_be_in
-from attnviz.models.capture.room import LayersRoom
-from attnviz.models.capture.values import some_values
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
-KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
-    functional.scaled_dot_product_attention: dot_product,
-    functional.multi_head_attention_forward: multi_head,
-}
 DENSE = "Leave out factored."
 
 
@@ -45,45 +40,137 @@ class Keeper:
         at_work: ModulesAtWork,
     ) -> None:
         self._take, self._choice, self._modules_as_heads, self._at_work = take, choice, modules_as_heads, at_work
-        self._factoring = FactoringKernel(choice) if factored else None
-        self._room = LayersRoom()
+        self._store = at_work.store
+        self._is_layer = False  # whether a kernel is at work that is all of an nn.TransformerEncoderLayer
+        self._factoring = Factoring(choice) if factored else None
 
-    def keep_kernel(self, call: TorchCall, axes: Axes, origin: Origin, value: Any, same: bool) -> tuple[Any, Origin]:
-        """Return what a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
-        at_work, what = self._at_work, self._at_work.name_attention()
-        if not self._may_be_chosen(axes[1]):
-            return call.result(), at_work.note_attention(origin)
-        is_dot_product = call.function is functional.scaled_dot_product_attention
-        if self._factoring is None:
-            more: dict[str, Any] = {"axes": axes} if is_dot_product else {}
-            if is_dot_product and self._choice.heads is None:
-                more["room"] = lambda shape: self._room.take(*at_work.find_layers(), shape)  # all heads until the end
-            result, seen = KERNELS[call.function](*call, what, **more)
-            if (innermost := at_work.innermost) is not None:
-                n_groups = getattr(innermost.module, "num_key_value_groups", 1)
-                seen = unpack_groups(seen, n_groups, innermost.n_positions)
-            return result, self._hand_over(self._on_host(seen), origin, value, same)
-        if not is_dot_product:
-            raise InvalidRecord(f"{what} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
-        result, rows, error = self._factoring(*call, what)
-        if (len(rows), rows.n_heads) != axes[:2]:
-            raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
-        attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
-        kept = Kept(rows, attendable, None, "factored", error, rows.n_heads)
-        return result, self._hand_over(kept, origin, value, same)
+    def keep_kernel(self, of: Operation) -> bool:
+        """Keep what a kernel was given. Returns whether it could be read."""
+        found = read_kernel(of)
+        if found is None:
+            return False
+        asked, output, sums = found
+        first = of.result[0] if isinstance(of.result, tuple | list) else of.result
+        self._is_layer = of_layer = of.name == "_transformer_encoder_layer_fwd"
+        sides = [self._store.get(of.tensors[0 if of_layer else place]) or Known(None) for place in range(3)]
+        states = asked.query
+        shape = (*states.shape[:-1], asked.key.shape[-2])
+        queries, keys = (
+            self._rows(sides[0], shape[:-1]),
+            self._rows(sides[2] if sides[1].ids is None else sides[1], (*shape[:-2], shape[-1])),
+        )
+        after = 0
+        for side in sides:
+            after |= side.after
+        with torch.autocast(states.device.type, enabled=False):
+            rows = torch.empty(torch.Size(shape[:-2]).numel(), *shape[-2:], device="meta")
+            number = self._keep_asked(asked, output, sums, Seen(rows, queries, keys, None, shape, after=after))
+        ids = None
+        if queries is None or bool((queries < 0).all()):
+            if keys is not None and not first.is_nested:
+                made = self._store.make(keys, first.shape[-2]).view(*shape[:-1], 1)
+                ids = (made if first.ndim == made.ndim else made[:, 0]).expand(first.shape)
+        elif sides[0].ids is not None and first.is_nested:
+            ids = sides[0].ids
+        elif sides[0].ids is not None and sides[0].ids.ndim == first.ndim:
+            ids = sides[0].ids[..., :1].expand(first.shape)
+        self._store.put(first, Known(ids, after | 1 << number))
+        return True
 
-    def keep_product(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
-        """Hand over what is written by hand, and return where it comes from.
+    def _rows(self, side: Known, shape: tuple[int, ...]) -> Tensor | None:
+        """[row, token] of the ids of a side [… token d], for every head."""
+        ids = side.ids
+        if ids is None:
+            return None
+        if ids.ndim == len(shape):  # [text, token, d]: heads are on the last axis
+            ids = ids.unsqueeze(1)[..., : shape[-1], :]
+        elif ids.shape[1] not in (1, shape[1]):
+            ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
+        return ids[..., 0].expand(shape).reshape(-1, shape[-1])
 
-        Raises InvalidRecord where its factors are asked for.
-        """
-        is_chosen = self._may_be_chosen(seen.weights.shape[1])
-        if not is_chosen or (self._factoring is not None and origin.product is None):
-            return self._at_work.note_attention(origin)
+    def _keep_asked(self, asked: Asked, output: Tensor | None, sums: Tensor | None, seen: Seen) -> int:
+        what, n_heads = self._at_work.name_attention(), seen.shape[-3]
+        if not self._may_be_chosen(n_heads):
+            return self._at_work.note_attention()
+        refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
-            what = self._at_work.name_attention()
+            if output is None:
+                raise InvalidRecord(f"{what} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
+            rows, error = self._factoring(asked, output, sums, what)
+            arranged = arrange(seen)
+            if arranged.places is not None or arranged.shape[:2] != (len(rows), rows.n_heads):
+                raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
+            attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
+            return self._hand_over(rows, arranged, attendable, None, "factored", error, seen.after, rows.n_heads, "")
+        found = recompute(asked, output, what)
+        weights = found.weights.flatten(0, 1)
+        allowed = None
+        if not bool(found.attendable.all()):
+            allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
+        seen = seen._replace(weights=weights, allowed=allowed)
+        return self._keep_rows(seen, weights, None, "recomputed", found.error)
+
+    def keep_product(self, seen: Seen) -> int | None:
+        """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
+
+        One that is made anew for each token, as in ConvBERT, weighs the tokens around it and looks at none of them.
+
+        Raises InvalidRecord where its factors are asked for, and where dropout is at work.
+        """
+        what, self._is_layer = self._at_work.name_attention(), False
+        if seen.queries is not None and seen.keys is not None and not seen.looks_at_keys and seen.weights.shape[1] == 1:
+            rows = torch.cat([row_of(seen.queries), seen.keys], dim=1)
+            if len(torch.unique(rows, dim=0)) > len(torch.unique(row_of(seen.queries))):
+                return None
+        refuse_dropout(seen.dropped, what)
+        if self._factoring is not None and seen.weights.shape[1] > 1:
             raise InvalidRecord(f"{what} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE)
-        return self._hand_over(self._on_host(seen), origin, value)
+        weights = seen.weights.to(torch.float32, copy=True)
+        allowed = seen.allowed
+        if allowed is not None:
+            weights.masked_fill_(~allowed, 0)
+        elif not seen.follows_softmax:
+            allowed = weights > 0
+        sink = None
+        if seen.is_cut:
+            sink = 1 - weights.sum(dim=-1)
+        weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
+        return self._keep_rows(seen._replace(allowed=allowed), weights, sink, "multiplied", error)
+
+    def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, how: How, error: float) -> int:
+        arranged = arrange(seen)
+        n_rows, n_heads, n_queries, n_keys = arranged.shape
+        if not self._may_be_chosen(n_heads):
+            return self._at_work.note_attention()
+        heads = list(self._heads(n_heads))
+        kept = arranged.order(weights)
+        n_tokens = _count_to_last(arranged.keys, n_keys)
+        if n_tokens < n_keys:  # keys behind all tokens are room in a cache, or a place to look at that is no token
+            beyond = weights[..., n_tokens:].sum(dim=-1)
+            sink = beyond if sink is None else sink + beyond
+            sink = sink if bool((beyond > 0).any()) or seen.is_cut else None
+            kept, n_keys = kept[..., :n_tokens].contiguous(), n_tokens
+            arranged = arranged._replace(keys=arranged.keys[:, :n_tokens])  # type: ignore[index]
+            if seen.allowed is not None:
+                seen = seen._replace(allowed=seen.allowed[..., :n_tokens])
+        of_sink = None if sink is None else arranged.order(sink)
+        if len(heads) < n_heads:
+            kept, of_sink = kept[:, heads], None if of_sink is None else of_sink[:, heads]
+        if seen.allowed is None:
+            attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
+        else:
+            attendable = arranged.order(seen.allowed).any(dim=1).cpu().numpy()
+        return self._hand_over(
+            kept.cpu().numpy(),
+            arranged,
+            attendable,
+            None if of_sink is None else of_sink.cpu().numpy(),
+            how,
+            error,
+            seen.after,
+            n_heads,
+            seen.guess,
+        )
 
     def _may_be_chosen(self, n_heads: int) -> bool:
         return self._may_be_head(n_heads) or may_be_in(self._at_work.find_path()[0], self._choice.layers)
@@ -95,58 +182,44 @@ class Keeper:
     def _heads(self, n_heads: int) -> tuple[int, ...]:
         return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._at_work.name_attention())
 
-    def _on_host(self, seen: CapturedAttention) -> Kept:
-        n_heads = seen.weights.shape[1]
-        if self._choice.heads is not None:
-            heads = list(self._heads(n_heads))
-            sink = None if seen.sink is None else seen.sink[:, heads]
-            seen = replace(seen, weights=seen.weights[:, heads], sink=sink)
-        attendable = seen.attendable.detach().cpu().numpy()
-        of_sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
-        kept = self._room.as_array(seen.weights)
-        return Kept(kept, attendable, of_sink, seen.how, seen.error, n_heads, seen.guess, seen.is_pooled)
+    def _are_mixed(self, ids: PlaceIds | None) -> bool:
+        known = () if ids is None else np.unique(family_of(ids[ids >= 0]))
+        return any(self._store.families[int(family)].is_mixed for family in known)
 
-    def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:
-        """Hand one attention over, and return where its output comes from. `same`: queries and keys are one tensor."""
+    def _hand_over(self, kept: Any, arranged: Arranged, *given: Any) -> int:
+        attendable, sink, how, error, after, n_heads, guess = given
         at_work = self._at_work
         path, n_alike = at_work.find_path()
-        kept = seen._asdict()
-        n_heads = kept.pop("n_heads")
-        kept["is_pooled"] |= origin.is_learned or (seen.how == "multiplied" and origin.product is None)
-        kept["guess"] = seen.guess or self._guess(seen, origin)
+        path = f"{path}.self_attn".lstrip(".") if self._is_layer else path
+        number = at_work.note_attention()
         self._take(
             Call(
                 path=path,
                 number=at_work.stacks.number,
-                **kept,
-                place=at_work.n_seen,
-                after=origin.after,
-                run=0 if at_work.innermost is None else at_work.innermost.number,
-                reads=at_work.reads(path),
-                own_keys=same or origin.own_keys,
+                kept=kept,
+                attendable=attendable,
+                sink=sink,
+                how=how,
+                error=error,
+                queries=arranged.queries,
+                keys=arranged.keys,
+                is_mixed=self._are_mixed(arranged.queries),
+                place=number,
+                after=after,
+                guess=guess,
+                run=at_work.run,
                 n_alike=n_alike,
-                values=some_values(value, seen.kept.shape),
                 heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
                 root=at_work.name_root(),
                 place_in_stack=at_work.stacks.place,
-                n_rows_read=at_work.n_rows_read,
-                keys_are_read=not at_work.n_read or seen.kept.shape[0] * seen.kept.shape[3] in at_work.n_read,
             )
         )
-        return at_work.note_attention(origin)
+        return number
 
-    def _guess(self, seen: Kept, origin: Origin) -> str:
-        """Say why these weights may be of something else than tokens."""
-        n_batch, _, n_queries, n_keys = seen.kept.shape
-        if n_queries == 1 or seen.is_pooled or origin.is_learned:  # queries of no token, perhaps without a product
-            return ""
-        if origin.product is None:
-            if n_queries != n_keys and n_batch * n_keys in self._at_work.n_read:
-                return ""
-            return "no product of queries with keys was seen under this softmax"
-        n_positions = self._at_work.n_positions_of_all
-        if n_positions and n_batch * n_queries not in n_positions | self._at_work.n_read:
-            queries = f"{n_queries} queries" if n_batch == 1 else f"{n_queries} queries in each of {n_batch} texts"
-            return f"{queries} are not the number of tokens that the module read"
-        return ""
+
+def _count_to_last(keys: PlaceIds | None, n: int) -> int:
+    """How many keys there are up to the last token of any row."""
+    if keys is None or not (keys >= 0).any():
+        return n
+    return int(np.flatnonzero((keys >= 0).any(axis=0)).max()) + 1

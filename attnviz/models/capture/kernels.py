@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
-from torch.nn import functional
 
-from attnviz.models.capture.axes import batch_and_heads, find_head_axis
 from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
@@ -24,7 +22,6 @@ from attnviz.models.capture.captured import (
     to_batch_heads,
 )
 
-N_HEADS = 4  # the place of the argument of F.multi_head_attention_forward
 N_MIXED = 4  # random mixtures of components that are held against each other in the place of all
 AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
 
@@ -62,82 +59,26 @@ class Operands(NamedTuple):
     mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
 
 
-class Axes(NamedTuple):
-    """How many texts and heads a call has, and on which axis of its queries the heads are, from the last."""
-
-    n_texts: int
-    n_heads: int
-    head_axis: int = -3
-
-
-def axes_of(
-    function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], n_positions: Collection[int]
-) -> Axes | None:
-    """How many texts and heads a call of a kernel has; None where one axis may hold some of both."""
-    query = args[0] if args else kwargs["query"]
-    if function is functional.multi_head_attention_forward:
-        n_heads = args[N_HEADS] if len(args) > N_HEADS else kwargs["num_heads"]
-        return Axes(query.shape[1] if query.ndim == 3 else 1, int(n_heads))
-    if query.is_nested:
-        return Axes(query.size(0), query.size(1))
-    key = args[1] if len(args) > 1 else kwargs["key"]
-    shape = [*query.shape[:-1], key.shape[-2]]
-    place = find_head_axis(shape, n_positions)
-    head_axis = place - (len(shape) - 2) - 2 if len(shape) > 2 else -3
-    if head_axis != -3:
-        shape.insert(len(shape) - 3, shape.pop(place))
-    found = batch_and_heads(shape, n_positions)
-    return None if found is None else Axes(*found, head_axis)
-
-
 def dot_product(
-    kernel: Kernel,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    what: str,
-    room: Callable[[Sequence[int]], Float32[Tensor, "batch head query key"]] = torch.empty,
-    axes: Axes | None = None,
+    kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
 ) -> tuple[Tensor, CapturedAttention]:
-    """The kernel's own output, and its weights, in `room` where they are worked out on the CPU.
-
-    `axes`: how many texts and heads they have; None: the last axis before queries is that of the heads.
-
-    Raises InvalidRecord where they do not give that output.
-    """
+    """The kernel's own output, and its weights. Raises InvalidRecord where they do not give that output."""
     asked = read_arguments(args, kwargs)
     refuse_dropout(asked.dropout_p, what)
     output = kernel(*args, **kwargs)
     with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
-        if asked.query.is_nested:
-            return output, _recompute_sequences(asked, output, what)
-        if axes is not None and axes.head_axis != -3:
-            moved, given = _move_heads(asked, axes.head_axis), output.movedim(axes.head_axis, -3)
-            return output, _recompute(moved, given, what, room, axes[:2])
-        return output, _recompute(asked, output, what, room, axes[:2] if axes else None)
+        return output, recompute(asked, output, what)
 
 
-def _move_heads(asked: Asked, head_axis: int) -> Asked:
-    """Put the axis of heads before that of queries."""
-    mask = asked.attn_mask
-    return replace(
-        asked,
-        query=asked.query.movedim(head_axis, -3),
-        key=asked.key.movedim(head_axis, -3),
-        value=asked.value.movedim(head_axis, -3),
-        attn_mask=mask if mask is None or mask.ndim < asked.query.ndim else mask.movedim(head_axis, -3),
-    )
+def recompute(asked: Asked, output: Tensor | None, what: str) -> CapturedAttention:
+    """The weights of a kernel, held against its output where that is given.
 
-
-def _recompute(
-    asked: Asked,
-    output: Tensor,
-    what: str,
-    room: Callable[[Sequence[int]], Float32[Tensor, "batch head query key"]] = torch.empty,
-    axes: tuple[int, int] | None = None,
-) -> CapturedAttention:
-    """In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
-    read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
-    query, key, value, of_kernel = map(to_batch_heads, (*read, output))
+    In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
+    dtype = asked.query.dtype if output is None else output.dtype
+    read = (tensor.to(dtype) for tensor in (asked.query, asked.key, asked.value))
+    query, key, value = map(to_batch_heads, read)
+    of_kernel = to_batch_heads(value.new_empty(*query.shape[:-1], 0) if output is None else output)
+    value = value[..., :0] if output is None else value
     n_batch, n_heads, n_queries, _ = of_kernel.shape
     n_keys = key.shape[-2]
     mask = _mask(asked, of_kernel.shape[:-1], n_keys)
@@ -145,9 +86,9 @@ def _recompute(
     query = query.to(exact) * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
     key, value = (_per_head(tensor.to(exact), n_batch, n_heads) for tensor in (key, value))
     shape = n_batch, n_heads, n_queries, n_keys
-    weights = room(shape) if query.device.type == "cpu" else query.new_empty(shape, dtype=torch.float32)
+    weights = query.new_empty(shape, dtype=torch.float32)
     largest = float(value.abs().amax()) if value.numel() else 0.0
-    if output.dtype == exact and value.shape[-1] > N_MIXED:
+    if dtype == exact and value.shape[-1] > N_MIXED:
         value, of_kernel = _mix(value), _mix(of_kernel)
     worst = query.new_zeros(())
     step = max(1, AT_ONCE // max(1, n_queries * n_keys))
@@ -159,11 +100,8 @@ def _recompute(
             with full_precision():
                 worst = torch.maximum(worst, _work_out(part, weights[of]))
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
-    if axes not in (None, (n_batch, n_heads)):
-        weights = weights.view(*axes, n_queries, n_keys)
-        mask = None if mask is None else mask.reshape(weights.shape)
     return CapturedAttention(
-        weights, _attendable(mask, weights.shape), None, "recomputed", check_error(error, output.dtype, what)
+        weights, _attendable(mask, weights.shape), None, "recomputed", check_error(error, dtype, what)
     )
 
 
@@ -232,20 +170,3 @@ def _attendable(mask: Tensor | None, shape: Sequence[int]) -> Bool[Tensor, "batc
     mask = mask[:, :1] if mask.stride(1) == 0 else mask  # the same for every head
     passing = mask if mask.dtype == torch.bool else find_allowed(mask)
     return passing.any(dim=1)
-
-
-def _recompute_sequences(asked: Asked, output: Tensor, what: str) -> CapturedAttention:
-    """Nested tensors, sequence by sequence, then padded to one another: what is not there is not attendable."""
-    given = zip(asked.query.unbind(), asked.key.unbind(), asked.value.unbind(), output.unbind(), strict=True)
-    each = [
-        _recompute(Asked(query, key, value, None, 0.0, asked.is_causal, asked.scale), of_kernel, what)
-        for query, key, value, of_kernel in given
-    ]
-    n_queries, n_keys = (max(seen.weights.shape[axis] for seen in each) for axis in (2, 3))
-    weights = torch.zeros(len(each), each[0].weights.shape[1], n_queries, n_keys)
-    attendable = torch.zeros(len(each), n_queries, n_keys, dtype=torch.bool)
-    for row, seen in enumerate(each):
-        _, _, queries, keys = seen.weights.shape
-        weights[row, :, :queries, :keys] = seen.weights[0]
-        attendable[row, :queries, :keys] = seen.attendable[0]
-    return CapturedAttention(weights, attendable, None, "recomputed", max(seen.error for seen in each))

@@ -1,11 +1,14 @@
-"""What attended while a capture was open, or may have, and was not handed over: where, and in words."""
+"""What attended while a capture was open, or mixed tokens otherwise, and was not handed over: where, and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
 
 from attnviz.display import list_first
-from attnviz.models.capture.by_hand import SoftmaxTracker
 
 WHAT = "the attention in "
 MAX_NAMED = 4  # places in a sentence
@@ -15,46 +18,51 @@ NO_SOFTMAX = (
     "attnviz.from_attentions takes weights of NumPy, say."
 )
 UNUSED = (
-    f"{READ}. {{ran}} ran here, and none was multiplied with values as it was: attention in pieces, such as "
-    "Longformer's, cannot be put together. attnviz.from_attentions takes weights that the model gives."
+    f"{READ}. {{ran}} ran here, and none was multiplied with states of different tokens as it was: attention in "
+    "pieces, such as Longformer's, cannot be put together. attnviz.from_attentions takes weights that the model gives."
 )
+STANDING_FOR_OTHERS = ("FakeTensor", "FunctionalTensor")  # by name, as importing them takes long
+# Where torch calls a model with tensors that stand for others: files of its own, and what people call them.
+TRANSFORMS = {
+    ("_functorch/vmap.py", "_functorch/eager_transforms.py"): "under torch.vmap or another transform of torch.func",
+    ("jit/_trace.py",): "under torch.jit.trace",
+}
 
 
 class Unread:
     """Places by kind, each as it came."""
 
-    def __init__(self, following: SoftmaxTracker) -> None:
-        self._following = following
-        self.places_read: set[str] = set()  # of attentions that were handed over
+    def __init__(self) -> None:
         self.scripted: list[str] = []  # modules that ran in which no attention was seen
-        self.no_softmax: list[str] = []  # where states were weighed by what no softmax gave
+        self.changed: list[str] = []  # where a softmax was changed before it weighed values
+        self.mixing: list[str] = []  # where tokens were mixed without weights that sum to 1
+        self.pieces: list[str] = []  # where a softmax ran over scores that were put together of pieces
         self.kernels: list[str] = []  # that attended and keep their weights
         self.without_numbers: list[str] = []  # where attentions, or softmaxes, ran of which nothing could be read
+        self.failed: list[str] = []  # operators that could not be looked at
+        self.threads: list[str] = []  # modules that ran in another thread
+        self.n_softmaxes = 0
 
-    @property
-    def unclear(self) -> Sequence[str]:
-        """Where products of weights were left out, because their heads could not be told from their batch."""
-        return self._following.unclear
+    def note_thread(self, module: nn.Module) -> None:
+        """Remember a module that another thread ran."""
+        if len(self.threads) < MAX_NAMED:
+            self.threads.append(type(module).__name__)
 
     def describe_none(self) -> str:
         """Say why nothing was handed over."""
-        n_softmaxes = self._following.n_softmaxes
-        ran = "1 softmax" if n_softmaxes == 1 else f"{n_softmaxes} softmaxes"
-        return " ".join(self.describe()) or (UNUSED.format(ran=ran) if n_softmaxes else NO_SOFTMAX)
+        ran = "1 softmax" if self.n_softmaxes == 1 else f"{self.n_softmaxes} softmaxes"
+        return " ".join(self.describe()) or (UNUSED.format(ran=ran) if self.n_softmaxes else NO_SOFTMAX)
 
     def describe(self) -> tuple[str, ...]:
         """Say in a sentence each what attended, or may have, and was not handed over."""
-        changed = list(self._following.changed.values())
         found = (
-            (changed, "attention whose weights were changed before the values"),
-            (
-                self._following.find_unused(self.places_read),
-                "softmaxes over products of states that were not multiplied with values as they were",
-            ),
-            (self.unclear, "attention with heads and batch on one axis, which cannot be told apart"),
-            (self.no_softmax, "what attends without a softmax, and so has no weights that sum to 1"),
+            (self.changed, "attention whose weights were changed before the values"),
+            (self.mixing, "what mixes tokens otherwise, and so has no weights that sum to 1"),
+            (self.pieces, "softmaxes over scores in pieces, which were not multiplied with values as they were"),
             (self.kernels, "attention in kernels that keep their weights"),
             (self.scripted, "traced or scripted modules in which no attention was seen"),
+            (self.threads[:1], "modules that ran in another thread"),
+            (self.failed, "operators that could not be followed"),
         )
         sentences = [f"Not in here: {what}: {_list_places(places)}." for places, what in found if places]
         if self.without_numbers:
@@ -65,3 +73,21 @@ class Unread:
 def _list_places(places: Sequence[str]) -> str:
     """Write several places once each: "a.0 (linear), a.1 (linear) and 3 more"."""
     return list_first([place.removeprefix(WHAT) for place in dict.fromkeys(places)], MAX_NAMED)
+
+
+def why_unreadable(given: Iterable[Tensor]) -> str:
+    """Where the numbers of some tensors cannot be read, such as "under torch.jit.trace"; "" where they can be."""
+    for tensor in given:
+        if type(tensor).__name__ in STANDING_FOR_OTHERS:
+            return "under torch.export or another tracer"
+        if tensor.is_meta:
+            return "on the meta device"
+    if torch._C._get_tracing_state() is not None:
+        return "under torch.jit.trace"
+    frame = sys._getframe()
+    while frame.f_back is not None and "torch._functorch.vmap" in sys.modules:
+        frame = frame.f_back
+        for files, where in TRANSFORMS.items():
+            if frame.f_code.co_filename.replace("\\", "/").endswith(files):
+                return where
+    return ""

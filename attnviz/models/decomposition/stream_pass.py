@@ -22,9 +22,9 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
+from attnviz.models.attribution.norms import projection_of
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.kernels import Asked, dot_product, read_arguments
-from attnviz.models.capture.norms import projection_of
 from attnviz.models.decomposition.blocks import (
     LAYER_NORMS,
     Arguments,

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
+from attnviz.models.attribution.norms import NormsOfCalls
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.calls import Capture, capture
-from attnviz.models.capture.norms import NormsOfCalls
+from attnviz.models.capture.tap import Capture, capture
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
@@ -29,7 +29,7 @@ from attnviz.models.recording.assembly import (
     facts_of,
     layers_seen,
 )
-from attnviz.models.recording.groups import Group, choose_layers, crossing, group_calls
+from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
 from attnviz.models.without import MAX_TEXTS, ProjectionSearch, remove_heads
@@ -301,8 +301,7 @@ class HuggingFaceModel:
             model = self.loaded.model
             encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
             groups = [group for group in groups if not group.name.startswith(f"{encoder}.")]
-            later = crossing(groups)
-            groups = [group for group in groups if later.get(group.name) == (kind == "cross")]
+            groups = [group for group in groups if bool(group.is_across) == (kind == "cross")]
         if not groups:
             raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=watching.unread.describe_none())
         if len(groups) > 1:

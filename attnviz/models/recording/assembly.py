@@ -11,11 +11,11 @@ from jaxtyping import Bool
 
 from attnviz.display import format_count, quote_beginning
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.room import side_by_side
+from attnviz.models.capture.ids import Family
 from attnviz.models.device import versions
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.names import PADDING, Names, Pieces
-from attnviz.models.recording.plan import WINDOWS, AxisLabels, plan_axes
+from attnviz.models.recording.plan import AxisLabels, plan_axes
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
@@ -39,33 +39,33 @@ class About:
     not_seen: str = ""  # what attended in the block and is in no record, in sentences
 
 
-def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
+def records(groups: Sequence[Group], names: Names, about: About, families: Sequence[Family]) -> Iterator[AttentionMaps]:
     """One of each row of each group.
 
     Raises InvalidRecord where names or mask do not fit, or a row is no distribution.
     """
-    for group, sides in plan_axes(groups, names):
+    for group, sides in plan_axes(groups, names, families):
         of_group = about if about.model is not None else replace(about, model=group.calls[0].root or NO_MODULE)
         settings, facts = _settings(group), facts_of(group)
         numbers, n_windows = (group.layers[0], group.calls[0].heads), group.n_windows
         if group.calls[0].factors is not None:
             for row, side in enumerate(sides):
-                provenance = provenance_of(of_group, side, (*settings, ("row", row)), facts)
+                provenance = provenance_of(of_group, side, (*settings, ("row", side.text)), facts)
                 yield assemble_factored(group, row, side, provenance)
             continue
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
         weights, sinks = assemble_rows(group, sides)
         for row, side in enumerate(sides):
-            if names.keys is not None and len(names.keys) == len(sides) and side.keys == names.keys[row]:
+            if names.keys is not None and side.keys in names.keys:
                 side = side._replace(grid=names.grid)
-            is_window = n_windows > 1 and side.guess == WINDOWS
-            of_row = replace(facts, window=row % n_windows, n_windows=n_windows) if is_window else facts
+            is_window = side.window is not None
+            of_row = replace(facts, window=side.window, n_windows=n_windows) if is_window else facts
             yield record_of(
                 weights[row],
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                provenance_of(of_group, side, (*settings, ("row", row)), of_row),
+                provenance_of(of_group, side, (*settings, ("row", side.text)), of_row),
                 numbers,
             )
 
@@ -111,12 +111,7 @@ def _without_padding(factors: Factors, side: AxisLabels, place: str) -> Factors:
 
 
 def assemble_rows(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
-    """The weights and sinks of each row: no copy where they lie side by side, else each call is let go when copied."""
-    every = all(side.kept_queries.all() and side.kept_keys.all() for side in sides)
-    together = side_by_side([call.weights for call in group.calls]) if every else None
-    if together is not None and all(call.sink is None for call in group.calls):
-        group.calls.clear()
-        return [together[:, row] for row in range(len(sides))], None
+    """The weights and sinks of each row. Each call is let go when it is copied."""
     n_layers, n_heads = len(group.calls), group.calls[0].shape[1]
     shapes = [(n_layers, n_heads, len(side.queries), len(side.keys)) for side in sides]
     weights = [np.empty(shape, dtype=np.float32) for shape in shapes]

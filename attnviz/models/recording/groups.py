@@ -14,6 +14,7 @@ from attnviz.models.capture.call import Call
 from attnviz.models.capture.paths import NUMBER
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import join_passes
+from attnviz.models.recording.texts import attends_across, find_texts
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 BESIDE = (
@@ -61,28 +62,20 @@ class Group:
         """What an error calls it."""
         return self.name or "this block"
 
-    @property
-    def is_pooled(self) -> bool:
-        """Whether its queries need not be tokens."""
-        square = self.n_queries == self.n_keys > 1 == self.n_steps
-        return all(call.is_pooled for call in self.calls) and not square
+    @cached_property
+    def texts(self) -> list[int]:
+        """Which text each row is of."""
+        return find_texts(self.calls[0])
 
     @property
     def n_windows(self) -> int:
-        """Into how many windows each text was cut: the rows of the call for one that the outermost module read."""
-        n_read = self.calls[0].n_rows_read
-        return self.n_rows // n_read if n_read and self.n_rows % n_read == 0 else 1
+        """Into how many windows each text was cut."""
+        return max(1, self.n_rows // max(1, len(set(self.texts))))
 
     @property
-    def has_memory(self) -> bool:
-        """Whether there are keys beside the tokens that were read: learned ones, a prefix, or an earlier cache."""
-        return self.n_keys > self.n_queries and not any(call.keys_are_read for call in self.calls)
-
-    @property
-    def own_keys(self) -> bool | None:
-        """Whether tokens attend to each other, as far as known. Some layers may read the keys of an earlier one."""
-        known = {call.own_keys for call in self.calls} - {None}
-        return any(known) if known else None
+    def is_across(self) -> bool | None:
+        """Whether tokens attend to those of another text; None where that is not known."""
+        return attends_across(self.calls[0])
 
     @property
     def guess(self) -> str:
@@ -262,40 +255,3 @@ def _name_layers(calls: Sequence[Call], place: int | None, nth: int) -> str:
     written = f"{first}-{last}" if together else ",".join(map(str, sorted(set(numbers))))
     places = iter(range(len(calls[0].path)))
     return NUMBER.sub(lambda _: written if next(places) == place else "*", calls[0].path)
-
-
-def crossing(groups: Sequence[Group]) -> dict[str, bool]:
-    """Of groups of the same layers, some of which attend to another text: whether each does.
-
-    Where it is not known what queries and keys come from, the later of two does (see `guesses`).
-    """
-    found: dict[str, bool] = {}
-    for alike in _find_same_layers(groups):
-        if guesses(alike):
-            found |= {alike[0].name: False, alike[1].name: True}
-        elif any(group.own_keys is False for group in alike):
-            found |= {group.name: group.own_keys is False for group in alike}
-    return found
-
-
-def guesses(groups: Sequence[Group]) -> bool:
-    """Whether nothing but their order tells two groups of the same layers apart."""
-    return len(groups) == 2 and all(group.own_keys is None for group in groups)
-
-
-def find_guessed(groups: Sequence[Group]) -> set[str]:
-    """The names of the groups that are taken for cross-attention, or not, by their order alone."""
-    return {
-        group.name
-        for alike in _find_same_layers(groups)
-        if guesses(alike)
-        for group in alike
-        if group.n_queries == group.n_keys
-    }
-
-
-def _find_same_layers(groups: Sequence[Group]) -> list[list[Group]]:
-    pairs: dict[str, list[Group]] = defaultdict(list)
-    for group in groups:
-        pairs[group.family[: group.family.rfind("*") + 1] or group.family.rpartition(".")[0]].append(group)
-    return [alike for alike in pairs.values() if len({group.family for group in alike}) > 1]

@@ -17,45 +17,39 @@ from attnviz.models.capture.paths import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 
-def join_heads(calls: Sequence[Call], choice: LayersAndHeads, side_by_side: Sequence[Sequence[int]] = ()) -> list[Call]:
+def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     """Calls in their order, those that are the heads of one layer as one call; only the chosen layers and heads.
 
-    Calls are heads of one layer where each has one head, their paths differ in nothing but the last number, which
-    counts from 0 without a gap, their modules read the same states, and none reads what another gave; or where they are
-    in one run of a module that put their outputs side by side, as `side_by_side` lists them.
+    Calls are heads of one layer where each has one head, all have the same queries and keys, none reads what another
+    gave, and they are in one run of a module, or their paths differ in nothing but the last number, which counts from 0
+    without a gap.
 
     Raises InvalidSelection for a head that there is not, and InvalidRecord where such calls are factored.
     """
-    beside: dict[tuple[object, ...], list[Call]] = defaultdict(list)
-    calls = _join_outputs(calls, choice, side_by_side)
-    for call in calls:
-        beside[_place(call)].append(call)
-    found = [one for each in beside.values() for one in ([_join(each, choice)] if _are_heads(each) else each)]
+    for place in (_place_in_run, _place_in_list):
+        beside: dict[tuple[object, ...], list[Call]] = defaultdict(list)
+        for call in calls:
+            tokens = (None if ids is None else ids.tobytes() for ids in (call.queries, call.keys))
+            is_head = call.shape[1] == 1 and call.keys is not None and place(call) is not None
+            alike = call.number, call.after, call.shape, call.how, *tokens, place(call)
+            beside[alike if is_head else (call.place,)].append(call)
+        numbered = place is _place_in_list
+        calls = [
+            one
+            for each in beside.values()
+            for one in ([_join(each, choice, numbered)] if _are_heads(each, numbered) else each)
+        ]
     return sorted(
-        (_choose(call, choice) for call in found if may_be_in(call.path, choice.layers)), key=lambda call: call.place
+        (_choose(call, choice) for call in calls if may_be_in(call.path, choice.layers)), key=lambda call: call.place
     )
 
 
-def _join_outputs(calls: Sequence[Call], choice: LayersAndHeads, side_by_side: Sequence[Sequence[int]]) -> list[Call]:
-    """Join calls of one run whose outputs were put side by side."""
-    found = {call.place: call for call in calls}
-    for places in side_by_side:
-        heads = [found[place] for place in places if place in found]
-        alike = {(call.number, call.path, call.run, call.shape, call.how) for call in heads}
-        if len(heads) == len(places) > 1 == len(alike) == heads[0].shape[1] and heads[0].factors is None:
-            for place in places:
-                del found[place]
-            joined = _join_ordered(heads, choice)
-            found[joined.place] = joined
-    return list(found.values())
+def _place_in_run(call: Call) -> object:
+    return call.path, call.run
 
 
-def _place(call: Call) -> tuple[object, ...]:
-    """What heads of one layer share; the call's own number where it is none of them."""
-    numbers = list(NUMBER.finditer(call.path))
-    if not (numbers and call.reads and call.shape[1] == 1):
-        return (call.place,)
-    return call.number, _without_last_number(call.path), call.reads, call.shape, call.how
+def _place_in_list(call: Call) -> object:
+    return _without_last_number(call.path) if NUMBER.search(call.path) else None
 
 
 def _without_last_number(path: str) -> str:
@@ -64,28 +58,29 @@ def _without_last_number(path: str) -> str:
     return path[: last.start()].rstrip("._") + path[last.end() :]
 
 
-def _are_heads(calls: Sequence[Call]) -> bool:
-    numbers = sorted(_last_number(call) for call in calls) if len(calls) > 1 else []
-    if not numbers or numbers != list(range(len(calls))):
+def _are_heads(calls: Sequence[Call], numbered: bool) -> bool:
+    if len(calls) < 2 or (numbered and sorted(map(_last_number, calls)) != list(range(len(calls)))):
         return False
-    places = sum(1 << call.place for call in calls)
     empty = [~call.attendable.any(axis=-1) for call in calls]
-    return not any(call.after & places for call in calls) and all(np.array_equal(empty[0], other) for other in empty)
+    return all(np.array_equal(empty[0], other) for other in empty)
 
 
 def _last_number(call: Call) -> int:
     return int(NUMBER.findall(call.path)[-1])
 
 
-def _join(calls: Sequence[Call], choice: LayersAndHeads) -> Call:
-    ordered = sorted(calls, key=_last_number)
-    path = _without_last_number(ordered[0].path)
-    if ordered[0].factors is not None:
+def _join(calls: Sequence[Call], choice: LayersAndHeads, numbered: bool) -> Call:
+    first = calls[0]
+    path = _without_last_number(first.path) if numbered else first.path
+    if first.factors is not None:
         raise InvalidRecord(
             f"the heads of {path} are modules of their own, which are not recorded by their factors",
             hint="Leave out factored.",
         )
-    return replace(_join_ordered(ordered, choice), path=path, n_alike=ordered[0].n_alike[:-1])
+    if not numbered:
+        return _join_ordered(calls, choice)
+    ordered = sorted(calls, key=_last_number)
+    return replace(_join_ordered(ordered, choice), path=path, n_alike=first.n_alike[:-1])
 
 
 def _join_ordered(ordered: Sequence[Call], choice: LayersAndHeads) -> Call:
@@ -94,7 +89,6 @@ def _join_ordered(ordered: Sequence[Call], choice: LayersAndHeads) -> Call:
     after, sinks = 0, [call.sink for call in ordered]
     for call in ordered:
         after |= call.after
-    known = {call.own_keys for call in ordered}
     return replace(
         first,
         kept=np.concatenate([call.weights for call in ordered], axis=1),
@@ -103,7 +97,6 @@ def _join_ordered(ordered: Sequence[Call], choice: LayersAndHeads) -> Call:
         error=max(call.error for call in ordered),
         place=last.place,
         after=after,
-        own_keys=known.pop() if len(known) == 1 else None,
         guess=next((call.guess for call in ordered if call.guess), ""),
         heads=tuple(range(len(ordered))),
         n_heads_in_model=None if choice == EVERY else len(ordered),

@@ -15,8 +15,6 @@ from attnviz.models.recording.groups import Group
 from attnviz.records.grid import Grid
 
 Pieces = tuple[str, ...]
-# Among tokens; among keys; tokens to keys; last tokens to all; queries that are no tokens to some.
-Role = Literal["self", "source", "cross", "cached", "pooled"]
 T = TypeVar("T")
 Text = Literal["tokens", "keys"]
 MASK = "It is [batch, token], 1 for a token, 0 for padding."
@@ -31,10 +29,6 @@ class Names:
     keys: tuple[Pieces, ...] | None
     real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
     grid: Grid | None = None  # where keys are its patches
-
-    def has_rows(self, n_rows: int) -> bool:
-        """Whether names were given for as many texts."""
-        return any(len(given) == n_rows for given in (self.tokens, self.keys) if given is not None)
 
     def find_names(self, text: Text) -> tuple[Pieces, ...] | None:
         """The names of one side's tokens, where they were given."""
@@ -98,82 +92,13 @@ def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
     return np.asarray(mask == 1)
 
 
-def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, known: bool) -> Role:
-    """Who attends to whom, by the numbers of queries and keys, and where those leave it open by the other groups.
-
-    `later`: of a pair of groups, whether this is the second; `pairs`: whether the pass has any; `known`: whether the
-    group's tokens attended to each other in an earlier pass.
-    """
-    n_queries, n_keys = group.n_queries, group.n_keys
-    tokens, keys = names.matches_length("tokens", n_queries), names.matches_length("keys", n_keys)
-    if not known and (group.is_pooled or _reads_tokens(group, names)):
-        return "pooled"
-    if group.n_steps > 1:
-        return "cached" if group.own_keys else "cross"
-    if later or (later is None and group.own_keys is False and not known):
-        return "cross"
-    if n_queries == n_keys:
-        if later is None and (pairs or (keys and not tokens)):
-            return "source"
-        return "cross" if later is None and keys and not group.own_keys else "self"
-    if n_queries > n_keys or (later is None and keys):
-        return "cross"
-    if known or _has_room(group) or group.has_memory:
-        return "cached"
-    return "cross"
-
-
-def _reads_tokens(group: Group, names: Names) -> bool:
-    """Whether the tokens are what is attended to, and queries are not: as by numbers, latents and means are none."""
-    if names.keys is not None or group.n_steps > 1 or group.has_memory or _has_room(group):
-        return False
-    return names.matches_length("tokens", group.n_keys) and not names.matches_length("tokens", group.n_queries)
-
-
-def _has_room(group: Group) -> bool:
-    """Whether keys beyond the queries are room in a cache: nobody attends to them, nor to what comes later."""
-    anybody = np.any([call.attendable.any(axis=0) for call in group.calls], axis=0)
-    return not np.triu(anybody, 1).any()
-
-
-def find_attended(group: Group) -> Bool[np.ndarray, "row key"]:
-    """Which keys any query attends to, in any layer."""
-    return np.asarray(np.any([call.attended for call in group.calls], axis=0))
-
-
-def find_masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:
-    """Which keys are real by attention_mask. Raises InvalidRecord where it does not fit them."""
-    assert names.real is not None
-    if names.real.shape != (group.n_rows, group.n_keys):
-        given, wanted = " × ".join(map(str, names.real.shape)), f"{group.n_rows} × {group.n_keys}"
-        raise InvalidRecord(
-            f"attention_mask is of {given} tokens, the attention in {group.place} of {wanted}",
-            hint="Give the mask that the model was given, [batch, token].",
-        )
-    return names.real
-
-
-def labels_for(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"], group: Group) -> Pieces:
-    """What the kept positions are called. Raises InvalidRecord where there are more or fewer names."""
-    rows, n_kept = names.find_names(text), int(kept.sum())
-    if rows is None:
-        return tuple(map(str, range(n_kept)))
-    given = row_of(rows, text, row, group)
-    if len(given) == n_kept:
-        return given
-    if len(given) == len(kept):
-        return tuple(piece for piece, real in zip(given, kept, strict=True) if real)
-    found = "1 name" if len(given) == 1 else f"{len(given)} names"
-    raise InvalidRecord(f"{found} in {text}, but the attention in {group.place} is of {n_kept}", hint=PADDING)
-
-
-def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group) -> T:
+def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group, n_texts: int) -> T:
     """Raises InvalidRecord where there are not as many rows as the attention has."""
-    if len(rows) != group.n_rows:
+    if len(rows) != n_texts or row >= n_texts:
         texts = "1 text" if len(rows) == 1 else f"{len(rows)} texts"
         one_by_one = "Record each text in a block of its own, or all of them as one batch."
         raise InvalidRecord(
-            f"{what} is of {texts}, the attention in {group.place} of {group.n_rows}",
-            hint=one_by_one if group.n_rows == 1 else "Give a list of lists, one for each row of the batch.",
+            f"{what} is of {texts}, the attention in {group.place} of {n_texts}",
+            hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
         )
     return cast(T, rows[row])

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, overload
 
+import numpy as np
+
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.calls import Capture, capture
 from attnviz.models.capture.stack import number_first_layers
+from attnviz.models.capture.tap import Capture, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
@@ -98,8 +100,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
 
     `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
     by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
-    The pieces count as separated by one space; none counts as a marker of the model. Where numbers leave open whether
-    a group is cross-attention, the later one of two in the same layers is.
+    The pieces count as separated by one space; none counts as a marker of the model.
 
     As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.
 
@@ -113,16 +114,16 @@ def record(  # noqa: PLR0913 - each is an option of its own
     pass over prompt and answer, but for the last token, which was chosen and never read. The query at position i chose
     the token at position i + 1. Positions beyond the names that are given are called ⟨7⟩; a list of names is read when
     the block ends, so that those of the answer can be put behind. A row of a batch that ends before others goes on with
-    the padding that it was fed. Steps whose cache is not what the steps before left (beam search, assisted decoding,
-    caches that drop keys from the middle) stay records of their own, and `Recording.not_joined` says why. There the
+    the padding that it was fed. Steps whose cache holds tokens of other rows (beam search) stay records of
+    their own, and `Recording.not_joined` says why. There the
     queries are the last of the keys, and measures that compare their positions do not apply.
 
     One weight a word, as where a recurrent network's states are pooled, is one query, called ⟨query⟩; calls of one
-    module in a loop that have one each are rows of one record, which `tokens` may name. Where rows of a batch are
-    windows of what the outermost module read, each is a record of its own, its tokens called by their places.
+    module in a loop that have one each are rows of one record, which `tokens` may name. Windows are
+    records of their own, with the names of their tokens where these are the same in each layer.
 
     Modules of one head each that are numbered from 0 and read the same states are the heads of one layer; so are calls
-    of one head whose outputs one module puts side by side, as in a loop over heads. Of calls that
+    of one head in one run of a module, as in a loop over heads. Of calls that
     are taken for layers, though one reads nothing that those before it gave, the record's facts say that it is a guess.
 
     `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. The record's
@@ -133,12 +134,11 @@ def record(  # noqa: PLR0913 - each is an option of its own
     through `scaled_dot_product_attention`, with masks that are windows (causal is one) or padding and may add a bias
     by distance, in one pass over the text.
 
-    Attention may be written out by hand: with @, bmm, mm or einsum, keys on any axis, softmax as exp over its sum. With
-    heads and batch on one axis it cannot be told apart, unless there is one text or one head, or no module reads states
-    and `tokens` are named: it is left out, and the facts of the records say where. So is attention while torch.vmap,
-    torch.func, torch.jit.trace or torch.export look at a model, and on the meta device, where there is nothing to read;
-    in a program that was traced, scripted, frozen or exported it is seen. What attends without a softmax, by sigmoid or
-    in linear attention, is named.
+    Attention may be written out by hand: with @, bmm, mm or einsum, keys on any axis, softmax as exp over its sum. A
+    product in which rows that sum to one weigh states of different tokens is attention. What torch.vmap, torch.func,
+    torch.jit.trace or torch.export look at is not recorded, nor is the meta device, where there is nothing to read; a
+    program that was traced, scripted, frozen or exported is. What mixes tokens otherwise, as linear attention does, is
+    named.
 
     Raises InvalidRecord where nothing attended, where names or mask do not fit, for a `model`, `revision` or
     `text_name` that is no text, where the model is in training mode and drops weights, where a kernel computes
@@ -150,10 +150,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
-    sizes = [len(rows) * max(map(len, rows)) for rows in (named.tokens, named.keys) if rows]
-    with capture(calls.append, choice, factored=factored, modules_as_heads=True, named=sizes) as watching:
+    with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
-    calls[:] = join_steps(join_heads(number_first_layers(calls), choice, watching.side_by_side))
+    calls[:] = join_steps(join_heads(_tell_texts(number_first_layers(calls), named), choice))
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
@@ -164,7 +163,10 @@ def record(  # noqa: PLR0913 - each is an option of its own
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
     about = About(model, revision, trained, text_name, " ".join(watching.unread.describe()))
-    recording._records, recording._not_seen = list(records(groups, names, about)), about.not_seen
+    recording._records, recording._not_seen = (
+        list(records(groups, names, about, watching.store.families)),
+        about.not_seen,
+    )
 
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
@@ -175,16 +177,30 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     return Names(read_names("tokens", tokens), read_names("keys", keys), real_tokens(attention_mask))
 
 
+def _tell_texts(calls: Sequence[Call], names: Names) -> list[Call]:
+    """Take rows of which nothing is known for texts, not heads, where as many texts are named."""
+    n_texts = max(len(rows or ()) for rows in (names.tokens, names.keys))
+    found = []
+    for call in calls:
+        n_rows, n_heads, *sizes = call.shape
+        if call.keys is None and call.factors is None and n_rows == 1 < n_texts and n_heads % n_texts == 0:
+            n_each = n_heads // n_texts
+            call = replace(
+                call,
+                kept=call.weights.reshape(n_texts, n_each, *sizes),
+                attendable=np.repeat(call.attendable, n_texts, axis=0),
+                sink=None if call.sink is None else call.sink.reshape(n_texts, n_each, sizes[0]),
+                heads=tuple(range(n_each)),
+                guess="which of its rows are of which text is not known" if n_each > 1 else "",
+            )
+        found.append(call)
+    return found
+
+
 def _nothing(watching: Capture) -> InvalidRecord:
     if without_numbers := watching.unread.without_numbers:
         return InvalidRecord(
             f"attention {without_numbers[0]} cannot be recorded: its tensors stand for numbers and hold none",
             hint="Call the model in this block without it, on the CPU or a GPU.",
-        )
-    if n_unclear := len(watching.unread.unclear):
-        found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
-        return InvalidRecord(
-            f"{found} heads and batch on one axis and cannot be told apart",
-            hint="Give the model one text at a time; of code without modules, name the tokens.",
         )
     return InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ from torch.nn import functional
 
 from attnviz.errors import InvalidModel
 from attnviz.models.capture.captured import Kernel, to_batch_heads
-from attnviz.models.capture.multihead import SIGNATURE
 
+SIGNATURE = inspect.signature(functional.multi_head_attention_forward)
 UNSUPPORTED = ("bias_k", "bias_v", "static_k", "static_v", "add_zero_attn")  # keys that are no tokens
 
 

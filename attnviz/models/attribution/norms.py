@@ -12,10 +12,9 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.models.attention import Norms, value_norms
-from attnviz.models.capture.arguments import factors
+from attnviz.models.attribution.functions import PRODUCTS, factors
+from attnviz.models.attribution.module_attention import module_attention
 from attnviz.models.capture.captured import Kernel, to_batch_heads
-from attnviz.models.capture.flow import PRODUCTS
-from attnviz.models.capture.module_attention import module_attention
 
 
 def projection_of(

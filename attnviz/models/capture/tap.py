@@ -1,0 +1,212 @@
+"""Every attention that PyTorch computes in this thread while a capture is open, seen at one place: the dispatcher.
+
+At the dispatcher every way to write attention has become a few operators, whoever wrote it: code, a scripted, traced or
+exported program, or a kernel. They run as themselves and are looked at behind: `follow` keeps whose each number is,
+`attending` knows attention by its rule, `fused` reads kernels. Nothing that goes wrong in looking ends a pass.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from attnviz.errors import AttnvizError
+from attnviz.models.capture.attending import PIECES, Rule
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.follow import Follower, Operation, list_tensors
+from attnviz.models.capture.fused import is_kernel
+from attnviz.models.capture.ids import Store
+from attnviz.models.capture.keeping import Keeper
+from attnviz.models.capture.modules_at_work import ModulesAtWork
+from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
+from attnviz.models.protocols import EVERY, LayersAndHeads
+
+BIAS_MODULE = "torch.nn.attention.bias"
+FLEX_MODULE = "torch.nn.attention.flex_attention"
+RUN_UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # torch's own switch, named in its warning
+PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "_addmm_activation", "vdot"}
+SOFTMAXES = {"_softmax", "_safe_softmax"}
+_looking = threading.local()
+_NOTHING = nullcontext()
+
+
+@contextmanager
+def capture(
+    take: Callable[[Call], None],
+    choice: LayersAndHeads = EVERY,
+    *,
+    factored: bool = False,
+    modules_as_heads: bool = False,
+) -> Iterator[Capture]:
+    """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
+
+    `factored`: with q, k and log-sum-exp in the place of the weights. `modules_as_heads`: calls of one head in numbered
+    modules are all handed over, whatever the choice, since these numbers may be those of heads.
+
+    Raises InvalidRecord when the block ends, where the weights do not give the output of a call, where the model is in
+    training mode and drops some, or where factors are asked for and it is not made of them.
+    """
+    watching = Capture(take, choice, factored, modules_as_heads)
+    with ExitStack() as stack:
+        if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        for handle in (
+            register_module_forward_pre_hook(watching.enter),
+            register_module_forward_hook(watching.leave, always_call=True),
+        ):
+            stack.callback(handle.remove)
+        stack.enter_context(_set_switches())
+        stack.enter_context(watching)
+        yield watching
+    if watching.failure is not None:
+        raise watching.failure
+
+
+@contextmanager
+def _set_switches() -> Iterator[None]:
+    """Let flex_attention run as its operator, and causal biases be made, where somebody has imported them.
+
+    torch cannot make tensors of a class of their own while a dispatch mode is open, unless it looks away.
+    """
+    with ExitStack() as undo:
+        if (flex := sys.modules.get(FLEX_MODULE)) is not None:
+            undo.callback(setattr, flex, RUN_UNCOMPILED, getattr(flex, RUN_UNCOMPILED))
+            setattr(flex, RUN_UNCOMPILED, True)
+        if (biases := sys.modules.get(BIAS_MODULE)) is not None and "__new__" not in vars(biases.CausalBias):
+            undo.callback(delattr, biases.CausalBias, "__new__")
+            biases.CausalBias.__new__ = _make_unseen
+        yield
+
+
+def _make_unseen(kind: type[Tensor], *_: Any) -> Tensor:
+    with _disable_current_modes():
+        return torch.Tensor.__new__(kind)
+
+
+class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """The operators, and the modules at work."""
+
+    supports_higher_order_operators = True
+
+    def __init__(
+        self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool, modules_as_heads: bool
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._thread = threading.get_ident()
+        self.store, self.unread = Store(), Unread()
+        self.at_work = ModulesAtWork(self.store, self.unread)
+        self.failure: AttnvizError | None = None
+        self._keeper = Keeper(take, choice, factored, modules_as_heads, self.at_work)
+        self._rule = Rule(self.store, self._keeper.keep_product, self._note)
+        self._follower = Follower(self.store, self._note)
+        self._names: dict[Any, str] = {}
+        self._composite: set[Any] = set()  # operators that are made of others
+
+    @property
+    def n_seen(self) -> int:
+        """How many attentions were seen, also of layers that nobody asked for."""
+        return self.at_work.n_seen
+
+    def _note(self, kind: str) -> None:
+        place = self.at_work.find_path()[0] or "this block"
+        if kind.startswith("changed "):
+            self.unread.changed.append(kind.removeprefix("changed "))
+        elif kind == PIECES:
+            self.unread.pieces.append(place)
+        else:
+            self.unread.mixing.append(f"{place} ({kind})")
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled while a capture is open, so that torch need not look after it at each operator."""
+        return False
+
+    def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
+        """A module begins. torch hands no named arguments to hooks of all modules: they are those of its caller."""
+        if threading.get_ident() != self._thread:
+            self.unread.note_thread(module)
+        elif torch._C._current_graph_task_id() == -1:
+            named = sys._getframe(1).f_locals.get("kwargs")
+            self._do("a module", self.at_work.enter, module, given, named if isinstance(named, dict) else {})
+
+    def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
+        """A module ends, perhaps with an exception."""
+        if threading.get_ident() == self._thread:
+            self._do("a module", self.at_work.leave, module, given, output)
+
+    def _do(self, what: str, look: Callable[..., None], *given: Any) -> None:
+        """Look at something. What goes wrong in that does not end the pass, and no capture sees it."""
+        _looking.on, before = True, getattr(_looking, "on", False)
+        try:
+            look(*given)
+        except AttnvizError as error:
+            self.failure = self.failure or error
+        except Exception as error:
+            self.unread.failed.append(f"{what} ({type(error).__name__})")
+        finally:
+            _looking.on = before
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = {} if kwargs is None else dict(kwargs)
+        if func is torch.ops.aten._local_scalar_dense.default and not isinstance(args[0], Tensor):
+            return args[0]  # a constant of a frozen program, which comes as a number
+        name = self._names.get(func)
+        if name is None:
+            name = self._names[func] = _name(func)
+            if not isinstance(func, HigherOrderOperator) and func.namespace == "aten" and func._can_decompose():
+                self._composite.add(func)
+        if func in self._composite and not any(tensor.is_nested for tensor in list_tensors(args)):
+            with self:  # in inference mode what is made of other operators comes whole
+                return func.decompose(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if getattr(_looking, "on", False) or torch._C._current_graph_task_id() != -1:
+            return result
+        with _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOTHING:
+            self._do(name, self._look, name, func, args, kwargs, result)
+        return result
+
+    def _look(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+        tensors = list(list_tensors(args))
+        if kwargs:
+            tensors += list_tensors(list(kwargs.values()))
+        if not tensors:
+            return
+        attends, is_softmax = is_kernel(name), name in SOFTMAXES
+        is_strange = tensors[0].is_meta or type(tensors[0]).__name__ in STANDING_FOR_OTHERS
+        if (is_strange or attends or is_softmax) and (why := why_unreadable(tensors)):
+            self.unread.without_numbers += [why] if attends or is_softmax else []
+            return
+        of = Operation(name, func, args, kwargs, result, tensors)
+        if attends:
+            if not self._keeper.keep_kernel(of):
+                self.unread.kernels.append(f"{self.at_work.find_path()[0] or 'this block'} ({name})")
+        elif any(tensor.is_nested for tensor in tensors) and (is_softmax or name == "matmul"):
+            self._rule.look_nested(of)
+        elif name in PRODUCTS and len(tensors) > 1:
+            self._rule.multiply(of)
+        elif name not in ("sum", "mean") or not self._rule.sum_up(of):
+            if name == "mul":
+                self._rule.weigh(of)
+            self._follower.follow(of)
+        if is_softmax:
+            self.unread.n_softmaxes += 1
+            self._rule.soften(of, self.at_work.find_path()[0] or "this block")
+
+
+def _name(func: Any) -> str:
+    if isinstance(func, HigherOrderOperator):
+        return str(func.__name__)
+    space, _, name = func._schema.name.partition("::")
+    name = name if space == "aten" else f"{space}::{name}"
+    return str(name if name.startswith("_") else name.rstrip("_"))
