@@ -197,3 +197,49 @@ def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any
     assert len(maps) == 2
     assert maps[0].provenance.facts.guess == maps.not_seen
     assert maps.not_seen.startswith(f"Not in here: attention {where}")
+
+
+class Learned(nn.Module):
+    """States that attend to keys, and values, which are learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.memory = nn.Embedding(9, 8), nn.Parameter(torch.randn(1, 2, 5, 4))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        states = self.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
+        weights = (states @ self.memory.mT).softmax(-1)
+        self.weights = weights.detach()
+        return weights @ self.memory
+
+
+def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
+    model = Learned()
+    with record() as maps:
+        model(torch.tensor([[1, 2, 3], [4, 5, 6]]))
+    assert [one.weights.shape for one in maps] == [(1, 2, 3, 5)] * 2
+    for one, weights in zip(maps, model.weights, strict=True):
+        assert one.weights[0] == pytest.approx(weights.numpy(), abs=1e-6)
+        assert "is a guess: what they weigh is learned" in one.provenance.facts.guess
+
+
+class Repeats(nn.Module):
+    """Each text is read twice, as by the beams of a search."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, 8)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        states = self.words(ids.repeat_interleave(2, 0)).unflatten(-1, (2, 4)).transpose(1, 2)
+        return nn.functional.scaled_dot_product_attention(states, states, states)
+
+
+def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    with record() as maps:
+        Repeats()(ids)
+    assert [one.weights.shape for one in maps] == [(1, 2, 3, 3)] * 4
+    refused = pytest.raises(InvalidRecord, match="tokens is of 2 texts, the attention in this block of 4")
+    with refused, record(tokens=[list("abc"), list("def")]):
+        Repeats()(ids)
