@@ -1,0 +1,163 @@
+"""Size is a wall: each room, and the sum, may have so many lines of code and no more.
+
+Lines of code are those that hold a token: no blank lines, comments or docstrings, so prose costs nothing and a longer
+line gains nothing. A number in the table is only lowered, or raised in a commit that lowers others by as much.
+`python -m tests.test_size` prints the table as it would be today.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.process import ROOT
+
+BUDGET = ROOT.parent / "shared" / "design" / "BUDGET.toml"
+NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+WITH_ROOMS = {"commands", "models", "renderers"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+MAX_CODE_LINES = {
+    "tests/commands": 8973,
+    "tests/models": 6420,
+    "tests/renderers": 5841,
+    "attnviz/renderers/page": 5341,
+    "tests": 3875,
+    "attnviz/renderers/figure": 3423,
+    "attnviz/models": 2390,
+    "tests/attacks": 2360,
+    "attnviz/commands/survey": 2174,
+    "attnviz/views": 2159,
+    "attnviz/models/capture": 1940,
+    "attnviz/commands/lesson": 1899,
+    "attnviz/commands/train": 1842,
+    "attnviz/text": 1692,
+    "attnviz/measures": 1571,
+    "tests/views": 1521,
+    "tests/measures": 1478,
+    "attnviz/commands/batch": 1465,
+    "attnviz/models/huggingface": 1448,
+    "attnviz/records": 1436,
+    "attnviz/models/recording": 1428,
+    "tests/text": 1369,
+    "attnviz": 1361,
+    "attnviz/commands/explain": 1336,
+    "attnviz/store": 1212,
+    "attnviz/commands/compare": 1139,
+    "tests/benchmarks": 1034,
+    "attnviz/models/attribution": 814,
+    "attnviz/running": 753,
+    "tests/running": 737,
+    "tests/cli": 618,
+    "tests/fuzz": 607,
+    "attnviz/cli": 559,
+    "tests/records": 533,
+    "attnviz/renderers/terminal": 525,
+    "attnviz/commands/attribute": 435,
+    "attnviz/models/decomposition": 428,
+    "attnviz/numbers": 309,
+    "attnviz/renderers/documents": 294,
+    "attnviz/python": 238,
+    "tests/numbers": 217,
+    "attnviz/commands/render": 153,
+    "attnviz/commands": 132,
+    "attnviz/commands/heatmap": 132,
+    "attnviz/renderers": 112,
+    "attnviz/commands/measures": 49,
+}  # fmt: skip
+
+
+def count_python(source: str) -> int:
+    """Count the lines of Python that hold code."""
+    documentation: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            documentation |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NO_CODE:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - documentation)
+
+
+def count_script(source: str) -> int:
+    """Count the lines of JavaScript or CSS that hold code."""
+    lines = re.sub(r"/\*.*?\*/", "", source, flags=re.S).splitlines()
+    return sum(1 for line in lines if line.strip() and not line.strip().startswith("//"))
+
+
+def room_of(path: str) -> str:
+    """Name the room of a file: the folder below attnviz/ or tests/, and one more where that folder holds rooms."""
+    parts = path.split("/")
+    depth = 3 if parts[0] == "attnviz" and parts[1] in WITH_ROOMS and len(parts) > 3 else 2
+    return "/".join(parts[:depth]) if len(parts) > 2 else parts[0]
+
+
+def count_rooms(root: Path) -> Counter[str]:
+    """Count the code lines of each room of a checkout, of the files that git does not ignore."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.js", "*.css"]
+    files = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
+    rooms: Counter[str] = Counter()
+    for path in files:
+        if path.startswith(("attnviz/", "tests/")) and (root / path).is_file():
+            source = (root / path).read_text(encoding="utf-8")
+            rooms[room_of(path)] += count_python(source) if path.endswith(".py") else count_script(source)
+    return rooms
+
+
+def sum_of(rooms: dict[str, int], top: str) -> int:
+    return sum(lines for room, lines in rooms.items() if room.split("/")[0] == top)
+
+
+@pytest.fixture(scope="module")
+def rooms() -> Counter[str]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout of git: which files belong to it is not known")
+    return count_rooms(ROOT)
+
+
+def test_no_room_is_larger_than_its_number(rooms: Counter[str]) -> None:
+    above = {room: (lines, MAX_CODE_LINES.get(room, 0)) for room, lines in rooms.items()}
+    assert {room: pair for room, pair in above.items() if pair[0] > pair[1]} == {}
+
+
+@pytest.mark.parametrize(("top", "name"), [("attnviz", "product"), ("tests", "tests")])
+def test_the_sums_are_within_the_table_and_the_wall(top: str, name: str, rooms: Counter[str]) -> None:
+    assert sum_of(rooms, top) <= sum_of(MAX_CODE_LINES, top)
+    if BUDGET.exists():
+        assert sum_of(MAX_CODE_LINES, top) <= tomllib.loads(BUDGET.read_text(encoding="utf-8"))["wall"][name]
+
+
+@pytest.mark.parametrize(
+    ("count", "source", "lines"),
+    [
+        (count_python, '"""Prose\nof two lines."""\n\n# a comment\nx = (1,\n     2)  # two lines\n', 2),
+        (count_python, 'def f():\n    """Prose."""\n    return """text\nis code"""\n', 3),
+        (count_script, "/* prose\nof two lines */\n\n// a comment\nlet x = 1; // code\n", 1),
+    ],
+)
+def test_prose_is_free(count: object, source: str, lines: int) -> None:
+    assert callable(count)
+    assert count(source) == lines
+
+
+def test_a_new_file_counts_before_it_is_committed(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / "attnviz" / "models" / "capture").mkdir(parents=True)
+    (tmp_path / "attnviz" / "models" / "capture" / "tap.py").write_text("x = 1\ny = 2\n", encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_tap.py").write_text("x = 1\n", encoding="utf-8")
+    assert count_rooms(tmp_path) == {"attnviz/models/capture": 2, "tests": 1}
+
+
+if __name__ == "__main__":
+    for each, lines in sorted(count_rooms(ROOT).items(), key=lambda pair: -pair[1]):
+        print(f'    "{each}": {lines},')
