@@ -17,7 +17,18 @@ from torch import Tensor
 
 from attnviz.models.capture.captured import ROUNDED, find_allowed
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import NOBODY, Ids, Known, Softmax, Store, changed, collapse, is_learned, row_of, varies
+from attnviz.models.capture.ids import (
+    NOBODY,
+    Ids,
+    Known,
+    Softmax,
+    Store,
+    collapse,
+    is_learned,
+    mark_changed,
+    row_of,
+    varies,
+)
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
@@ -135,7 +146,7 @@ class Rule:
         across: Ids | None = None
         if one is not None and two is not None and not any(along) and not (is_learned(left) or is_learned(right)):
             across = two[..., :1, :].expand(shape)
-        return Known(ids, after, None if softmax is None else changed(softmax, "linear"), across)
+        return Known(ids, after, None if softmax is None else mark_changed(softmax, "linear"), across)
 
     def _add(self, after: int, number: int | None) -> int:
         if number is None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnviz.models.capture.ids import NOBODY, Ids, Known, Softmax, Store, changed, is_learned, reshape, varies
+from attnviz.models.capture.ids import NOBODY, Ids, Known, Softmax, Store, is_learned, mark_changed, reshape, varies
 
 VIEWS = {
     *("view", "_unsafe_view", "_reshape_alias", "expand", "transpose", "permute", "t", "movedim", "squeeze"),
@@ -102,7 +102,7 @@ class Follower:
             return softmax._replace(dropped=float(of.args[1]))
         if noise and len(noise) < len(softmaxes):
             return softmax._replace(dropped=noise[0].dropped)
-        return softmax if of.name in COPIES or noise else changed(softmax, of.name) or softmax
+        return softmax if of.name in COPIES or noise else mark_changed(softmax, of.name) or softmax
 
     def mark(self, result: Any, known: Known, whole: bool = False) -> None:
         """Keep what is known of the tensors of a result that hold states, or numbers of words where nothing did."""
@@ -149,7 +149,7 @@ class Follower:
             )
             cut = of.name == "slice" and _cuts(of, softmax.axis)
             if of.name == "slice" and not cut and _shortens(of, softmax.axis):
-                softmax = changed(softmax, "slice") or softmax
+                softmax = mark_changed(softmax, "slice") or softmax
             if of.name in SHAPED and of.result.ndim > len(softmax.shape) and of.result.shape[-2:] == softmax.shape[-2:]:
                 softmax = softmax._replace(shape=tuple(of.result.shape))
             softmax = softmax._replace(

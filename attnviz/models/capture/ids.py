@@ -186,6 +186,6 @@ def reshape(shadow: Tensor, shape: Sequence[int]) -> Tensor:
         return shadow.reshape(tuple(shape))
 
 
-def changed(softmax: Softmax | None, name: str) -> Softmax | None:
+def mark_changed(softmax: Softmax | None, name: str) -> Softmax | None:
     """What is known of a softmax whose numbers an operator changed."""
     return None if softmax is None else softmax._replace(allowed=None, axis=None, changed=softmax.changed or name)

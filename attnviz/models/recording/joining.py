@@ -47,14 +47,14 @@ class Series:
 
     def goes_on(self, calls: dict[Place, Call]) -> bool:
         """Whether a pass goes on from here."""
-        new = _queried(calls)
+        new = _find_queries(calls)
         if calls.keys() != self.calls.keys() or new is None or int(new[0, 0]) in self.places:
             return False
         return any(call.keys is not None and (self.renumber(call.keys[:1]) >= 0).any() for call in calls.values())
 
     def begin(self, calls: dict[Place, Call]) -> None:
         """Place what the first pass read."""
-        read = _queried(calls)
+        read = _find_queries(calls)
         if read is not None:
             self.line = int(family_of(read[read >= 0].min()))
             self._place(read, 0)
@@ -80,7 +80,7 @@ class Series:
                 end = max(end, int(place_of(old)[known].max()) + 1)
                 own = np.broadcast_to(row_of(call.queries)[:, :1], old.shape)
                 alike &= bool((row_of(old) == own)[known].all())
-        read = _queried(calls)
+        read = _find_queries(calls)
         assert read is not None
         self._place(read, end)
         for place, call in calls.items():
@@ -172,7 +172,7 @@ def join_passes(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
     return sorted(found, key=lambda each: (each[0].number, each[0].place))
 
 
-def _queried(calls: dict[Place, Call]) -> PlaceIds | None:
+def _find_queries(calls: dict[Place, Call]) -> PlaceIds | None:
     """The queries of the first call whose queries are among its keys: what the pass read of a text that may grow."""
     for call in calls.values():
         if call.queries is not None and call.keys is not None:

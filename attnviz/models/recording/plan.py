@@ -39,7 +39,7 @@ class AxisLabels(NamedTuple):
     window: int | None = None  # which window of that
 
 
-class Side(NamedTuple):
+class SideTokens(NamedTuple):
     """The queries or the keys of one row."""
 
     ids: Int[np.ndarray, " token"] | None  # None: not known, or no tokens
@@ -156,14 +156,14 @@ class PassLabels:
             guess = WINDOWS if is_window else MOVED
             return AxisLabels(queries, called, kept_queries, kept, same, guess, None, text, window)
         n_ahead = 0 if of_keys is None else int(np.argmax(of_keys >= 0))
-        keys = self._name(group, Side(of_keys, group.n_keys, kept, turned, n_ahead), text, self._side(group))
+        keys = self._name(group, SideTokens(of_keys, group.n_keys, kept, turned, n_ahead), text, self._side(group))
         if same:
             queries = keys
         elif call.is_pooled:
             queries = self._name_queries(group, text)
         else:
             queries = self._name(
-                group, Side(of_queries, group.n_queries, kept_queries, turned, n_ahead), text, "tokens"
+                group, SideTokens(of_queries, group.n_queries, kept_queries, turned, n_ahead), text, "tokens"
             )
         return AxisLabels(queries, keys, kept_queries, kept, same, "", None, text, window)
 
@@ -225,7 +225,7 @@ class PassLabels:
             return row_of(self._names.tokens or (), "tokens", text, group, len(set(group.texts)))
         return ("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n))
 
-    def _name(self, group: Group, side: Side, text: int, unknown: Text) -> Pieces:
+    def _name(self, group: Group, side: SideTokens, text: int, unknown: Text) -> Pieces:
         """What the kept tokens of one side are called."""
         if side.ids is None:
             return self._name_by_number(group, side, text, unknown)
@@ -242,13 +242,15 @@ class PassLabels:
                     called[at] = name
         return tuple(name for name, kept in zip(called, side.kept, strict=True) if kept)
 
-    def _name_before(self, side: Side, families: Sequence[int], text: int, at: int) -> str:
+    def _name_before(self, side: SideTokens, families: Sequence[int], text: int, at: int) -> str:
         """What a key before all tokens is called where there are as many names as keys; "" elsewhere."""
         rows = self._names.find_names(self._texts.get(families[0], "tokens")) if families else None
         given = rows[text] if rows is not None and text < len(rows) else ()
         return given[at] if families and len(given) == side.n > self._families[families[0]].n_places else ""
 
-    def _call(self, group: Group, side: Side, of: Bool[np.ndarray, " token"], family: int, text: int) -> list[str]:
+    def _call(
+        self, group: Group, side: SideTokens, of: Bool[np.ndarray, " token"], family: int, text: int
+    ) -> list[str]:
         """Name the tokens of a family on a side."""
         assert side.ids is not None
         n_texts = len(set(group.texts)) if side.turned else self._families[family].n_rows
@@ -314,7 +316,7 @@ class PassLabels:
         others = any(self._names.matches_length(named, other) for other in self._lengths if other != n)
         return others and not self._names.matches_length(named, n)
 
-    def _name_by_number(self, group: Group, side: Side, text: int, named: Text) -> Pieces:
+    def _name_by_number(self, group: Group, side: SideTokens, text: int, named: Text) -> Pieces:
         """Where nothing is known of tokens: by the caller's names if there are as many."""
         rows, n_kept = self._names.find_names(named), int(side.kept.sum())
         if rows is None:
