@@ -210,7 +210,8 @@ class Learned(nn.Module):
         states = self.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
         weights = (states @ self.memory.mT).softmax(-1)
         self.weights = weights.detach()
-        return weights @ self.memory
+        read: Tensor = weights @ self.memory
+        return read
 
 
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
