@@ -27,7 +27,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 8973,
-    "tests/models": 6420,
+    "tests/models": 6421,
     "tests/renderers": 5841,
     "attnviz/renderers/page": 5341,
     "tests": 3875,
@@ -36,7 +36,7 @@ MAX_CODE_LINES = {
     "tests/attacks": 2360,
     "attnviz/commands/survey": 2174,
     "attnviz/views": 2159,
-    "attnviz/models/capture": 1940,
+    "attnviz/models/capture": 1951,
     "attnviz/commands/lesson": 1899,
     "attnviz/commands/train": 1842,
     "attnviz/text": 1692,
@@ -46,7 +46,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/batch": 1465,
     "attnviz/models/huggingface": 1448,
     "attnviz/records": 1436,
-    "attnviz/models/recording": 1428,
+    "attnviz/models/recording": 1430,
     "tests/text": 1369,
     "attnviz": 1361,
     "attnviz/commands/explain": 1336,
