@@ -81,7 +81,7 @@ def test_a_regressor_gives_its_number_and_no_accuracy(tmp_path: Path) -> None:
     summary = {row[0]: row[1] for row in table(many, "predictions").rows}
     assert (summary["texts"], summary["not judged"]) == (18, 6)
     assert summary["mean"] == pytest.approx(sum(numbers[:3]) / 3)
-    assert summary["largest"] == max(numbers[:3])
+    assert summary["largest"] == pytest.approx(max(numbers[:3]), abs=1e-6)  # in another batch the last bit may differ
 
 
 def test_a_text_may_have_several_labels_or_none(tmp_path: Path) -> None:
