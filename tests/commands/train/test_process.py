@@ -44,7 +44,7 @@ def noted(run: Run) -> list[str]:
 def test_results_go_to_stdout_and_progress_to_stderr(run_forked: RunCli, tmp_path: Path) -> None:
     run = worked(run_forked(*TINY))
     first, *epochs, last = noted(run)
-    assert first == "training on 36 texts of sample train, 4 held out; 7,530 parameters"
+    assert first == "training on 36 texts of sample train, 4 held out; 6,916 parameters"
     found = [EPOCH.fullmatch(line) for line in epochs]
     assert [match and match[1] for match in found] == ["1", "2"]
     assert last == "wrote 7 files to model/ (model.safetensors … learning-curve.png)"
