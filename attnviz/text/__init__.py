@@ -29,11 +29,11 @@ __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
 # Each is called with a Wanted and returns a Source.
 NAMES: tuple[Plugin, ...] = (
-    Plugin("sample", "attnviz.text.sample:open_sample", "sixty short reviews that come with attnviz"),
+    Plugin("sample", "attnviz.text.local:open_sample", "sixty short reviews that come with attnviz"),
     Plugin("imdb", "attnviz.text.hub:open_imdb", "the Large Movie Review Dataset, stanfordnlp/imdb on the hub"),
 )
 
-# Each is called with (path, Wanted, how many texts are needed or None) and yields Rows. Also within archives.
+# Each is called with a path, also within an archive, and a Wanted; it yields rows as they are needed.
 ENDINGS: tuple[Plugin, ...] = (
     Plugin(".parquet", "attnviz.text.parquet:read_parquet", "a Parquet table"),
     Plugin(".jsonl", "attnviz.text.tables:read_table", "one JSON object a line"),
@@ -130,7 +130,7 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
         return spec
     path = Path(given)
     if not given or not (is_file(path) or is_folder(path)):
-        if _is_called_file(path) and len(given.split()) == 1:
+        if (path.suffix.lower() == ".txt" or _holds_many_texts(path)) and len(given.split()) == 1:
             raise InvalidSource(f"no file {given}", hint=f"--text {shlex.quote(given)} takes its name as words.")
         return replace(spec, text=(given, *spec.text))
     if path.suffix.lower() == ".txt" or not (is_folder(path) or _holds_many_texts(path)):
@@ -138,10 +138,6 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     if spec.dataset is not None:
         raise InvalidOption(f"{given} and --dataset {spec.dataset} exclude each other", hint="Leave one of them out.")
     return replace(spec, dataset=given)
-
-
-def _is_called_file(path: Path) -> bool:
-    return path.suffix.lower() == ".txt" or _holds_many_texts(path)
 
 
 def _holds_many_texts(path: Path) -> bool:
@@ -167,28 +163,22 @@ def load_corpus(spec: TextOptions) -> Corpus:
 
 def _read(spec: TextOptions) -> Corpus:
     if spec.text or spec.text_file:
-        _refuse_beside_texts(spec)
-        return _add_notices(read_inline_texts(spec.text, spec.text_file, spec.encoding), describe_argument(spec))
-    from attnviz.text.dataset import read_dataset  # it makes a Corpus, and so imports this module
+        given = "--text" if spec.text else "--text-file"
+        if spec.dataset is not None:
+            raise InvalidOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
+        columns = (("--text-column", spec.text_column), ("--label-column", spec.label_column))
+        for option, value in (("--split", spec.split), *columns):
+            if value is not None:
+                raise InvalidOption(
+                    f"{option} is for data sets, and {given} was given",
+                    hint=f"Leave out {option} (--index picks among several texts), or use --dataset.",
+                )
+        corpus = read_inline_texts(spec.text, spec.text_file, spec.encoding)
+    else:
+        from attnviz.text.dataset import read_dataset  # it makes a Corpus, and so imports this module
 
-    return _add_notices(read_dataset(spec), describe_argument(spec))
-
-
-def _add_notices(corpus: Corpus, notices: tuple[str, ...]) -> Corpus:
-    return replace(corpus, notices=(*notices, *corpus.notices)) if notices else corpus
-
-
-def _refuse_beside_texts(spec: TextOptions) -> None:
-    given = "--text" if spec.text else "--text-file"
-    if spec.dataset is not None:
-        raise InvalidOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
-    columns = (("--text-column", spec.text_column), ("--label-column", spec.label_column))
-    for option, value in (("--split", spec.split), *columns):
-        if value is not None:
-            raise InvalidOption(
-                f"{option} is for data sets, and {given} was given",
-                hint=f"Leave out {option} (--index picks among several texts), or use --dataset.",
-            )
+        corpus = read_dataset(spec)
+    return replace(corpus, notices=(*describe_argument(spec), *corpus.notices))
 
 
 def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str | None = None) -> Corpus:
@@ -202,7 +192,7 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str 
     named = [(quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced, read_as = [], list[str]()
     for file in files:
-        name, raw = ("standard input", _read_standard_input()) if file == STANDARD_INPUT else _read_file(file)
+        name, raw = _read_bytes(file)
         text, is_valid = _decode(raw, name) if encoding is None else (decode_whole(raw, name, encoding), True)
         named.append((name, text))
         if not is_valid:
@@ -223,18 +213,18 @@ def decode_argument(text: str) -> str:
         return text
 
 
-def _read_file(name: str) -> tuple[str, bytes]:
-    path = expand_path(name, InvalidSource)
-    if is_folder(path):
-        raise InvalidSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
-    return replace_surrogates(Path(name).name), read_content(path)
-
-
-def _read_standard_input() -> bytes:
+def _read_bytes(file: str) -> tuple[str, bytes]:
+    """Read a file or standard input; return what it is called, and its bytes. Raises InvalidSource."""
+    if file != STANDARD_INPUT:
+        path = expand_path(file, InvalidSource)
+        if is_folder(path):
+            hint = f"For the texts in it use --dataset {file}."
+            raise InvalidSource(f"{file} is a folder, not a text file", hint=hint)
+        return replace_surrogates(Path(file).name), read_content(path)
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
     try:
-        return check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
+        return "standard input", check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`
         raise InvalidSource(f"standard input cannot be read: {error.strerror}") from error
 
@@ -244,16 +234,11 @@ def _decode(raw: bytes, name: str) -> tuple[str, bool]:
 
     Raises InvalidSource where many bytes are NUL: it is in another encoding, or not a text.
     """
-    if raw.startswith(UTF_16):
-        try:
-            return raw.decode("utf-16"), True
-        except UnicodeDecodeError:
-            return raw.decode("utf-16", errors="replace"), False
-    raw = raw.removeprefix(codecs.BOM_UTF8)
-    if 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few
+    encoding, raw = "utf-16" if raw.startswith(UTF_16) else "utf-8", raw.removeprefix(codecs.BOM_UTF8)
+    if encoding == "utf-8" and 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few
         problem = f"{name} is not UTF-8: many of its bytes are NUL"
         raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with a byte order mark.")
     try:
-        return raw.decode("utf-8"), True
+        return raw.decode(encoding), True
     except UnicodeDecodeError:
-        return raw.decode("utf-8", errors="replace"), False
+        return raw.decode(encoding, errors="replace"), False

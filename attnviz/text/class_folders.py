@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import islice
 
 from attnviz.display import list_first
 from attnviz.text.archives import Place, list_entries
 from attnviz.text.files import decode_whole, read_content, read_lines
-from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_no_columns
+from attnviz.text.source import SPLIT_NAMES, Row, Source, Wanted, check_no_columns
 
 LABELS = {"neg": 0, "negative": 0, "0": 0, "pos": 1, "positive": 1, "1": 1}  # as on the hub: negative is 0
 ENDING = ".txt"  # of files with one text
@@ -52,11 +51,14 @@ def _find_labelled(places: Sequence[Place]) -> Labelled:
 
 
 def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, name: str) -> Source:
-    """Open folders in which each file is a text. Raises InvalidOption for columns."""
+    """Open folders in which each file is a text: negative ones first, by number. Raises InvalidOption for columns."""
     check_no_columns(wanted, name)
 
-    def read(split: str, needed: int | None) -> Rows:
-        return Reviews(splits[split], wanted)
+    def rows(split: str) -> Iterator[Row]:
+        for label, place in splits[split].items():
+            for path in sorted(list_entries(place), key=_parse_number):
+                if path.suffix.lower() == ENDING and path.is_file():
+                    yield decode_whole(read_content(path), str(path), wanted.encoding), label
 
     used = [place for labelled in splits.values() for place in labelled.values()]
     left = [
@@ -68,44 +70,21 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
     left += [each for place in used for each in list_entries(place) if each.suffix.lower() != ENDING]
     names = [str(each)[len(str(folder)) + 1 :] for each in left]
     notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
-    return Source(name, tuple(splits), read, notices)
+    return Source(name, tuple(splits), rows, notices)
 
 
 def open_class_files(labelled: Labelled, wanted: Wanted, name: str) -> Source:
     """Open files of one label each, in which each line is a text. Raises InvalidOption for columns."""
     check_no_columns(wanted, name)
 
-    def stream(split: str) -> Iterator[Row]:
+    def rows(split: str) -> Iterator[Row]:
         for label, place in labelled.items():
             with closing(read_lines(place, wanted.encoding)) as lines:
                 for line in lines:
                     yield line.rstrip("\r\n"), label
 
-    def read(split: str, needed: int | None) -> Rows:
-        return list(islice(stream(split), needed))
-
     said = ", ".join(f"{place.name} {label}" for label, place in labelled.items())
-    return Source(name, ("train",), read, (f"{name}: a text a line, labels from names of files ({said})",), stream)
-
-
-class Reviews:
-    """The reviews of one split, negative first, by number; a file is read when its text is asked for."""
-
-    def __init__(self, labelled: Labelled, wanted: Wanted) -> None:
-        self._encoding = wanted.encoding
-        self._files = [
-            (path, label)
-            for label, folder in labelled.items()
-            for path in sorted(list_entries(folder), key=_parse_number)
-            if path.suffix.lower() == ENDING and path.is_file()
-        ]
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def __getitem__(self, position: int, /) -> Row:
-        path, label = self._files[position]
-        return decode_whole(read_content(path), str(path), self._encoding), label
+    return Source(name, ("train",), rows, (f"{name}: a text a line, labels from names of files ({said})",))
 
 
 def _parse_number(path: Place) -> tuple[int, str]:

@@ -5,8 +5,10 @@ What is chosen is said, and so is what is left. Where two columns fit, both are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import fmean
 
 from attnviz.display import list_first
@@ -113,9 +115,9 @@ def _find_wanted(wanted: str, names: Sequence[str], where: str, kind: str) -> st
 
 def _find_text(names: Sequence[str], label: str | None, where: str) -> str:
     known = [name for name in names if is_text_name(name) and name != label]
-    for name in known:
-        if names.count(name) > 1 or sum(_normalize(other) == _normalize(name) for other in known) > 1:
-            raise InvalidSource(f"{where} has {_count_alike(names, name)} columns called {_normalize(name)!r}")
+    for name, n_alike in Counter(map(_normalize, known)).items():
+        if n_alike > 1:
+            raise InvalidSource(f"{where} has {n_alike} columns called {name!r}")
     if len(known) > 1:
         raise InvalidSource(
             f"{where}: the texts may be in {list_first(known, MAX_NAMED, repr)}", hint="Choose one with --text-column."
@@ -126,10 +128,6 @@ def _find_text(names: Sequence[str], label: str | None, where: str) -> str:
         f"{where} has no column called {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}",
         hint=f"Choose one with --text-column; there are {', '.join(list_columns(names))}.",
     )
-
-
-def _count_alike(names: Sequence[str], name: str) -> int:
-    return sum(_normalize(other) == _normalize(name) for other in names)
 
 
 def _find_label(names: Sequence[str], where: str) -> str | None:
@@ -177,8 +175,6 @@ def _guess_label(names: Sequence[str], values: Values, where: str) -> str | None
 
 
 def _look(values: Iterable[object]) -> list[object]:
-    from itertools import islice
-
     return list(islice(values, 200))
 
 

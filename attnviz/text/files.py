@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO
 
@@ -22,14 +21,6 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
 
 
-@dataclass(frozen=True)
-class TextEncoding:
-    """How bytes are characters, by a name that Python knows."""
-
-    name: str
-    said: tuple[str, ...] = ()  # what is not as expected
-
-
 def check_encoding(name: str | None) -> None:
     """Raises InvalidOption where --encoding names none that Python knows."""
     try:
@@ -40,19 +31,8 @@ def check_encoding(name: str | None) -> None:
         ) from error
 
 
-def find_encoding(path: Place, asked: str | None) -> TextEncoding:
-    """Return the encoding that is asked for, else that of the file's byte order mark, else UTF-8.
-
-    Raises InvalidSource where the file cannot be read.
-    """
-    if asked is not None:
-        return TextEncoding(codecs.lookup(asked).name)
-    with open_file(path) as file:
-        name = _find_mark(file.read(3))
-    return TextEncoding(name, () if name == UTF_8 else (name.upper(),))
-
-
-def _find_mark(start: bytes) -> str:
+def find_mark(start: bytes) -> str:
+    """Return the encoding that the byte order mark at the start of a file says, else UTF-8."""
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF_8)
 
 
@@ -98,7 +78,7 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
     """
     with open_file(path) as file:
         first = file.readline(MAX_TEXT + 1)
-        found = codecs.lookup(encoding).name if encoding is not None else _find_mark(first)
+        found = codecs.lookup(encoding).name if encoding is not None else find_mark(first)
         if not first:
             raise InvalidSource(f"{path}:1: the file is empty")
         _check_kind(first, path)
@@ -153,7 +133,7 @@ def _decode_lines(path: Place, first: bytes, file: BinaryIO, encoding: str) -> I
 
 def decode_whole(raw: bytes, where: str, encoding: str | None) -> str:
     """Decode a text that is a whole file, without replacing characters. Raises InvalidSource."""
-    found = encoding or _find_mark(raw)
+    found = encoding or find_mark(raw)
     if found == UTF_8:
         return decode_strictly(raw.removeprefix(codecs.BOM_UTF8), where)
     try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from huggingface_hub import constants
@@ -36,9 +38,7 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
     """
     name = name or repository
     offline = explain_offline("HF_DATASETS_OFFLINE")
-    if not offline:
-        return _load(name, repository, wanted)
-    if not _is_cached(repository):
+    if offline and not _is_cached(repository):
         here = f" (the folder here is --dataset ./{name})" if Path(name).is_dir() else ""
         raise InvalidSource(
             f"data set {name!r} is not on this machine, and {offline}",
@@ -46,24 +46,32 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
         )
     import datasets  # takes a second, and only after the hub or the cache was found
 
-    hubs = (constants, datasets.config)  # both libraries read it before each request
-    with mock.patch.object(hubs[0], "HF_HUB_OFFLINE", True), mock.patch.object(hubs[1], "HF_HUB_OFFLINE", True):
-        return _load(name, repository, wanted, f"{name}: {offline}, so the copy in the cache is used")
-
-
-def _load(name: str, repository: str, wanted: Wanted, *notices: str) -> Source:
-    import datasets  # see above
-
     from attnviz.text.saved import as_source  # it imports datasets
+
+    notices = (f"{name}: {offline}, so the copy in the cache is used",) if offline else ()
+    hubs = (constants, datasets.config)  # both libraries read it before each request
+    with ExitStack() as stack:
+        for hub in hubs if offline else ():
+            stack.enter_context(mock.patch.object(hub, "HF_HUB_OFFLINE", True))
+        return as_source(_load(name, repository), wanted, name, notices)
+
+
+def _load(name: str, repository: str) -> Any:
+    import datasets  # see above
 
     datasets.utils.logging.set_verbosity_error()  # its warnings, such as that of a cached copy, are notices here
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
         builder = datasets.load_dataset_builder(repository)
-        _check_format(type(builder).__module__.rpartition(".")[2], name)
+        found = type(builder).__module__.rpartition(".")[2]
+        if found not in FORMATS:  # no tables: some readers decode what they find
+            raise InvalidSource(
+                f"data set {name!r} is not a table of texts: its files are read as {found}",
+                hint=f"Formats that can be read: {', '.join(FORMATS[1:])}.",
+            )
         builder.download_and_prepare()
-        return as_source(builder.as_dataset(), wanted, name, notices)
+        return builder.as_dataset()
     except InvalidSource:
         raise
     except Exception as error:  # the library passes on every error, from pyarrow's to the network's
@@ -74,15 +82,6 @@ def _load(name: str, repository: str, wanted: Wanted, *notices: str) -> Source:
             f"data set {name!r} cannot be loaded: {summarize_error(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
         ) from error
-
-
-def _check_format(found: str, name: str) -> None:
-    """Raises InvalidSource for files that are no tables: some readers decode what they find."""
-    if found not in FORMATS:
-        raise InvalidSource(
-            f"data set {name!r} is not a table of texts: its files are read as {found}",
-            hint=f"Formats that can be read: {', '.join(FORMATS[1:])}.",
-        )
 
 
 def _is_cached(repository: str) -> bool:

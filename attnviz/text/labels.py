@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import islice
 
 from attnviz.display import list_first
@@ -46,10 +45,7 @@ class LabelReading:
     parse: Callable[[str], int | None]
     said: str  # what the values are taken for
     is_plain: bool = False  # the numbers of the file are the labels
-
-    @cached_property
-    def _known(self) -> dict[Hashable, int | None]:
-        return {}
+    _known: dict[Hashable, int | None] = field(default_factory=dict)  # values that were read before
 
     def read(self, value: object, column: str, where: str) -> int | None:
         """Return the label that a value stands for, or None. Raises InvalidSource for another than was seen before."""
@@ -144,24 +140,17 @@ def _read_ratings(named: set[str]) -> LabelReading | None:
     if not all(NUMBER.fullmatch(name) for name in named):
         return None
     above = max(map(float, named))
-    for largest, low, high in SCALES:
-        if SCALES[0][1] < above <= largest:
-            return LabelReading(
-                _Ratings(largest, low, high),
-                f"ratings up to {largest}, of which up to {low} is negative 0, from {high} positive 1, others none",
-            )
-    return None
+    scale = next((each for each in SCALES if SCALES[0][1] < above <= each[0]), None)
+    if scale is None:
+        return None
+    largest, low, high = scale
 
-
-@dataclass(frozen=True)
-class _Ratings:
-    largest: int
-    low: int
-    high: int
-
-    def __call__(self, name: str) -> int | None:
+    def parse(name: str) -> int | None:
         if name in NO_LABEL:
             return None
-        if not NUMBER.fullmatch(name) or float(name) > self.largest:
+        if not NUMBER.fullmatch(name) or float(name) > largest:
             raise KeyError(name)
-        return 0 if float(name) <= self.low else 1 if float(name) >= self.high else None
+        return 0 if float(name) <= low else 1 if float(name) >= high else None
+
+    said = f"ratings up to {largest}, of which up to {low} is negative 0, from {high} positive 1, others none"
+    return LabelReading(parse, said)

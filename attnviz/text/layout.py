@@ -70,7 +70,9 @@ def choose_layout(lines: Sequence[str], *, is_whole: bool, usual: str, wanted: W
             plain = _parse_rows(Layout(separator), lines, is_whole=is_whole) if quotes == "spaced" else None
             if plain and _count_quotes(rows or plain) == _count_quotes(plain):
                 continue  # no quote stands behind a blank
-            if rows and _is_table(rows, 1.0 if quotes in ("none", "spaced") else MOSTLY):
+            share = 1.0 if quotes in ("none", "spaced") else MOSTLY
+            n_columns = len(rows[0]) if rows else 0
+            if rows and n_columns > 1 and sum(len(fields) == n_columns for fields in rows) >= share * len(rows):
                 fitting[separator] = rows
         named = [each for each, rows in fitting.items() if _names_columns(rows[0], wanted)]
         chosen = named or list(fitting)
@@ -101,11 +103,6 @@ def _count_quotes(rows: list[list[str]]) -> int:
     return sum(field.lstrip(" ").startswith('"') and field.startswith(" ") for fields in rows for field in fields)
 
 
-def _is_table(rows: list[list[str]], share: float) -> bool:
-    n_columns = len(rows[0])
-    return n_columns > 1 and sum(len(fields) == n_columns for fields in rows) >= share * len(rows)
-
-
 def _names_columns(fields: Sequence[str], wanted: Wanted) -> bool:
     return any(is_known_name(field) or field in (wanted.text, wanted.label) for field in fields)
 
@@ -117,15 +114,12 @@ def _has_header(rows: list[list[str]], wanted: Wanted) -> bool:
         return True
     if not others:
         return not any(map(_looks_like_text, first))
-    return not any(_looks_like_text(field) or _is_label(field) for field in first)
+    labels = [field for field in first if field.strip() and choose_reading([field], "", "") is not None]
+    return not (labels or any(map(_looks_like_text, first)))
 
 
 def _looks_like_text(field: str) -> bool:
     return len(field) > MAX_NAME_LENGTH or len(field.split()) > MAX_WORDS or field.rstrip().endswith((".", "!", "?"))
-
-
-def _is_label(field: str) -> bool:
-    return bool(field.strip()) and choose_reading([field], "", "") is not None
 
 
 def take_first_lines(lines: Iterator[str]) -> tuple[list[str], bool]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from attnviz.bounded import exists, expand_path, is_file
@@ -20,9 +20,10 @@ from attnviz.text.class_folders import (
     open_class_files,
     open_class_folders,
 )
-from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, Wanted, check_total_size
+from attnviz.text.source import SPLIT_NAMES, Row, Source, Wanted
 from attnviz.text.tables import describe_table
 
+SAMPLE = Path(__file__).parents[1] / "data" / "sample"  # the packaged reviews
 MAX_NAMED = 8  # files in a message
 _READERS = {plugin.name: plugin for plugin in ENDINGS}
 READABLE_ENDINGS = ", ".join(plugin.name for plugin in ENDINGS)
@@ -40,10 +41,17 @@ def open_source(name: str, wanted: Wanted) -> Source:
             source: Source = load(plugin)(wanted)
             return source
     path = expand_path(name, InvalidSource)
+    place: Place | None = None
     if name and exists(path):
-        return _open_place(path, wanted, _make_title(path))
-    if name and (member := find_member(path)) is not None:
-        return (_open_folder if member.is_dir() else _open_file)(member, wanted, _make_title(path))
+        if any(all(is_file(path / each) for each in names) for names in _SAVED_FILES):
+            from attnviz.text.saved import open_saved  # it imports datasets, which takes a second
+
+            return open_saved(path, wanted, _make_title(path))
+        place = open_archive(path) if is_archive(path) and not path.is_dir() else path
+    elif name:
+        place = find_member(path)
+    if place is not None:
+        return (_open_folder if place.is_dir() else _open_file)(place, wanted, _make_title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
@@ -56,31 +64,27 @@ def open_source(name: str, wanted: Wanted) -> Source:
     )
 
 
-def _open_place(path: Path, wanted: Wanted, title: str) -> Source:
-    if path.is_dir():
-        if any(all(is_file(path / name) for name in names) for names in _SAVED_FILES):
-            from attnviz.text.saved import open_saved  # it imports datasets, which takes a second
-
-            return open_saved(path, wanted, title)
-        return _open_folder(path, wanted, title)
-    if is_archive(path):
-        place = open_archive(path)
-        return _open_folder(place, wanted, title) if place.is_dir() else _open_file(place, wanted, title)
-    return _open_file(path, wanted, title)
+def open_sample(wanted: Wanted) -> Source:
+    """Open the packaged reviews, written for attnviz."""
+    return _make_source({split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test")}, wanted, "sample")
 
 
 def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
-    if path.suffix.lower() not in _READERS and (label := find_label(path)) is not None:
+    if path.suffix.lower() in _READERS:
+        return _make_source({_find_split_name(path) or "train": [path]}, wanted, title)
+    if (label := find_label(path)) is not None:
         beside = find_class_files(path.parent) if isinstance(path, Path) else {}
         pair = beside if path in beside.values() else {label: path}
         return open_class_files(pair, wanted, title)
-    _find_reader(path)  # refuses an unknown ending before anything is opened
-    return _make_source({_find_split_name(path) or "train": [path]}, wanted, title)
+    raise InvalidSource(
+        f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {READABLE_ENDINGS}."
+    )
 
 
 def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
     """Open a folder by what is in it, or in its only subfolder: copies of repositories have files one level down."""
-    for folder in (path, *_find_only_subfolder(path)):
+    inner = [each for each in _list_entries(path) if each.is_dir()]
+    for folder in (path, *(inner if len(inner) == 1 else ())):
         if splits := find_class_folders(folder):
             return open_class_folders(splits, folder, wanted, title)
         if labelled := find_class_files(folder):
@@ -121,14 +125,12 @@ def _group_by_split(folder: Place) -> dict[str, list[Place]]:
 
 
 def _make_source(files: Mapping[str, Sequence[Place]], wanted: Wanted, title: str) -> Source:
-    def stream(split: str, needed: int | None = None) -> Iterator[Row]:
-        return chain.from_iterable(_find_reader(path)(path, wanted, needed) for path in files[split])
-
-    def read(split: str, needed: int | None) -> Rows:
-        return list(islice(check_total_size(stream(split, needed), f"{title} {split}"), needed))
+    def rows(split: str) -> Iterator[Row]:
+        return chain.from_iterable(load(_READERS[path.suffix.lower()])(path, wanted) for path in files[split])
 
     notices = dict.fromkeys(notice for paths in files.values() for notice in _describe(paths[0], wanted))
-    return Source(title, tuple(sorted(files, key=_rank_split)), read, tuple(notices), stream=stream)
+    known = [split for split in SPLIT_NAMES if split in files]
+    return Source(title, (*known, *sorted({*files} - {*known})), rows, tuple(notices))
 
 
 def _describe(path: Place, wanted: Wanted) -> tuple[str, ...]:
@@ -139,30 +141,11 @@ def _describe(path: Place, wanted: Wanted) -> tuple[str, ...]:
     return describe_table(path, wanted)
 
 
-def _find_reader(path: Place) -> Callable[[Place, Wanted, int | None], Iterable[Row]]:
-    if plugin := _READERS.get(path.suffix.lower()):
-        reader: Callable[[Place, Wanted, int | None], Iterable[Row]] = load(plugin)
-        return reader
-    raise InvalidSource(
-        f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {READABLE_ENDINGS}."
-    )
-
-
 def _find_split_name(path: Place) -> str | None:
     shard = _SHARD.fullmatch(path.stem)
     if shard:
         return shard["split"]
     return path.stem.lower() if path.stem.lower() in SPLIT_NAMES else None
-
-
-def _rank_split(split: str) -> tuple[int, str]:
-    return (SPLIT_NAMES.index(split) if split in SPLIT_NAMES else len(SPLIT_NAMES), split)
-
-
-def _find_only_subfolder(folder: Place) -> Iterator[Place]:
-    folders = [path for path in _list_entries(folder) if path.is_dir()]
-    if len(folders) == 1:
-        yield folders[0]
 
 
 def _list_entries(folder: Place) -> list[Place]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from typing import Any
 
 import pyarrow
@@ -19,14 +18,11 @@ from attnviz.text.labels import name_swapped
 from attnviz.text.source import MAX_TEXTS, Row, Wanted
 
 
-def read_parquet(path: Place, wanted: Wanted, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a Parquet table in batches, up to the row group that holds the last one needed.
-
-    Raises InvalidSource.
-    """
+def read_parquet(path: Place, wanted: Wanted) -> Generator[Row, None, None]:
+    """Read the rows of a Parquet table, a row group at a time. Raises InvalidSource."""
     try:
         with _open_table(path) as table:
-            yield from islice(table.read_rows(wanted), needed)
+            yield from table.read_rows(wanted)
     finally:
         pyarrow.default_memory_pool().release_unused()  # else the memory of a whole row group is never released
 
@@ -48,7 +44,13 @@ def _open_table(path: Place) -> Iterator[ArrowTable]:
                 # A text that is repeated stays one text: a small file may repeat a long one millions of times.
                 with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=list(columns)) as once:
                     for group in range(once.num_row_groups):
-                        _check_size(once.metadata.row_group(group), columns, path)
+                        of_group = once.metadata.row_group(group)
+                        parts = [of_group.column(place) for place in range(of_group.num_columns)]
+                        # A row group is read whole.
+                        size = sum(each.total_uncompressed_size for each in parts if each.path_in_schema in columns)
+                        if size > MAX_TEXTS:
+                            found = f"{path}: a row group takes {format_bytes(size)}"
+                            raise InvalidSource(f"{found}, at most {format_bytes(MAX_TEXTS)} are read")
                         yield from once.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
 
             def find_swapped(column: str) -> Mapping[object, str]:
@@ -61,13 +63,3 @@ def _open_table(path: Place) -> Iterator[ArrowTable]:
             yield ArrowTable(str(path), schema.names, lambda name: schema.field(name).type, find_swapped, read_batches)
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidSource(f"{path} is not a readable Parquet file: {summarize_error(error)}") from error
-
-
-def _check_size(group: Any, columns: Sequence[str], path: Place) -> None:
-    """Raises InvalidSource for a row group, which is read whole, whose unpacked columns are larger than a data set."""
-    found = [group.column(place) for place in range(group.num_columns)]
-    size = sum(column.total_uncompressed_size for column in found if column.path_in_schema in columns)
-    if size > MAX_TEXTS:
-        raise InvalidSource(
-            f"{path}: a row group takes {format_bytes(size)}, at most {format_bytes(MAX_TEXTS)} are read"
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from attnviz.errors import InvalidSource
 from attnviz.text.arrow import BATCH_ROWS, ArrowTable
 from attnviz.text.files import summarize_error
 from attnviz.text.labels import name_swapped
-from attnviz.text.source import Row, Source, Wanted, check_total_size
+from attnviz.text.source import Source, Wanted
 
 
 def open_saved(folder: Path, wanted: Wanted, name: str) -> Source:
@@ -32,16 +31,9 @@ def as_source(loaded: Any, wanted: Wanted, name: str, notices: tuple[str, ...] =
     if not splits:
         raise InvalidSource(f"{name} holds no splits")
     tables = {split: _as_table(dataset, f"{name} {split}") for split, dataset in splits.items()}
-
-    def stream(split: str, needed: int | None = None) -> Iterator[Row]:
-        return islice(tables[split].read_rows(wanted), needed)
-
-    def read(split: str, needed: int | None) -> list[Row]:
-        return list(check_total_size(stream(split, needed), f"{name} {split}"))
-
     with suppress(InvalidSource):  # raised where the rows are read
         notices += tuple(f"{name}: {note}" for note in next(iter(tables.values())).choose_columns(wanted).notes)
-    return Source(name, tuple(tables), read, notices, stream)
+    return Source(name, tuple(tables), lambda split: tables[split].read_rows(wanted), notices)
 
 
 def _as_table(dataset: Any, where: str) -> ArrowTable:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import islice
 
 from attnviz.bounded import format_bytes
 from attnviz.errors import InvalidOption, InvalidSource
@@ -28,43 +28,30 @@ class Wanted:
     encoding: str | None = None
 
 
-def check_total_size(rows: Iterable[Row], where: str) -> Iterator[Row]:
-    """Yield the rows. Raises InvalidSource as soon as they take more memory than a data set may."""
-    n_bytes = 0
-    for text, label in rows:
-        n_bytes += len(text) + ROW_BYTES
-        if n_bytes > MAX_TEXTS:
-            raise InvalidSource(
-                f"{where} holds more than {format_bytes(MAX_TEXTS)} of texts",
-                hint="--split 'train[:10000]' reads fewer.",
-            )
-        yield text, label
-
-
-class Rows(Protocol):
-    """A list of rows, or a sequence that reads each row on access."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, position: int, /) -> Row: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An open data set. `read` takes a split and how many of its first texts are needed (None: all of them).
-
-    `stream` yields the same rows with few of them in memory; None: all are in memory anyway.
-    """
+    """An open data set. `rows` yields the rows of a split, with few of them in memory at a time."""
 
     name: str
     splits: tuple[str, ...]
-    read: Callable[[str, int | None], Rows]
+    rows: Callable[[str], Iterator[Row]]
     notices: tuple[str, ...] = ()
-    stream: Callable[[str], Iterable[Row]] | None = None
 
-    def rows(self, split: str) -> Iterator[Row]:
-        """Iterate over the rows of a split, with few of them in memory where the source can stream."""
-        return iter(self.stream(split)) if self.stream else iter(self.read(split, None))
+    def read(self, split: str, needed: int | None) -> list[Row]:
+        """Read the first rows of a split, as many as are needed (None: all of them).
+
+        Raises InvalidSource as soon as they take more memory than a data set may.
+        """
+        found, n_bytes = list[Row](), 0
+        for text, label in islice(self.rows(split), needed):
+            n_bytes += len(text) + ROW_BYTES
+            if n_bytes > MAX_TEXTS:
+                raise InvalidSource(
+                    f"{self.name} {split} holds more than {format_bytes(MAX_TEXTS)} of texts",
+                    hint="--split 'train[:10000]' reads fewer.",
+                )
+            found.append((text, label))
+        return found
 
 
 def as_text(value: object, column: str, where: str) -> str:

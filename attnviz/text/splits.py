@@ -61,24 +61,16 @@ class Part:
 
 def parse(written: str) -> tuple[Part, ...]:
     """Parse the parts between plus signs. Raises InvalidOption for anything outside the grammar."""
-    return tuple(_parse_part(part, written) for part in written.split("+"))
-
-
-def _parse_part(part: str, written: str) -> Part:
-    match = _PART.fullmatch(part)
-    if match is None:
-        raise InvalidOption(f"--split {written!r} is not a split", hint=_write_hint(part))
-    bounds = [_parse_bound(end) for end in match.groups()[2:]]
-    if any(bound and bound.percent and abs(bound.value) > 100 for bound in bounds):
-        raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
-    return Part(match["name"], match["slice"] is not None, *bounds)
-
-
-def _parse_bound(written: str | None) -> Bound | None:
-    return Bound(int(written.removesuffix("%")), written.endswith("%")) if written else None
-
-
-def _write_hint(part: str) -> str:
-    """Write a hint: a single number in brackets is the commonest mistake, and --index selects one text."""
-    one = _ONE_TEXT.fullmatch(part)
-    return f"One text is --split {one['name']} --index {one['number']}. {GRAMMAR}" if one and one["name"] else GRAMMAR
+    parts = []
+    for part in written.split("+"):
+        match = _PART.fullmatch(part)
+        if match is None:
+            # A single number in brackets is the commonest mistake, and --index selects one text.
+            one = _ONE_TEXT.fullmatch(part)
+            said = f"One text is --split {one['name']} --index {one['number']}. " if one and one["name"] else ""
+            raise InvalidOption(f"--split {written!r} is not a split", hint=f"{said}{GRAMMAR}")
+        ends = [Bound(int(end.removesuffix("%")), end.endswith("%")) if end else None for end in match.groups()[2:]]
+        if any(end and end.percent and abs(end.value) > 100 for end in ends):
+            raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
+        parts.append(Part(match["name"], match["slice"] is not None, *ends))
+    return tuple(parts)

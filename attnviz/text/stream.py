@@ -8,9 +8,8 @@ from itertools import count, islice
 
 from attnviz.display import replace_surrogates
 from attnviz.specs import TextOptions
-from attnviz.text import Document, describe_argument, load_corpus, splits
+from attnviz.text import Document, describe_argument, load_corpus
 from attnviz.text.dataset import open_parts
-from attnviz.text.source import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,22 +30,17 @@ def stream_corpus(spec: TextOptions) -> TextStream:
         corpus = load_corpus(spec)
         return TextStream(corpus.name, lambda: iter(corpus.documents), corpus.notices)
     source, parts, name = open_parts(spec)
-    return TextStream(name, lambda: _read_documents(source, parts), (*describe_argument(spec), *source.notices))
 
+    def read_documents() -> Iterator[Document]:
+        slugs = count()
+        for part in parts:
+            n_rows = part.needed if part.sliced else 2**62
+            if n_rows is None:  # for shares and positions from the end, all rows of the split are counted
+                n_rows = sum(1 for _ in source.rows(part.name))
+            positions = part.positions(n_rows)
+            rows = islice(source.rows(part.name), positions.start, positions.stop)
+            for position, (text, label) in enumerate(rows, positions.start):
+                title = f"{source.name} {part.name}[{position}]"
+                yield Document(replace_surrogates(text), title, f"text-{next(slugs)}", label)
 
-def _read_documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[Document]:
-    slugs = count()
-    for part in parts:
-        positions = _find_positions(source, part)
-        rows = islice(source.rows(part.name), positions.start, positions.stop)
-        for position, (text, label) in enumerate(rows, positions.start):
-            name = f"{source.name} {part.name}[{position}]"
-            yield Document(replace_surrogates(text), name, f"text-{next(slugs)}", label)
-
-
-def _find_positions(source: Source, part: splits.Part) -> range:
-    """Return the positions of a part; for shares and positions from the end, all rows of the split are counted."""
-    if not part.sliced:
-        return range(2**62)
-    needed = part.needed
-    return part.positions(sum(1 for _ in source.rows(part.name)) if needed is None else needed)
+    return TextStream(name, read_documents, (*describe_argument(spec), *source.notices))

@@ -21,7 +21,7 @@ from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
 from attnviz.text.columns import MAX_NAMED, Columns, choose_columns, names_text_and_label
-from attnviz.text.files import find_encoding, open_file, read_lines
+from attnviz.text.files import UTF_8, decode_whole, find_mark, open_file, read_lines
 from attnviz.text.layout import LOOKED_AT, NAMES_OF_SEPARATORS, Layout, choose_layout, take_first_lines
 from attnviz.text.source import MAX_TEXT, Row, Wanted, check_no_columns
 
@@ -36,7 +36,7 @@ LABELLED_LINES = {
     BARE_LABEL: "a label and a text a line",
 }
 
-Fields = Sequence[str] | Mapping[str, Any]  # of a row, by place or by name
+Fields = Mapping[str, Any]  # of a row, by the names of its columns
 
 
 @dataclass(frozen=True)
@@ -50,44 +50,38 @@ class TextTable:
     wanted: Wanted
     is_named: bool = True  # whether the file names its columns
     layout: tuple[str, ...] = ()  # what is not as its ending promises
-    by_place: bool = False
 
     def choose_columns(self) -> Columns:
         """Choose what is read. Raises InvalidSource."""
         return choose_columns(self.names, self._list_values, self.wanted, self.where, named=self.is_named)
 
-    def read(self, needed: int | None) -> Generator[Row, None, None]:
+    def read(self) -> Generator[Row, None, None]:
         """Yield texts and labels. Raises InvalidSource with file and line."""
         columns = self.choose_columns()
-        text, label = self._find_key(columns.text), None if columns.label is None else self._find_key(columns.label)
         with closing(self.rows()) as rows:
-            for where, fields in islice(rows, needed):
-                if isinstance(fields, Mapping):
-                    if columns.text not in fields:
-                        raise InvalidSource(f"{where}: there is no field {columns.text!r}")
-                    yield columns.read_row(
-                        fields[columns.text], fields.get(label) if label is not None else None, where
-                    )
-                else:
-                    yield columns.read_row(fields[text], fields[label] if label is not None else None, where)
+            for where, fields in rows:
+                if columns.text not in fields:
+                    raise InvalidSource(f"{where}: there is no field {columns.text!r}")
+                label = None if columns.label is None else fields.get(columns.label)
+                yield columns.read_row(fields[columns.text], label, where)
 
     def describe(self) -> tuple[str, ...]:
         """Say how the file is read where that is not plain. Raises InvalidSource."""
-        notes = self.choose_columns().notes
-        layout = f"read as: {', '.join(self.layout)}" if self.layout else ""
+        notes, said = self.choose_columns().notes, [*self.layout]
+        if self.wanted.encoding is None:
+            with open_file(self.path) as file:
+                encoding = find_mark(file.read(3))
+            said += [] if encoding == UTF_8 else [encoding.upper()]
+        layout = f"read as: {', '.join(said)}" if said else ""
         return tuple(
             f"{self.path.name}: {'; '.join(filter(None, (layout, note)))}" for note in notes or ("",) if layout or note
         )
 
-    def _find_key(self, name: str) -> Any:
-        return self.names.index(name) if self.by_place else name
-
     def _list_values(self, name: str) -> Iterator[object]:
         """Yield the values of a column up to the first row that cannot be read, which reading names."""
-        key, first = self._find_key(name), self._first_rows
+        first = self._first_rows
         rest = islice(self._list_rows(), LOOKED_AT, None) if len(first) == LOOKED_AT else ()
-        for fields in chain(first, rest):
-            yield fields.get(key) if isinstance(fields, Mapping) else fields[key]
+        return (fields.get(name) for fields in chain(first, rest))
 
     @cached_property
     def _first_rows(self) -> list[Fields]:
@@ -112,10 +106,19 @@ def open_table(path: Place, wanted: Wanted) -> TextTable | None:
     return _open_labelled_lines(path, wanted)
 
 
-def read_table(path: Place, wanted: Wanted, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a file by its ending. Raises InvalidSource with file and line."""
+def read_table(path: Place, wanted: Wanted) -> Generator[Row, None, None]:
+    """Read the rows of a file by its ending, of a .txt without labels its lines.
+
+    Raises InvalidSource with file and line.
+    """
     table = open_table(path, wanted)
-    return _read_texts(path, wanted, needed) if table is None else table.read(needed)
+    if table is not None:
+        yield from table.read()
+        return
+    check_no_columns(wanted, path.name)
+    with closing(read_lines(path, wanted.encoding)) as lines:
+        for line in lines:  # an empty line is an empty text, so that lines and texts have the same numbers
+            yield line.removesuffix("\n").removesuffix("\r"), None
 
 
 def describe_table(path: Place, wanted: Wanted) -> tuple[str, ...]:
@@ -132,14 +135,6 @@ def describe_table(path: Place, wanted: Wanted) -> tuple[str, ...]:
             if 2 * sum(with_tabs) > len(with_tabs):
                 return (f"{path.name}: tabs are read as part of the texts; use .tsv for columns",)
     return ()
-
-
-def _read_texts(path: Place, wanted: Wanted, needed: int | None) -> Generator[Row, None, None]:
-    """Read one text a line; an empty line is an empty text, so that lines and texts have the same numbers."""
-    check_no_columns(wanted, path.name)
-    with closing(read_lines(path, wanted.encoding)) as given:
-        for line in islice(given, needed):
-            yield line.removesuffix("\n").removesuffix("\r"), None
 
 
 def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
@@ -162,8 +157,7 @@ def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
                     raise InvalidSource(f"{path}:{number}: the line has no label, as those before it have")
                 yield f"{path}:{number}", found.groupdict()
 
-    said = (LABELLED_LINES[form], *find_encoding(path, wanted.encoding).said)
-    return TextTable(path, str(path), ("text", "label"), rows, wanted, layout=said)
+    return TextTable(path, str(path), ("text", "label"), rows, wanted, layout=(LABELLED_LINES[form],))
 
 
 def _has_labels(form: re.Pattern[str], lines: Sequence[str]) -> bool:
@@ -192,10 +186,9 @@ def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
                         hint=f"Put a text with {'a tab' if layout.separator == chr(9) else repr(layout.separator)} "
                         "or a quote in it into quotes.",
                     )
-                yield where, fields
+                yield where, dict(zip(names, fields, strict=True))
 
-    said = (*layout.describe(usual), *find_encoding(path, wanted.encoding).said)
-    return TextTable(path, where, names, rows, wanted, layout.has_header, said, by_place=True)
+    return TextTable(path, where, names, rows, wanted, layout.has_header, layout.describe(usual))
 
 
 def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generator[tuple[str, list[str]], None, None]:
@@ -210,18 +203,15 @@ def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generato
                     yield f"{path}:{start}", fields
                 start = reader.line_num + 1
         except csv.Error as error:
-            if "unexpected end of data" in str(error):
+            said = str(error)
+            if "unexpected end of data" in said:
                 raise InvalidSource(f"{path}:{start}: a quote that opens in this row is never closed") from error
+            if "new-line character" in said:
+                said = "a carriage return outside quotes"
+            elif "expected after" in said:
+                said = "text follows a closing quote; write a quote inside a text twice"
             since = f" (the row begins in line {start})" if start != reader.line_num else ""
-            raise InvalidSource(f"{path}:{reader.line_num}: {_describe_error(error)}{since}") from error
-
-
-def _describe_error(error: csv.Error) -> str:
-    if "new-line character" in str(error):
-        return "a carriage return outside quotes"
-    if "expected after" in str(error):
-        return "text follows a closing quote; write a quote inside a text twice"
-    return str(error)
+            raise InvalidSource(f"{path}:{reader.line_num}: {said}{since}") from error
 
 
 def _open_objects(
@@ -236,31 +226,31 @@ def _open_objects(
                 names.update(dict.fromkeys(fields))
     if not first:
         raise InvalidSource(f"{where}: there is no object with fields")
-    return TextTable(path, where, list(names), rows, wanted, layout=(*said, *find_encoding(path, wanted.encoding).said))
+    return TextTable(path, where, list(names), rows, wanted, layout=said)
 
 
 def _read_objects(path: Place, encoding: str | None) -> Generator[tuple[str, Fields], None, None]:
-    with closing(read_lines(path, encoding)) as given:
-        for number, line in enumerate(given, 1):
+    with closing(read_lines(path, encoding)) as lines:
+        for number, line in enumerate(lines, 1):
             if line.strip():
-                yield f"{path}:{number}", _parse_object(line, f"{path}:{number}")
+                yield f"{path}:{number}", _parse_object(line, path, number)
 
 
-def _parse_object(line: str, where: str) -> dict[str, Any]:
-    record = _parse_json(
-        line.rstrip("\r\n"), lambda error: f"{where}: not JSON: {error.msg} at column {error.colno}", where
-    )
+def _parse_object(line: str, path: Place, number: int) -> dict[str, Any]:
+    record = _parse_json(line.rstrip("\r\n"), path, number)
     if not isinstance(record, dict):
-        raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
+        raise InvalidSource(f"{path}:{number}: not a JSON object", hint='Write {"text": "…"} in each line.')
     return record
 
 
-def _parse_json(content: str, describe: Callable[[json.JSONDecodeError], str], where: str) -> Any:
+def _parse_json(content: str, path: Place, first_line: int) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        raise InvalidSource(describe(error)) from error
+        where = f"{path}:{first_line + error.lineno - 1}"
+        raise InvalidSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
     except (RecursionError, ValueError) as error:  # the second for a number of thousands of digits
+        where = f"{path}:{first_line}"
         raise InvalidSource(f"{where}: JSON that is nested too deeply, or has too long a number") from error
 
 
@@ -270,9 +260,15 @@ def _open_json(path: Place, wanted: Wanted) -> TextTable:
         first, *others = islice((line for line in lines if line.strip()), 2) or ("",)
     if others:
         with suppress(InvalidSource):
-            _parse_object(first, str(path))
+            _parse_object(first, path, 1)
             return _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding), "an object a line")
-    records, said = _list_records(_read_whole(path, wanted), path)
+    with open_file(path) as file:
+        raw = file.read(MAX_JSON + 1)
+    if len(raw) > MAX_JSON:
+        raise InvalidSource(
+            f"{path} is longer than the {format_bytes(MAX_JSON)} of a .json", hint="Write an object a line, as .jsonl."
+        )
+    records, said = _list_records(_parse_json(decode_whole(raw, str(path), wanted.encoding), path, 1), path)
 
     def rows() -> Generator[tuple[str, Fields], None, None]:
         for number, record in enumerate(records):
@@ -281,24 +277,6 @@ def _open_json(path: Place, wanted: Wanted) -> TextTable:
             yield f"{path}: item {number}", record
 
     return _open_objects(path, wanted, rows, *said)
-
-
-def _read_whole(path: Place, wanted: Wanted) -> Any:
-    encoding = find_encoding(path, wanted.encoding).name
-    with open_file(path) as file:
-        raw = file.read(MAX_JSON + 1)
-    if len(raw) > MAX_JSON:
-        raise InvalidSource(
-            f"{path} is longer than the {format_bytes(MAX_JSON)} of a .json", hint="Write an object a line, as .jsonl."
-        )
-    try:
-        content = raw.decode("utf-8-sig" if encoding == "utf-8" else encoding)
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InvalidSource(f"{path}:{line}: bytes are not {encoding}", hint="--encoding names another.") from error
-    return _parse_json(
-        content, lambda error: f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}", str(path)
-    )
 
 
 def _list_records(content: Any, path: Place) -> tuple[Iterable[Any], tuple[str, ...]]:
