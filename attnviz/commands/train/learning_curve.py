@@ -1,32 +1,19 @@
-"""How a training run went as a report: two charts, a table, notes and data. Knows neither renderers nor models."""
+"""How a training run went, for a report: charts, a table and notes. Knows neither renderers nor models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from math import isfinite, isnan, nan
+from collections.abc import Iterator
+from math import isnan, nan
 
-from attnviz.display import escape_for_display
-from attnviz.records.training_metrics import Epoch, History, Point
-from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Table
-from attnviz.views.captions import MAX_TITLE_LENGTH
+from attnviz.records.training_metrics import Epoch, History
+from attnviz.report import Block, Column, Curve, Curves, Line, Note, Table
 
 TRAINING, HELD_OUT = "training (with dropout)", "held out"
 EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out accuracy", digits=4), Column("kept"))
 
 
-def learning_report(history: History, *, title: str, subtitle: str, facts: tuple[tuple[str, str], ...] = ()) -> Report:
+def show_learning(history: History) -> Iterator[Block]:
     """Show loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
-    return Report(
-        title=escape_for_display(title, MAX_TITLE_LENGTH),
-        subtitle=escape_for_display(subtitle, MAX_TITLE_LENGTH),
-        blocks=tuple(_blocks(history)),
-        facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in facts),
-        data=_data(history),
-    )
-
-
-def _blocks(history: History) -> Iterator[Block]:
     if history.words:
         yield Curves("pretraining-curve", "pretraining", _word_curves(history))
     if history.heads:
@@ -95,23 +82,3 @@ def _lines(history: History, training: list[float], held_out: list[float]) -> tu
 
 def _row(epoch: Epoch, history: History) -> tuple[int, float, float, str]:
     return epoch.number, epoch.loss, epoch.accuracy, "kept" if epoch == history.best else "-"
-
-
-def _data(history: History) -> Mapping[str, object]:
-    """Return the same for machines. The best epoch is given by its number."""
-    return {
-        "points": [{"epoch": _finite_or_none(point.epoch), **_describe_metrics(point)} for point in history.points],
-        "epochs": [{"epoch": epoch.number, **_describe_metrics(epoch)} for epoch in history.epochs],
-        "best": history.best and history.best.number,
-        **({"heads": [asdict(point) for point in history.heads]} if history.heads else {}),
-        **({"pretraining": [asdict(point) for point in history.words]} if history.words else {}),
-    }
-
-
-def _describe_metrics(at: Point | Epoch) -> Mapping[str, float | None]:
-    return {"loss": _finite_or_none(at.loss), "accuracy": _finite_or_none(at.accuracy)}
-
-
-def _finite_or_none(value: float | None) -> float | None:
-    """Return None for NaN and infinity, which JSON lacks and a training that diverged has."""
-    return value if value is not None and isfinite(value) else None

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from attnviz.commands.train.learning_curve import learning_report
+from attnviz.commands.train.learning_curve import show_learning
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.classification import compute_score_interval
@@ -44,7 +44,6 @@ def card_report(metrics: Metrics) -> Report:
     """Describe a trained model: its card, what the terminal shows at the end of training, and its figures."""
     heads = metrics.sizes["n_heads"]
     name = escape_for_display(metrics.data, MAX_VALUE_LENGTH)
-    learned = learning_report(metrics.history, title="", subtitle="")
     return Report(
         title=f"Transformer encoder with {heads} head{'' if heads == 1 else 's'}, trained on {name}",
         subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
@@ -63,7 +62,7 @@ def card_report(metrics: Metrics) -> Report:
             ),
             *_costs(metrics.tested),
             *_heads(metrics.heads),
-            *learned.blocks,
+            *show_learning(metrics.history),
             *_limit_notes(metrics),
         ),
         facts=(

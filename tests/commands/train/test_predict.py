@@ -84,10 +84,6 @@ def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
     assert f"{judged * share:.0f} of the {judged} packaged reviews of which it knows most words" in said
 
 
-def test_without_labels_nothing_is_scored() -> None:
-    assert "accuracy" not in report(events(text=(PRAISE,))).data
-
-
 def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
     """What stands between is left out: blame there changes nothing, blame at the end does."""
     filler = "it is a film about a man and a house . " * 40
@@ -135,14 +131,6 @@ def test_processes_give_the_bits_of_one_in_order(killed: bool, monkeypatch: pyte
         found.append(event)
     assert report(found).data == serial
     assert [event.done for event in found if isinstance(event, Progress)] == [*range(61)]
-
-
-def test_rows_are_the_predictions() -> None:
-    last = events(text=(PRAISE, BLAME))[-1]
-    assert isinstance(last, Result)
-    header, *rows = last.rows
-    assert header[:3] == ("text", "label", "probability")
-    assert [row[1] for row in rows] == ["positive", "negative"]
 
 
 def test_what_was_attended_to_is_drawn(tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from tests.attacks.endings import RunHere, worked
+from tests.attacks.endings import worked
 from tests.process import RunCli
 
 PRAISE, BLAME = "a wonderful film , i loved it", "the worst film , a boring waste of time"
@@ -21,19 +19,6 @@ def test_a_table_on_stdout_and_nothing_else_anywhere(run_forked: RunCli, tmp_pat
     assert "negative" in negative
     assert "trained, weights sha256 " in run.stdout
     assert not list(tmp_path.iterdir())
-
-
-def test_json_is_one_document_with_the_accuracy(attnviz: RunHere) -> None:
-    run = worked(attnviz("predict", "--dataset", "sample", "--split", "test", "--json"))
-    found = json.loads(run.out)
-    right = [
-        each["label"] == {0: "negative", 1: "positive"}.get(each["given"], each["given"])
-        for each in found["predictions"]
-        if each["label"]
-    ]
-    assert found["accuracy"] == pytest.approx(sum(right) / len(right))
-    assert len(right) == 17  # three are of unknown words
-    assert sum(map(sum, found["confusion"])) == 17
 
 
 def test_from_standard_input(run_forked: RunCli) -> None:

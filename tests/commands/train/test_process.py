@@ -7,8 +7,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,16 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.cli import parser
-from attnviz.cli.parser import make_function
-from attnviz.commands import COMMANDS as ALL_COMMANDS
-from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
-from attnviz.options import list_values
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.attacks.trainings import FILES, TINY
 from tests.made import content
-from tests.process import Run, RunCli, bare_environment
+from tests.process import Run, RunCli
 
 EPOCH = re.compile(
     r"epoch (\d+)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  [\d,]+ texts/s; held out: loss \d\.\d{4}, accuracy \d\.\d{4}"
@@ -70,19 +63,6 @@ def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path)
     assert len(noted(run)) == 4
     again = worked(attnviz(*TINY, "--json", "--resume"))
     assert again.out == run.out
-
-
-@pytest.mark.usefixtures("few_probes", "drawn_once")
-def test_what_is_gone_on_with_is_said(attnviz: RunHere, tmp_path: Path) -> None:
-    begun = noted(worked(attnviz(*TINY, "--resume")))
-    assert begun[0] == "model holds no training run to go on with: starting from the beginning"
-    before = content(tmp_path)
-    ended = noted(worked(attnviz(*TINY, "--resume")))
-    assert ended == [
-        "model holds the end of this run already; nothing was trained",
-        "wrote 7 files to model/ (model.safetensors … learning-curve.png)",
-    ]
-    assert content(tmp_path) == before
 
 
 # Ctrl-C, where it can be sent at one exact step
@@ -208,59 +188,4 @@ def test_the_command_on_the_card_makes_the_model_again(
 # The model is one that other commands take
 
 
-@pytest.mark.usefixtures("few_probes")
-def test_the_model_is_used_by_other_commands(attnviz: RunHere) -> None:
-    worked(attnviz(*TINY))
-    (text,) = document(worked(attnviz("heatmap", "--text", "a good film", "--model", "model", "--json")))["texts"]
-    assert text["trained"] is True
-    assert np.array(text["weights"]).shape == (1, 2, 3, 3)
-    worked(attnviz("predict", "--text", "a good film", "--model", "model"))
-
-
 # What is imported
-
-
-HEAVY = {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "transformers", "tokenizers"}
-REFUSED = (
-    *("--epochs 0", "--batch-size 0", "--heads 3", "--dropout 1", "--dropout nan", "--learning-rate 0", "--crop 1"),
-    *("--learning-rate nan", "--validation 0.9", "--max-tokens 1", "--seed -1", "--layers 0"),
-    *("--layers 1000000000", "--max-tokens 1000000000", "--patience 0", "--out /dev/null", "--storage int4"),
-    *("--epochs many", "--split train[", "--dataset smaple"),
-)
-
-
-def test_wrong_usage_imports_nothing_heavy(tmp_path: Path) -> None:
-    """All in one process; then that an import would be noticed."""
-    script = (
-        "import sys\n"
-        "from attnviz.cli.app import run\n"
-        "def told(words):\n"
-        "    code = run(['train', '--dataset', 'sample', *words.split()])\n"
-        f"    print(words, code, *({HEAVY!r} & set(sys.modules)), sep='|')\n"
-        f"for words in {REFUSED!r}:\n"
-        "    told(words)\n"
-        "told('--size 2')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=bare_environment(tmp_path),
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    *lines, control = done.stdout.splitlines()
-    assert lines == [f"{words}|2" for words in REFUSED]
-    assert control.startswith("--size 2|2|")
-    assert "torch" in control
-    assert done.stderr.count("error: ") == done.stderr.count("\n") == len(REFUSED) + 1
-    assert {path.name for path in tmp_path.iterdir()} <= {".cache"}  # of matplotlib, which the last one imports
-
-
-def test_every_setting_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the default of the spec; so that the card's command can name it."""
-    found: list[TrainSpec] = []
-
-    monkeypatch.setattr(parser, "run_command", lambda command, spec: found.append(spec))
-    make_function(next(each for each in ALL_COMMANDS if each.name == "train"))(**list_values(TrainSpec()))
-    assert found == [TrainSpec()]

@@ -25,11 +25,11 @@ from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.options import list_values, replace_values
-from attnviz.running import Progress, Result
+from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import OF_DATA_SETS, StorageKind, TextOptions
 from attnviz.text import load_corpus
-from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
+from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, SPEC, contents, finished, stopped
 from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes")
@@ -101,23 +101,6 @@ def answered(folder: Path, split: str = "test") -> np.ndarray:
 
 
 # Progress
-
-
-def test_what_is_told_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    *steps, last = train(replace(SPEC, out="model"))
-    assert isinstance(last, Result)
-    told = [step for step in steps if isinstance(step, Progress)]
-    assert [(step.done, step.total, step.what) for step in told] == [(n, N_STEPS, "steps") for n in range(N_STEPS + 1)]
-    parameters = f"{load_metrics(tmp_path / 'model').n_parameters:,} parameters"
-    assert told[0].log == (f"training on 36 texts of sample train, 4 held out; {parameters}",)
-    assert [bool(step.log) for step in told[1:]] == [step.done in (5, 10) for step in told[1:]]
-    assert told[4].if_left == (
-        "stopped after step 4 of 10; model holds no model yet",
-        "the same command with --resume starts from the beginning",
-    )
-    assert told[7].if_left[0].startswith("stopped after step 7 of 10; model holds epoch 1, held-out accuracy ")
-    assert told[7].if_left[1] == "the same command with --resume goes on after step 5"
 
 
 def test_an_epoch_is_on_disk_when_it_is_told(tmp_path: Path) -> None:
