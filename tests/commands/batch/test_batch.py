@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from attnviz import store
 from attnviz.commands.batch.diff import diff
@@ -221,13 +220,6 @@ def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
     assert "such as two" in last.notices[0]
 
 
-def test_a_bad_config_is_refused_before_anything_is_made(config: Path) -> None:
-    config.write_text("jobs:\n  - heatmap: {heds: 8}\n", encoding="utf-8")
-    with pytest.raises(InvalidConfig, match=r"figures\.yaml:2:15: .*Did you mean 'heads'"):
-        run(config)
-    assert not (config.parent / "out").exists()
-
-
 def test_what_cannot_be(config: Path) -> None:
     with pytest.raises(InvalidOption, match="no config"):
         batch(build(BatchSpec, configs=()))
@@ -274,30 +266,6 @@ def test_a_job_that_failed_is_tried_with_its_settings_again(config: Path) -> Non
     config.write_text("jobs: [{name: a, heatmap: {text: a b, head: 9, model: dot}}]", encoding="utf-8")
     run(config)
     assert told(remade(config))[0] == "Failed on both sides with the same error: a."
-
-
-@pytest.mark.slow
-def test_pictures_may_differ_within_tolerances(config: Path) -> None:
-    """As where another processor packs pixels or rounds weights otherwise: one pixel of a picture is another."""
-    config.write_text("jobs: [{name: one, heatmap: {text: two words, model: dot, dpi: 40}}]", encoding="utf-8")
-    run(config)
-    (entry,) = manifest_of(config).jobs
-    file = next(file for file in entry.files if file.path.endswith(".png"))
-    picture = config.parent / "out" / file.path
-    with Image.open(picture) as image:
-        image.putpixel((0, 0), (0, 0, 0))
-        image.save(picture)
-    data = picture.read_bytes()
-    changed = replace(file, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-    files = tuple(changed if each is file else each for each in entry.files)
-    (config.parent / "out" / NAME).write_bytes(
-        to_bytes(replace(manifest_of(config), jobs=(replace(entry, files=files),)))
-    )
-    name = file.path.removeprefix("one/")
-    assert told(remade(config))[0].startswith(f"one: {name}: {len(data):,} bytes (")
-    assert told(remade(config, tolerance=("0",)))[0].startswith(f"one: {name}: 1 pixel, by ")
-    found = remade(config, pixels=10)
-    assert (found.failure, told(found)[-1]) == (None, "Other bytes that say the same: 1 file.")
 
 
 def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:

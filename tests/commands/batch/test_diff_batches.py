@@ -20,11 +20,11 @@ from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, load_batch
 from attnviz.commands.batch.diff_files import is_same_text
 from attnviz.commands.batch.spec import DiffSpec
-from attnviz.errors import InvalidConfig, InvalidOption, TooLarge
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.models.sizes import BASE
 from attnviz.options import replace_values
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
-from attnviz.store.manifest import Entry, File, Manifest, Numbers
+from attnviz.store.manifest import Entry, Manifest, Numbers
 from attnviz.views.differences import describe_difference
 from tests import events
 from tests.commands.batch import batches
@@ -368,13 +368,6 @@ def failing(error: str) -> Callable[[Entry], Entry]:
         return replace(entry, error=error, files=(), numbers={}) if error else entry
 
     return how
-
-
-@pytest.mark.parametrize("path", ["../outside.png", "/etc/hostname"])
-def test_a_path_outside_the_folder_is_refused(pair: Path, path: str) -> None:
-    change(files=(File(path, "0" * 64, 1),))
-    with pytest.raises(InvalidConfig, match="is not a path within 'first'"):
-        diff(SPEC)
 
 
 def test_a_manifest_is_named_or_its_folder(pair: Path) -> None:

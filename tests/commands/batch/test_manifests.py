@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
@@ -53,26 +51,6 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("a/" + "é" * 128, "0" * 64, 1),))))
     with pytest.raises(InvalidConfig, match=r"é.* is not a path within 'a'"):
         entry_from_file(tmp_path / "e.json")
-
-
-plain = (
-    some.none()
-    | some.booleans()
-    | some.integers(-(10**17), 10**17)
-    | some.floats(allow_nan=False, allow_infinity=False)
-)
-texts = some.text(some.characters(exclude_categories=["Cs"]), max_size=5)
-
-
-@given(some.dictionaries(texts, plain | texts | some.lists(texts).map(tuple)), some.lists(texts).map(tuple))
-def test_any_settings_come_back(settings: dict[str, object], warnings: tuple[str, ...]) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "e.json"
-        entry = replace(ENTRY, settings=settings, warnings=warnings)
-        path.write_bytes(entry_bytes(entry))
-        assert entry_from_file(path) == entry
 
 
 def test_the_bytes(tmp_path: Path) -> None:

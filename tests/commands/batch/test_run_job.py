@@ -55,12 +55,6 @@ def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
     assert "![" in (tmp_path / "mine/report.md").read_text(encoding="utf-8")
 
 
-def test_several_texts_have_folders_of_their_own(tmp_path: Path) -> None:
-    entry = run_job(job(build(HeatmapSpec, dataset="sample", index=("0-1",), model="single", dpi=40)), tmp_path)
-    assert set(entry.numbers) == {"sample train[0]", "sample train[1]"}
-    assert {"mine/train-0/report.md", "mine/train-1/layer-0-head-0.png"} <= {file.path for file in entry.files}
-
-
 def test_a_comparison_takes_no_time(tmp_path: Path) -> None:
     spec = build(CompareSpec, models=("single", "multi:2"), text=(TEXT,), dpi=40)
     entry = run_job(job(spec, "compare"), tmp_path)

@@ -63,13 +63,6 @@ def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
                 assert not fits(f"{choice}x", said)
 
 
-def test_helps_are_descriptions() -> None:
-    assert settings("heatmap")["dpi"]["description"] == "Pixels per inch."
-    of_all = WHOLE["$defs"]["Defaults"]["properties"]
-    assert of_all["dpi"]["description"] == "Pixels per inch."
-    assert "description" not in of_all["layer"]  # commands differ in it
-
-
 def parts(value: Any) -> Any:
     yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

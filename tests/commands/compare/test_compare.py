@@ -57,18 +57,6 @@ def test_one_text(tmp_path: Path) -> None:
     assert list(data(found)["measures"]) == [measure.name for measure in MEASURES if not measure.of_some_texts]
 
 
-def test_of_one_layer_pictures_are_named_without_it(tmp_path: Path) -> None:
-    found = outcome(tmp_path, "random:1", "random:8", layers=1, text=(TEXT,))
-    assert sorted(file.name for file in found.files) == [
-        "difference-random-8-random-1.png",
-        "maps.png",
-        *(file.name for file in found.files if file.name.startswith("query-")),
-        "random-1.safetensors",
-        "random-8.safetensors",
-        "similarity.png",
-    ]
-
-
 def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
     found = outcome(tmp_path, text=(TEXT,))
     several = store.load(tmp_path / "out" / "multi-8.safetensors")
@@ -148,13 +136,6 @@ def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     assert isinstance(last, Result)
     assert data(last)["texts"]["number"] == 6
     assert data(last)["measures"]["entropy"]["differences"][0]["no_interval"] == "fewer than 10 texts"
-
-
-def test_three_models_and_no_source_at_all(tmp_path: Path) -> None:
-    found = outcome(tmp_path, "multi:2", "multi:4", "multi:8")
-    assert report(found).title == "multi:2, multi:4 and multi:8 on sample train[0]"
-    expected = {f"difference-layer-{layer}-multi-{heads}-multi-2.png" for layer in range(2) for heads in (4, 8)}
-    assert expected <= {file.name for file in found.files}
 
 
 def test_untrained_models_say_so(tmp_path: Path) -> None:

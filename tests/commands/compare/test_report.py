@@ -85,14 +85,6 @@ def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> Non
     assert "not what models trained from other seeds would" in notes(shown)
 
 
-def test_one_text_has_no_intervals() -> None:
-    shown = report(comparison(model(), model("multi:2", 2, keys=[9.0])))
-    assert table(shown, "measures").columns[-1].header == "difference"
-    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-1.00"
-    assert "Over 1 text: whether a difference is more than chance takes 10 texts (--text again," in notes(shown)
-    assert "~" not in notes(shown)
-
-
 def test_three_models_have_a_table_of_differences_from_the_first() -> None:
     three = comparison(model(), model("multi:2", 2, keys=[9.0]), model("multi:4", 4, keys=[7.0]))
     shown = report(three)

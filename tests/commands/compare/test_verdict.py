@@ -107,10 +107,6 @@ def test_of_several_layers_the_kinds_are_those_of_one() -> None:
     assert "The 8 heads of a layer of multi:8 are as different as 3.4 heads that share nothing." in said
 
 
-def test_a_single_head_has_no_kinds() -> None:
-    assert "of single are as different" not in words(comparison(model(), model("multi:2", 2)))
-
-
 @pytest.mark.parametrize(("n_heads", "share"), [(2, "23%"), (8, "10%")])
 def test_what_a_mean_of_heads_blurs_is_a_share_of_the_most_for_so_many_heads(n_heads: int, share: str) -> None:
     """0.05 of 0.2158 and of 0.4971 nats."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +12,9 @@ import pytest
 from attnviz import store
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
+from attnviz.errors import InvalidOption, InvalidText
 from attnviz.options import build, replace_values
 from attnviz.running import Result
-from tests.attacks.endings import environment
 from tests.events import report, result, results
 from tests.made import cross_maps
 from tests.starting import heatmap, render
@@ -104,27 +101,6 @@ def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: Hea
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ({"head": ("2",)}, InvalidSelection),
-        ({"layer": ("2",)}, InvalidSelection),
-        ({"index": ("1",)}, InvalidSelection),
-        ({"format": ("gif",)}, InvalidOption),
-        ({"format": ("",)}, InvalidOption),
-        ({"cmap": "virids"}, InvalidOption),
-        ({"dpi": 1}, InvalidOption),
-        ({"top_k": 0}, InvalidOption),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
-    spec: HeatmapSpec, change: dict[str, object], error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        list(heatmap(replace_values(spec, **change)))
-    assert not Path(spec.figure.out).exists()
-
-
-@pytest.mark.parametrize(
     ("change", "notice"),
     [
         ({"model": "random"}, "untrained: the weights are random (seed 0), so the maps show no learned attention"),
@@ -164,18 +140,6 @@ def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapS
     only(other)
     with pytest.raises(InvalidOption, match="holds another record and its pictures"):
         render(build(RenderSpec, record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out))
-
-
-@pytest.mark.parametrize("command", ["heatmap", "compare"])
-def test_no_folder_to_write_to_is_told_before_anything_is_imported(command: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    asked = [command, *(["single", "multi"] if command == "compare" else []), "--out", str(tmp_path / "file")]
-    script = f"import sys; from attnviz.cli.app import run; print(run({asked}), 'torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), capture_output=True, check=True
-    )
-    assert done.stdout.split() == [b"2", b"False"]
-    assert b"is not a folder" in done.stderr
 
 
 @pytest.mark.parametrize("maps", [lambda: cross_maps(3, 5), lambda: cross_maps(1, 1)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from attnviz.commands.heatmap import run as heatmap_run
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import measure_maps, rows
+from attnviz.measures import rows
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
@@ -130,28 +129,6 @@ def test_where_weights_are_too_many_to_be_drawn_q_and_k_are_kept(long: None, tmp
         found = drawn(asked)
         assert not any("--no-factored" in notice for notice in found.notices)
         assert not isinstance(store.load(tmp_path / "whole" / store.RECORD), FactoredMaps)
-
-
-@pytest.mark.parametrize("factored", [True, False])
-def test_measures_and_pooled_maps_are_of_one_walk(
-    long: None, factored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And without pictures no maps are pooled."""
-    drawn(spec(tmp_path, factored=factored))
-    maps = store.load(tmp_path / store.RECORD)
-    measure_maps(maps, ["entropy", "distance"])
-    assert rows.compute_statistics(maps, 0).pooled is None
-    walked: list[object] = []
-    walk_of = type(maps).walk
-
-    def noting(self: AttentionMaps, layer: int, head: int, several: Iterable[walk.Queries]) -> object:
-        if self.n_heads == len(maps.head_numbers):  # even attention beside them has one
-            walked.append((layer, head))
-        return walk_of(self, layer, head, several)
-
-    monkeypatch.setattr(type(maps), "walk", noting)
-    drawn(build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "again"), dpi=50))
-    assert walked == [(layer, head) for layer in range(2) for head in range(2)]
 
 
 def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:

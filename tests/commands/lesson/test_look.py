@@ -109,21 +109,6 @@ def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
     assert page.page.locator("#hand select[data-choice=head]").input_value() == "4"
 
 
-def test_a_step_lights_up_its_own_columns(opened: Open, write: Write) -> None:
-    page = opened(write())
-    lit = {
-        1: {"c_score"},
-        2: {"c_scaled", "c_bias", "c_sum"},
-        3: {"c_masked"},
-        4: {"c_exp", "c_weight"},
-        5: {"c_weighted"},
-    }
-    for step, columns in lit.items():
-        page.page.locator(".step").nth(step).click()
-        found = page.page.locator(".hand th.now").evaluate_all("all => all.map((each) => each.dataset.column)")
-        assert set(found) == columns
-
-
 def test_what_did_not_change_is_not_read_aloud_again(opened: Open, write: Write) -> None:
     page = opened(write())
     page.page.evaluate("""() => {

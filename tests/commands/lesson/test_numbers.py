@@ -96,9 +96,7 @@ def options_of(name: str, at: int) -> ModelOptions:
 # The model by its name and place on the page, the layer, the head and the query.
 CASES = [
     ("multi", 0, 0, 3, 5),
-    ("multi", 0, 0, 7, 0),
     ("multi", 1, 0, 0, 10),
-    ("random", 0, 0, 1, 4),
     ("random", 0, 1, 3, 2),
 ]
 
@@ -269,13 +267,13 @@ def answer(options: ModelOptions) -> dict[str, float]:
     return dict(zip(model.answers.labels, prediction.probabilities, strict=True))
 
 
-@pytest.mark.parametrize(("off", "layer"), [((), 0), ((5,), 0), ((3, 5), 0), ((0, 1, 2, 6), 0), (tuple(range(8)), 0)])
+@pytest.mark.parametrize(("off", "layer"), [((), 0), ((5,), 0), ((0, 1, 2, 6), 0), (tuple(range(8)), 0)])
 def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], layer: int) -> None:
     """Against models whose output projection has no columns for these heads, as --without makes them."""
     check_absence(opened(write()), ModelOptions(model="multi"), off, layer)
 
 
-@pytest.mark.parametrize(("off", "layer"), [((0,), 0), ((1,), 1), ((0, 1), 0), ((0, 1), 1)])
+@pytest.mark.parametrize(("off", "layer"), [((0,), 0), ((0, 1), 1)])
 def test_heads_turned_off_in_either_of_two_layers(
     opened: Open, write: Write, two_layers: Path, off: tuple[int, ...], layer: int
 ) -> None:
