@@ -45,20 +45,10 @@ def attention_weights(
         if hidden is not None:
             scores.masked_fill_(hidden, -torch.inf)
         return scores.softmax(dim=-1)
-    return _weights(query, key.transpose(-2, -1), hidden, by_distance)
-
-
-def _weights(
-    query: Float[Tensor, "*batch query d_head"],
-    key: Float[Tensor, "*batch d_head key"],
-    hidden: Bool[Tensor, "*#batch #query key"] | None,
-    by_distance: Float[Tensor, "*#batch distance"] | None,
-) -> Float[Tensor, "*batch query key"]:
-    """The same of queries that are scaled, where no gradient is asked for: as many as the cache holds at a time."""
-    weights = query.new_empty(*query.shape[:-1], key.shape[-1])
+    weights = query.new_empty(*query.shape[:-1], key.shape[-2])
     flat = weights.view(-1, *weights.shape[-2:])
-    for places, scores in _scores(query, key, hidden, by_distance):
-        torch.softmax(scores, dim=-1, out=flat[places])
+    for places, scores in _scores(query, key.transpose(-2, -1), hidden, by_distance):
+        torch.softmax(scores, dim=-1, out=flat[places])  # as many as the processor's cache holds at a time
     return weights
 
 

@@ -95,13 +95,11 @@ class RandomReference(ModelReference):
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Made once for each source of texts."""
-        from attnviz.models.random_models import Architecture, random_model
-
-        sizes = Architecture(self.n_layers, self.n_heads, self.d_model, self.projected)
+        from attnviz.models.random_models import random_model
 
         # The texts are kept beside the model, so that no others can get this number.
         def make() -> tuple[object, EncoderModel]:
-            model = random_model(self.name, self.spec, sizes, texts)
+            model = random_model(self, texts)
             if self.spec.without:
                 model.remove_heads(texts)
             return texts, model

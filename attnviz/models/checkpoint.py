@@ -63,14 +63,10 @@ def save_checkpoint(folder: Path, saved: Checkpoint, storage: StorageKind = "flo
     store.make_folder(folder)
     store.write(folder / VOCABULARY, saved.tokenizer.to_json().encode())
     store.write(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
-    store.write(folder / WEIGHTS, weights_bytes(saved.classifier, storage))
-
-
-def weights_bytes(classifier: Classifier, storage: StorageKind) -> bytes:
-    """The weights as a safetensors file."""
-    weights = classifier.state_dict()
-    embeddings = {f"{name}.weight" for name, module in classifier.named_modules() if isinstance(module, nn.Embedding)}
-    return bytes(safetensors.torch.save(pack_weights(weights, frozenset(embeddings), storage)))
+    modules = saved.classifier.named_modules()
+    embeddings = frozenset(f"{name}.weight" for name, module in modules if isinstance(module, nn.Embedding))
+    packed = pack_weights(saved.classifier.state_dict(), embeddings, storage)
+    store.write(folder / WEIGHTS, bytes(safetensors.torch.save(packed)))
 
 
 def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
@@ -91,7 +87,9 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
             hint="The files are of two checkpoints.",
         )
     try:
-        classifier = fill_classifier(config, data)
+        with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
+            classifier = Classifier(config)
+        classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
     except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InvalidModel(
@@ -103,15 +101,7 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         problem = f"temperature {temperature:g} in {folder / WEIGHTS} must be greater than 0: logits are divided by it"
         raise InvalidModel(problem, hint="Copy the folder again.")
     revision = hashlib.sha256(data).hexdigest()
-    return Checkpoint(classifier, vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
-
-
-def fill_classifier(config: ClassifierConfig, data: bytes) -> Classifier:
-    """A classifier with the weights of a safetensors file. Raises what torch and safetensors raise, or ValueError."""
-    with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
-        classifier = Classifier(config)
-    classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
-    return classifier.eval()
+    return Checkpoint(classifier.eval(), vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
 
 
 def _read_config(file: Path) -> dict[str, Any]:

@@ -191,18 +191,16 @@ class EncoderModel:
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """One query's arithmetic in one layer. Raises ExecutionError where it does not give what the model gives."""
-        from attnviz.models.arithmetic import LayerPlace, check_arithmetic, run_to_layer
+        from attnviz.models.arithmetic import check_arithmetic, run_to_layer, work_through
 
-        encoding = self.encode(text)
+        encoding, attention = self.encode(text), self.attentions[layer]
         attendable = self.attendable(encoding)
         given = torch.tensor(encoding.ids, device=self.device), attendable.to(self.device)
-        return check_arithmetic(
-            run_to_layer(self.attentions[layer], lambda: self.forward(*given), layer, attendable),
-            encoding.tokens,
-            query,
-            self.provenance(text, text_name, encoding.n_tokens),
-            LayerPlace(layer, self.n_layers, dict(self.settings).get("norm") == "pre"),
-        )
+        states, attended = run_to_layer(attention, lambda: self.forward(*given), layer)
+        worked = work_through(attention, encoding.tokens, query, states, attendable[query].numpy(), self.n_heads)
+        provenance = self.provenance(text, text_name, encoding.n_tokens)
+        normed = dict(self.settings).get("norm") == "pre"
+        return check_arithmetic(worked, attended, provenance, layer, self.n_layers, normed=normed)
 
     def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
         """Who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""

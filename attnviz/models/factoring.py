@@ -27,7 +27,8 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
         attention, before = block.attention, block.attention_residual.before(states)
         assert isinstance(attention, MultiHeadAttention)
         if layer == last:
-            yield factor_only(attention, before, causal=causal)
+            query, key, _ = _project(attention, before)  # no kernel is called: nobody wants the output
+            yield Factors(log_sum_exp=None, **_parts(attention, query, key, causal=causal))
             return
         attended, factors = factor_attention(attention, before, causal=causal)
         yield factors
@@ -64,12 +65,6 @@ def factor_attention(
         log_sum_exp=log_sum_exp.squeeze(0).flip(1).contiguous().numpy(),
         **_parts(attention, query, key, causal=causal),
     )
-
-
-def factor_only(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool) -> Factors:
-    """The factors of a module whose output nobody wants: no kernel is called."""
-    query, key, _ = _project(attention, states)
-    return Factors(log_sum_exp=None, **_parts(attention, query, key, causal=causal))
 
 
 def _project(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:

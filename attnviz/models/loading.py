@@ -110,19 +110,16 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
     for plugin in (*(plugin for plugin in MODELS if plugin.name == kind), *FORMATS):
         reference: ModelReference | None = load(plugin)(spec, extras)
         if reference is not None:
-            check_removal(spec)
+            if spec.without_mean and not spec.without:
+                hint = "Say which with --without 16.0."
+                raise InvalidOption("--without-mean says how heads are left out", hint=hint)
+            for each in ",".join(spec.without).split(",") if spec.without else ():
+                if not HEAD.fullmatch(each.strip()):
+                    hint = "Write LAYER.HEAD: 16.0,23.3."
+                    raise InvalidSelection(f"--without {each[:40]!r} does not name a head", hint=hint)
             return replace(reference, name=reference.name + spec.removal)
     hint = "A text goes with --text." if len(spec.model.split()) > 2 else suggest_name(spec.model, names)
     raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=hint)
-
-
-def check_removal(spec: ModelOptions) -> None:
-    """Raise InvalidOption for a mean of no head, InvalidSelection for what names no head."""
-    if spec.without_mean and not spec.without:
-        raise InvalidOption("--without-mean says how heads are left out", hint="Say which with --without 16.0.")
-    for each in ",".join(spec.without).split(",") if spec.without else ():
-        if not HEAD.fullmatch(each.strip()):
-            raise InvalidSelection(f"--without {each[:40]!r} does not name a head", hint="Write LAYER.HEAD: 16.0,23.3.")
 
 
 def refuse_sizes(what: str, spec: ModelOptions) -> None:

@@ -92,52 +92,39 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
     try:
         n_queries, n_keys = model.map_size(text)
     except TooLarge as error:
-        if needs.choice != EVERY and _has_room(model, text, needs.choice):
-            return RecordingPlan(model.attention, needs.choice, CHOSEN_HEADS, may_widen=not needs.only_choice)
+        with suppress(TooLarge):
+            if needs.choice != EVERY:
+                model.encode(text, needs.choice)  # whether there is room for these
+                return RecordingPlan(model.attention, needs.choice, CHOSEN_HEADS, may_widen=not needs.only_choice)
         if not (may_factor and isinstance(model, Factorable)):
             raise
         return RecordingPlan(_keep_factors(model, needs, error), needs.choice, FACTORS_FOR_ROOM)
     n_weights = model.n_layers * model.n_heads * n_queries * n_keys
     if may_factor and isinstance(model, Factorable) and needs.max_shown is not None and n_weights > needs.max_shown:
-        return RecordingPlan(_keep_factors_if_any(model, needs), needs.choice, FACTORS_FOR_SIZE)
+        return RecordingPlan(_keep_factors(model, needs, or_weights=True), needs.choice, FACTORS_FOR_SIZE)
     if needs.only_choice:
         return RecordingPlan(model.attention, needs.choice, may_widen=False)
     return RecordingPlan(model.attention)
 
 
-def _has_room(model: AttentionModel, text: str, choice: LayersAndHeads) -> bool:
-    with suppress(TooLarge):
-        model.encode(text, choice)
-        return True
-    return False
-
-
 def _keep_factors(
-    model: Factorable, needs: Needs, no_room: TooLarge | None = None
+    model: Factorable, needs: Needs, no_room: TooLarge | None = None, *, or_weights: bool = False
 ) -> Callable[[str, str, LayersAndHeads], AttentionMaps]:
-    """Record q and k; where they fail too, the error also says that weights had `no_room`."""
+    """Record q and k, or all weights of a model that cannot give q and k of this text where these will do.
+
+    Where weights had `no_room`, the error also says that.
+    """
 
     def attend(text: str, name: str, choice: LayersAndHeads) -> AttentionMaps:
         try:
             maps = model.attend_factored(text, name, choice)
             needs.check_room(maps)
-        except (InvalidOption, TooLarge) as error:
-            if no_room is None:
+            return maps
+        except (InvalidOption, InvalidRecord, TooLarge) as error:
+            if or_weights:
+                return model.attention(text, name)
+            if no_room is None or isinstance(error, InvalidRecord):
                 raise
             raise TooLarge(f"{no_room.problem}; {error.problem}", hint=no_room.hint) from error
-        return maps
-
-    return attend
-
-
-def _keep_factors_if_any(model: Factorable, needs: Needs) -> Callable[[str, str, LayersAndHeads], AttentionMaps]:
-    """Record q and k, or all weights of a model that cannot give q and k of this text."""
-    keep_factors = _keep_factors(model, needs)
-
-    def attend(text: str, name: str, choice: LayersAndHeads) -> AttentionMaps:
-        try:
-            return keep_factors(text, name, choice)
-        except (InvalidOption, InvalidRecord, TooLarge):
-            return model.attention(text, name)
 
     return attend

@@ -116,7 +116,7 @@ class TextTokenizer:
 
     def _encode(self, text: str, max_tokens: int | None, keep: KeepKind) -> Encoding:
         try:
-            with caught_panics("this model"):
+            with caught_panics():
                 found = self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
             raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
@@ -150,15 +150,18 @@ class TextTokenizer:
 
     def ids(self, texts: Iterable[str]) -> Iterator[Int[np.ndarray, " token"]]:
         """The ids of whole texts, markers included; of a text without tokens, its markers or nothing."""
+        for encoded in self._encode_each(texts):
+            yield np.array((*self._markers, *encoded.ids), dtype=np.int32)
+
+    def _encode_each(self, texts: Iterable[str]) -> Iterator[Any]:
         remaining = iter(texts)
         while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
             try:
-                with caught_panics("this model"):
+                with caught_panics():
                     found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             except TypeError as error:
                 raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
-            for encoded in found:
-                yield np.array((*self._markers, *encoded.ids), dtype=np.int32)
+            yield from found
 
     @property
     def _markers(self) -> tuple[int, ...]:
@@ -167,12 +170,8 @@ class TextTokenizer:
     def count(self, texts: Iterable[str]) -> Counter[str]:
         """How often each entry occurs in `texts`; a word that is not in the vocabulary counts as `[UNK]`."""
         found: Counter[int] = Counter()
-        remaining = iter(texts)
-        while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
-            with caught_panics("this model"):
-                several = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            for encoded in several:
-                found.update(encoded.ids)
+        for encoded in self._encode_each(texts):
+            found.update(encoded.ids)
         return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
 
     def pad(self, encoding: Encoding, n_tokens: int) -> Encoding:

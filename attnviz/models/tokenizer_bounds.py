@@ -56,7 +56,9 @@ def _problems(found: dict[str, Any], model: dict[str, Any]) -> Iterator[str]:
     unknown = model.get("unk_token")
     if isinstance(entries, dict) and isinstance(unknown, str) and unknown not in entries and model.get("type") != "BPE":
         yield f"lacks its token for unknown words, {unknown!r:.40}"
-    n_markers = max((len(each) for each in _lists_in(found.get("post_processor"))), default=0)
+    parts = (value for each in _dicts_in(found.get("post_processor")) for value in each.values())
+    lists = (value for value in parts if isinstance(value, list))
+    n_markers = max(map(len, lists), default=0)
     if n_markers > MAX_TEMPLATE:
         yield f"puts {n_markers:,} markers around a text, at most {MAX_TEMPLATE} are"
     steps = [*_dicts_in(found.get("normalizer")), *_dicts_in(found.get("pre_tokenizer"))]
@@ -103,18 +105,13 @@ def _dicts_in(part: Any) -> Iterator[dict[str, Any]]:
             yield from _dicts_in(each)
 
 
-def _lists_in(part: Any) -> Iterator[list[Any]]:
-    for each in _dicts_in(part):
-        yield from (value for value in each.values() if isinstance(value, list))
-
-
 def is_panic(error: BaseException) -> bool:
     """Return whether the library failed an assumption of its own: PanicException is no subclass of Exception."""
     return type(error).__name__ == "PanicException"
 
 
 @contextmanager
-def caught_panics(what: str) -> Iterator[None]:
+def caught_panics() -> Iterator[None]:
     """Raise InvalidModel for what the library raises about a file's own patterns and tables, its panics included."""
     try:
         yield
@@ -122,4 +119,4 @@ def caught_panics(what: str) -> Iterator[None]:
         if type(error) is not Exception and not is_panic(error):  # bare Exception is what the library raises
             raise
         reason = " ".join(str(error).split())[:200]
-        raise InvalidModel(f"the tokenizer of {what} fails on this text: {reason}", hint=HINT) from error
+        raise InvalidModel(f"the tokenizer of this model fails on this text: {reason}", hint=HINT) from error

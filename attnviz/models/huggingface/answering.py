@@ -205,7 +205,12 @@ class HuggingFaceClassifier(HeadedModel):
         is_score = self.answers.kind == "score"
         for start in range(0, len(documents), WINDOW):
             window = documents[start : start + WINDOW]
-            encodings = [self._encode_document(each) for each in window]
+            encodings = list[HuggingFaceEncoding]()
+            for each in window:
+                try:
+                    encodings.append(self._read(each.text).source)
+                except InvalidText as error:
+                    raise InvalidText(f"{each.name}: {error.problem}", hint=error.hint) from error
             for document, encoding, row in zip(window, encodings, self._outputs(encodings), strict=True):
                 n_read = len(encoding.ids) - sum(encoding.tokens.special)
                 counts = encoding.n_tokens, n_read, sum(encoding.tokens.unknown)
@@ -213,17 +218,15 @@ class HuggingFaceClassifier(HeadedModel):
                 probabilities, scores = ((), outputs) if is_score else (outputs, ())
                 yield Prediction(document.name, probabilities, document.label, *counts, scores)
 
-    def _encode_document(self, document: LabelledText) -> HuggingFaceEncoding:
-        try:
-            return self._read(document.text).source
-        except InvalidText as error:
-            raise InvalidText(f"{document.name}: {error.problem}", hint=error.hint) from error
-
     def _outputs(self, encodings: Sequence[HuggingFaceEncoding]) -> np.ndarray:
         """[text, label]: what the model makes of each. Texts of one length are read together: padding changes some."""
         lengths = [len(each.ids) for each in encodings]
         longest = max(lengths)
-        self._check_batch(min(BATCH, len(lengths), max(1, BATCH_TOKENS // longest)), longest)
+        n_texts = min(BATCH, len(lengths), max(1, BATCH_TOKENS // longest))
+        work = self._work(longest, longest, EVERY)
+        cells = SCORES * self.n_heads * longest**2 if self.loaded.eager else 0
+        needed = work.fixed + n_texts * (longest * work.per_token + FLOAT32 * cells)
+        check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, self.spec.max_memory)
         found = np.empty((len(lengths), len(self.answers.labels)))
         for length in sorted(set(lengths)):
             same = [place for place, each in enumerate(lengths) if each == length]
@@ -234,9 +237,3 @@ class HuggingFaceClassifier(HeadedModel):
                     found[places] = read_logits(self._logits(ids), self.answers.kind)
         check_finite(found)
         return found
-
-    def _check_batch(self, n_texts: int, n_tokens: int) -> None:
-        work = self._work(n_tokens, n_tokens, EVERY)
-        cells = SCORES * self.n_heads * n_tokens**2 if self.loaded.eager else 0
-        needed = work.fixed + n_texts * (n_tokens * work.per_token + FLOAT32 * cells)
-        check_room(f"texts of {n_tokens:,} tokens, {n_texts} at a time,", needed, self.spec.max_memory)

@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from safetensors.torch import load_file
 
 from attnviz import store
 from attnviz.errors import ExecutionError, InvalidModel
@@ -30,8 +31,19 @@ def convert_gguf(source: Path, folder: Path) -> Iterator[None]:
         model, tokenizer = _read(source)
     yield
     with quietly(bars=False):
-        _write(model, tokenizer, folder)
-    _compare(model.state_dict(), folder / WEIGHTS)
+        config = deepcopy(model.config)
+        del config.quantization_config
+        with torch.device("meta"):
+            fresh = type(model)(config)
+        fresh.load_state_dict(model.state_dict(), strict=True, assign=True)
+        fresh.tie_weights()
+        store.fill(folder, fresh.save_pretrained)
+        store.fill(folder, tokenizer.save_pretrained)
+    weights, written = model.state_dict(), load_file(folder / WEIGHTS)
+    kept = {tensor.data_ptr() for name, tensor in weights.items() if name in written}  # others are tied to these
+    for name, tensor in weights.items():
+        if tensor.data_ptr() not in kept or (name in written and not torch.equal(written[name], tensor)):
+            raise ExecutionError(f"{name} was written to {folder / WEIGHTS} with other numbers", hint="Try again.")
     yield
 
 
@@ -49,26 +61,3 @@ def _read(source: Path) -> tuple[Any, Any]:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         problem = f"{source} cannot be converted: {reason}"
         raise InvalidModel(problem, hint="Another transformers or gguf may do.") from error
-
-
-def _write(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Save the weights in a fresh model of the same class. Raises OutputError when the disk refuses."""
-    config = deepcopy(model.config)
-    del config.quantization_config
-    with torch.device("meta"):
-        fresh = type(model)(config)
-    fresh.load_state_dict(model.state_dict(), strict=True, assign=True)
-    fresh.tie_weights()
-    store.fill(folder, fresh.save_pretrained)
-    store.fill(folder, tokenizer.save_pretrained)
-
-
-def _compare(weights: dict[str, torch.Tensor], file: Path) -> None:
-    """Raises ExecutionError where a file holds other weights; those that are tied to others are not in it."""
-    from safetensors.torch import load_file
-
-    written = load_file(file)
-    kept = {tensor.data_ptr() for name, tensor in weights.items() if name in written}
-    for name, tensor in weights.items():
-        if tensor.data_ptr() not in kept or (name in written and not torch.equal(written[name], tensor)):
-            raise ExecutionError(f"{name} was written to {file} with other numbers", hint="Try again.")

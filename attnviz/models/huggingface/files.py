@@ -54,6 +54,11 @@ CHOICES = re.compile(
 )
 FLAGS = ("use_mamba_kernels", "disable_custom_kernels")  # of packages that are installed, never of the hub
 WIDENED = ("fp8", "mxfp4")  # numbers of few bits that become float32 by torch alone
+REASONS = {  # by the error of the hub's library
+    "RepositoryNotFoundError": "there is no such model, or it is private",
+    "GatedRepoError": "its owner has to let you in first",
+    "RevisionNotFoundError": "it has no such revision",
+}
 MAX_ADDITIONS = 2**23  # bytes: a token that is added there takes some 80 times its length
 
 
@@ -136,7 +141,8 @@ def drop_choices(settings: Any, where: Path) -> Any:
         return [drop_choices(each, where) for each in settings]
     if not isinstance(settings, dict):
         return settings
-    kept = {name: value for name, value in settings.items() if _is_size(value) or not _chooses(name)}
+    chooses = {name for name in settings if name not in FLAGS and CHOICES.search(name)}
+    kept = {name: value for name, value in settings.items() if _is_size(value) or name not in chooses}
     if quantized := kept.pop("quantization_config", None):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
         if method not in WIDENED:
@@ -146,10 +152,6 @@ def drop_choices(settings: Any, where: Path) -> Any:
             )
         kept["quantization_config"] = quantized | {"dequantize": True}
     return {name: drop_choices(value, where) for name, value in kept.items()}
-
-
-def _chooses(name: str) -> bool:
-    return name not in FLAGS and CHOICES.search(name) is not None
 
 
 def _is_size(value: object) -> bool:
@@ -190,26 +192,12 @@ def _from_hub(written: str, max_memory: float) -> Path:
             hint=f"Give the folder of a model, or a name: {', '.join(model.name for model in MODELS)}.",
         ) from error
     except (HfHubHTTPError, OSError, ValueError) as error:
-        raise InvalidModel(
-            f"{written!r} cannot be had from the hub: {_reason(error)}", hint=_next(repository)
-        ) from error
-
-
-def _next(repository: str) -> str:
-    if "/" not in repository:
-        return suggest_name(repository, [model.name for model in MODELS])
-    return "Check the name, log in with `hf auth login` if it is gated, or give a folder."
-
-
-def _reason(error: Exception) -> str:
-    """What the hub's library says, without its advice and addresses."""
-    kinds = {
-        "RepositoryNotFoundError": "there is no such model, or it is private",
-        "GatedRepoError": "its owner has to let you in first",
-        "RevisionNotFoundError": "it has no such revision",
-    }
-    lines = str(error).strip().splitlines()
-    return kinds.get(type(error).__name__) or (lines[0] if lines else type(error).__name__)
+        hint = "Check the name, log in with `hf auth login` if it is gated, or give a folder."
+        if "/" not in repository:
+            hint = suggest_name(repository, [model.name for model in MODELS])
+        said = [REASONS.get(type(error).__name__), *str(error).strip().splitlines()[:1], type(error).__name__]
+        reason = next(filter(None, said))  # without the advice and addresses of the hub's library
+        raise InvalidModel(f"{written!r} cannot be had from the hub: {reason}", hint=hint) from error
 
 
 def _weights(folder: Path) -> Iterator[Path]:

@@ -55,7 +55,13 @@ class HuggingFaceWriter(HuggingFaceModel):
         grown = read.target or read.source
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
-        answer = DecoderAnswer(ids, tokens.pieces, self._how(ids))
+        how: tuple[tuple[str, Setting], ...] = (
+            ("generate", self._n_tokens),
+            ("generated_ids", ",".join(map(str, ids))),
+            ("temperature", self.extras.temperature),
+            *(() if self.extras.temperature is None else (("seed", self.spec.seed),)),
+        )
+        answer = DecoderAnswer(ids, tokens.pieces, how)
         grown = grown.append_ids(ids[:-1], tokens)
         return read._replace(answer=answer, target=grown) if read.target else read._replace(answer=answer, source=grown)
 
@@ -66,15 +72,6 @@ class HuggingFaceWriter(HuggingFaceModel):
 
     def _target(self) -> HuggingFaceEncoding:
         return self.loaded.tokenizer.start(self.loaded.start_id)
-
-    def _how(self, ids: tuple[int, ...]) -> tuple[tuple[str, Setting], ...]:
-        sampled = self.extras.temperature is not None
-        return (
-            ("generate", self._n_tokens),
-            ("generated_ids", ",".join(map(str, ids))),
-            ("temperature", self.extras.temperature),
-            *((("seed", self.spec.seed),) if sampled else ()),
-        )
 
     def _write(self, read: Read) -> tuple[int, ...]:
         """The ids that the model chooses, an end marker among them. What its files say of penalties is left out."""

@@ -119,7 +119,10 @@ class ConvertedReference(PackagedReference):
 
             for done, _ in enumerate(convert_gguf(self.source, folder), 2):
                 yield Preparation(done, 4, label)
-            write_manifest(folder, model.origin)
+            written = sorted(folder.iterdir())
+            files = {each.name: WrittenFile(each.stat().st_size, compute_sha256(each))._asdict() for each in written}
+            about = {"source": model.origin, "files": files}
+            store.write(folder / MANIFEST, (json.dumps(about, indent=1) + "\n").encode())
 
     def inputs(self) -> Mapping[str, str]:
         """The sha256 of the package's file, from which all else follows, and the version of the library."""
@@ -134,7 +137,13 @@ class ConvertedReference(PackagedReference):
     def _find_files(self) -> ModelFiles:
         folder = find_folder(self.packaged)
         written = read_manifest(folder)
-        check_files(folder, written)
+        # Settings files change numbers as weights do, and the library might read a file that was put there. The
+        # weights, 538 MB of SmolLM2 and .43 CPU seconds, are left to who loads them, which works out their sha256.
+        for file in sorted(folder.iterdir()):
+            known = written.get(file.name)
+            if file.name in (MANIFEST, WEIGHTS) or (known and is_file(file) and compute_sha256(file) == known.sha256):
+                continue
+            raise InvalidModel(f"{file} is not as it was when {folder.name} was converted", hint=REMOVE)
         found = find_files(folder, "", self.spec.max_memory)
         return replace(found, origin=self.packaged.origin, sha256=written[WEIGHTS].sha256)
 
@@ -154,14 +163,6 @@ def _find(
 ) -> PackagedReference | None:
     if spec.model != model.name:
         return None
-    source = find_source(model)
-    refuse_options(spec)
-    sizes = model.n_layers, model.n_heads
-    return kind(spec, extras, model.title, *sizes, folder=source.parent, packaged=model, source=source)
-
-
-def find_source(model: PackagedModel) -> Path:
-    """Return the file of the package. Raises InvalidModel, with the commands to install, for what is not there."""
     install = f"Install with: {model.install}"
     converters = () if not model.converters or is_whole(find_folder(model)) else model.converters
     missing = [package for package in (model.package, "transformers", *converters) if not _is_installed(package)]
@@ -173,7 +174,9 @@ def find_source(model: PackagedModel) -> Path:
     if found.version != model.version or not is_file(source) or source.stat().st_size != model.n_bytes:
         problem = f"{model.package} {found.version} does not hold {model.name} as {model.version} does"
         raise InvalidModel(problem, hint=install)
-    return source
+    refuse_options(spec)
+    sizes = model.n_layers, model.n_heads
+    return kind(spec, extras, model.title, *sizes, folder=source.parent, packaged=model, source=source)
 
 
 def _is_installed(package: str) -> bool:
@@ -211,27 +214,6 @@ def is_whole(folder: Path) -> bool:
         )
     except InvalidModel:
         return False
-
-
-def check_files(folder: Path, written: Mapping[str, WrittenFile]) -> None:
-    """Raises InvalidModel where a file is not as it was written, or another one is there, which the library might read.
-
-    Those of a settings file change numbers as weights do. The weights, 538 MB of SmolLM2 and .43 CPU seconds, are
-    left to who loads them, who works out their sha256 in any case; all others of it take .004.
-    """
-    for file in sorted(folder.iterdir()):
-        if file.name in (MANIFEST, WEIGHTS):
-            continue
-        known = written.get(file.name)
-        if known is None or not is_file(file) or compute_sha256(file) != known.sha256:
-            raise InvalidModel(f"{file} is not as it was when {folder.name} was converted", hint=REMOVE)
-
-
-def write_manifest(folder: Path, origin: str) -> None:
-    """Write bytes and sha256 of each file in a folder, and where they come from."""
-    files = {file.name: WrittenFile(file.stat().st_size, compute_sha256(file)) for file in sorted(folder.iterdir())}
-    about = {"source": origin, "files": {name: each._asdict() for name, each in files.items()}}
-    store.write(folder / MANIFEST, (json.dumps(about, indent=1) + "\n").encode())
 
 
 def read_manifest(folder: Path) -> dict[str, WrittenFile]:

@@ -173,7 +173,7 @@ class HuggingFaceTokenizer:
 
     def _encode(self, text: str) -> Encoded:
         try:
-            with caught_panics("this model"):
+            with caught_panics():
                 found: Encoded = self._backend.encode(text, add_special_tokens=False)
         except TypeError as error:
             raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error

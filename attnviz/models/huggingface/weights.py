@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -119,7 +119,14 @@ def load_weights(
             wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
             kind = "AutoModelForSeq2SeqLM" if head == "tokens" and config.is_encoder_decoder else HEADS[head]
             model, eager, told = _load(files, getattr(transformers, kind), config, wanted)
-    _check_loaded(files, told, UNUSED if head != "labels" else ())
+    unused = {*UNUSED} if head != "labels" else set()
+    missing = sorted(name for name in told["missing_keys"] if not unused & set(name.split(".")))
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise InvalidModel(
+            f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}",
+            hint="They would be random. Copy or fetch the folder again.",
+        )
     model = model.eval().to(device)
     body, headed = (model, None) if head == "none" else (model.base_model, model)
     return LoadedWeights(body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
@@ -185,17 +192,6 @@ def _check_reads_text(files: ModelFiles, body: Any) -> None:
         )
 
 
-def _check_loaded(files: ModelFiles, told: dict[str, Any], unused: Sequence[str]) -> None:
-    """Raises InvalidModel where weights are missing, which would be random."""
-    missing = sorted(name for name in told["missing_keys"] if not set(unused) & set(name.split(".")))
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise InvalidModel(
-            f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}",
-            hint="They would be random. Copy or fetch the folder again.",
-        )
-
-
 @contextmanager
 def others_failure(name: str) -> Iterator[None]:
     """Raises ExecutionError with what a model of others fails with while it runs: nothing of it is ours."""
@@ -222,26 +218,23 @@ def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
     except BaseException as error:  # it lets everything through, also what tokenizers and safetensors raise
         if not (isinstance(error, Exception) or is_panic(error)):
             raise
-        raise _explain_refusal(files, what, error) from error
-
-
-def _explain_refusal(files: ModelFiles, what: str, error: BaseException) -> InvalidModel:
-    found = configuration(files.folder)
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    if "auto_map" in found or "trust_remote_code" in str(error):
-        problem = f"{files.folder} needs program code of its own, which is never run"
-        return InvalidModel(problem, hint="Record it in Python with attnviz.record, where you run it yourself.")
-    kind = found.get("model_type")
-    if not isinstance(kind, str) or "does not recognize this architecture" in reason:
-        problem = f"{files.folder / CONFIG} is of a type that transformers {version('transformers')} does not know"
-        return InvalidModel(f"{problem}: {str(kind)[:60]!r}", hint="A newer one may.")
-    if "ignore_mismatched_sizes" in reason:
-        reason = f"its weights have other sizes than {CONFIG} says"
-    if what and not any(is_file(files.folder / name) for name in VOCABULARIES):
-        problem = f"{files.folder} holds no tokenizer.json, and attnviz reads texts"
-        return InvalidModel(problem, hint="attnviz.record takes other inputs in Python.")
-    told = f"{what} of {files.folder}" if what else str(files.folder)
-    return InvalidModel(f"{told} cannot be loaded: {reason}", hint="Copy or fetch the folder again.")
+        found = configuration(files.folder)
+        reason, kind = " ".join(str(error).split())[:200] or type(error).__name__, found.get("model_type")
+        if "ignore_mismatched_sizes" in reason:
+            reason = f"its weights have other sizes than {CONFIG} says"
+        told = f"{what} of {files.folder}" if what else str(files.folder)
+        problem, hint = f"{told} cannot be loaded: {reason}", "Copy or fetch the folder again."
+        if "auto_map" in found or "trust_remote_code" in str(error):
+            problem = f"{files.folder} needs program code of its own, which is never run"
+            hint = "Record it in Python with attnviz.record, where you run it yourself."
+        elif not isinstance(kind, str) or "does not recognize this architecture" in reason:
+            known = f"transformers {version('transformers')}"
+            problem = f"{files.folder / CONFIG} is of a type that {known} does not know: {str(kind)[:60]!r}"
+            hint = "A newer one may."
+        elif what and not any(is_file(files.folder / name) for name in VOCABULARIES):
+            problem = f"{files.folder} holds no tokenizer.json, and attnviz reads texts"
+            hint = "attnviz.record takes other inputs in Python."
+        raise InvalidModel(problem, hint=hint) from error
 
 
 @contextmanager
