@@ -10,7 +10,7 @@ from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.survey.spec import SurveySpec
-from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidText
 from attnviz.options import build
 from attnviz.report import Report

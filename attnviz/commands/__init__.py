@@ -79,10 +79,10 @@ COMMANDS = (
         "predict",
         "attnviz.commands.train.predict:predict",
         "Classify texts with a trained model",
-        spec="attnviz.commands.train.predict_spec:PredictSpec",
+        spec="attnviz.commands.train.spec:PredictSpec",
         inputs="attnviz.commands.train.predict_inputs:predict_inputs",
         rows="predictions.csv",
-        preloads=("attnviz.models.classifier_model", "attnviz.commands.train.classify"),
+        preloads=("attnviz.models.classifier_model", "attnviz.commands.train.predict"),
     ),
     Command(
         "attribute",

@@ -12,7 +12,6 @@ from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.records import Tokens
 from attnviz.records.attribution import Attribution, Question
-from attnviz.report import LazyRows
 from attnviz.running import Progress, Result
 from attnviz.specs import OTHER_LANGUAGES, FigureOptions
 from attnviz.text import Document
@@ -53,7 +52,7 @@ class Explaining:
             found.append(score(subject, method))
         report = attribution_report(found, self.title, self.top_k)
         drawn = yield from self.pictures.write(report, folder, None)
-        return replace(drawn, rows=LazyRows(lambda: attribution_rows(found)), is_text=True)
+        return replace(drawn, rows=attribution_rows(found), is_text=True)
 
 
 def check_known(tokens: Tokens, name: str) -> None:

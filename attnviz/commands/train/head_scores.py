@@ -76,8 +76,10 @@ def score_heads(encoder: Encoder, targets: HeadTargets, n_texts: int | None = No
     training = encoder.training
     encoder.eval()
     device = encoder.embedding.words.weight.device
+    n_there = len(targets.texts)
+    places = np.linspace(0, n_there - 1, min(n_texts or n_there, n_there)).round().astype(int)
     with torch.inference_mode():
-        for ids in _sample_evenly(targets.texts, n_texts):
+        for ids in (targets.texts[place] for place in places):
             given = torch.from_numpy(ids.astype(np.int64)).to(device)
             weights = np.stack([layer.cpu().numpy() for layer in encoder.attention(given)])
             for name, (keys, queries) in targets.list_targets(ids):
@@ -105,12 +107,6 @@ def score_random_heads(config: EncoderConfig, targets: HeadTargets) -> dict[str,
         for score in score_heads(encoder, targets):  # of the same texts, since shares go with their lengths
             found[score.name] = max(found.get(score.name, 0.0), score.best)
     return found
-
-
-def _sample_evenly(texts: Sequence[Ids], n_texts: int | None) -> Sequence[Ids]:
-    if n_texts is None or n_texts >= len(texts):
-        return texts
-    return [texts[place] for place in np.linspace(0, len(texts) - 1, n_texts).round().astype(int)]
 
 
 def _find_own_brackets(pieces: Sequence[str]) -> Target:

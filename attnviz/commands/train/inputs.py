@@ -12,7 +12,7 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.sizes import head_size
 from attnviz.running.metrics import NAME as METRICS
-from attnviz.text import Corpus, load_corpus
+from attnviz.text import load_corpus
 
 WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
@@ -30,20 +30,13 @@ def train_inputs(spec: TrainSpec) -> Inputs:
 
 def vocab_inputs(spec: VocabSpec) -> Inputs:
     """Read the texts, and those to measure on. Raises InvalidOption or InvalidSource."""
-    corpus, folder = load_corpus(spec.text), store.check_output_folder(spec.out)
-    return Inputs(corpus=corpus, documents=corpus.documents, held_out=_load_held_out(spec), folder=folder)
-
-
-def _load_held_out(spec: VocabSpec) -> Corpus | None:
-    """Load the split to measure on: the one asked for, else `test` where it exists and was not learned from."""
+    corpus, folder, held_out = load_corpus(spec.text), store.check_output_folder(spec.out), None
     if spec.held_out is not None:
-        return load_corpus(replace(spec.text, split=spec.held_out))
-    if spec.text.inline or "test" in (spec.text.split or ""):
-        return None
-    try:
-        return load_corpus(replace(spec.text, split="test"))
-    except InvalidSource:
-        return None
+        held_out = load_corpus(replace(spec.text, split=spec.held_out))
+    elif not spec.text.inline and "test" not in (spec.text.split or ""):  # where it exists and was not learned from
+        with suppress(InvalidSource):
+            held_out = load_corpus(replace(spec.text, split="test"))
+    return Inputs(corpus=corpus, documents=corpus.documents, held_out=held_out, folder=folder)
 
 
 def check(spec: TrainSpec) -> None:

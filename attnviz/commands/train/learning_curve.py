@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan, nan
 
-from attnviz.records.training_metrics import Epoch, History
+from attnviz.records.training_metrics import History
 from attnviz.report import Block, Column, Curve, Curves, Line, Note, Table
 
 TRAINING, HELD_OUT = "training (with dropout)", "held out"
@@ -14,14 +14,17 @@ EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out 
 
 def show_learning(history: History) -> Iterator[Block]:
     """Show loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
+    is_mixed = bool(history.points) and all(point.loss is None for point in history.points)
     if history.words:
         yield Curves("pretraining-curve", "pretraining", _word_curves(history))
     if history.heads:
         yield Curves("heads-curve", "heads, on texts held out", tuple(_head_curves(history)))
     if history.points or history.epochs:
-        yield Curves("learning-curve", "loss and accuracy", _curves(history))
+        yield Curves("learning-curve", "loss and accuracy", _curves(history, is_mixed))
     if history.epochs:
-        yield Table("epochs", "epochs", "facts", EPOCHS, tuple(_row(epoch, history) for epoch in history.epochs))
+        marks = ("kept" if epoch == history.best else "-" for epoch in history.epochs)
+        rows = ((e.number, e.loss, e.accuracy, mark) for e, mark in zip(history.epochs, marks, strict=True))
+        yield Table("epochs", "epochs", "facts", EPOCHS, tuple(rows))
     else:
         yield Note("No epoch was measured on texts held out.")
     if history.points:
@@ -29,18 +32,14 @@ def show_learning(history: History) -> Iterator[Block]:
             "Training is measured with dropout and label smoothing, so that it may look worse than the held-out texts: "
             "a higher loss, a lower accuracy."
         )
-    if _has_mixed_losses(history):
+    if is_mixed:
         yield Note("Of training no loss is drawn: it was noted with that of masked words, learned meanwhile.")
 
 
-def _has_mixed_losses(history: History) -> bool:
-    return bool(history.points) and all(point.loss is None for point in history.points)
-
-
-def _curves(history: History) -> tuple[Curve, Curve]:
+def _curves(history: History, is_mixed: bool) -> tuple[Curve, Curve]:
     kept = None if history.best is None else float(history.best.number)
     known = [nan if point.loss is None else point.loss for point in history.points]
-    losses = _lines(history, [] if _has_mixed_losses(history) else known, [epoch.loss for epoch in history.epochs])
+    losses = _lines(history, [] if is_mixed else known, [epoch.loss for epoch in history.epochs])
     shares = _lines(history, [point.accuracy for point in history.points], [epoch.accuracy for epoch in history.epochs])
     return (
         Curve("loss", "epoch", "cross-entropy (nats)", losses, kept, "kept"),
@@ -78,7 +77,3 @@ def _lines(history: History, training: list[float], held_out: list[float]) -> tu
         Line(HELD_OUT, tuple(float(epoch.number) for epoch in history.epochs), tuple(held_out), marked=True),
     )
     return tuple(line for line in lines if line.x)
-
-
-def _row(epoch: Epoch, history: History) -> tuple[int, float, float, str]:
-    return epoch.number, epoch.loss, epoch.accuracy, "kept" if epoch == history.best else "-"

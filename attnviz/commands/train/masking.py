@@ -54,17 +54,11 @@ class Windows:
         masked = chance < MASKED_SHARE
         chosen = (chance >= MASKED_SHARE) & (chance < MASKED_SHARE + REPLACED_SHARE)
         anywhere = self.stream[generator.integers(len(self.stream), size=windows.shape)]
-        follower = self._draw_followers(np.concatenate([windows[:, :1], windows[:, :-1]], axis=1), generator)
+        before = np.concatenate([windows[:, :1], windows[:, :-1]], axis=1)
+        nth = (generator.random(windows.shape) * self._counts[before]).astype(np.int64)
+        found = self._by_word[np.minimum(self._starts[before] + nth, len(self._by_word) - 1)]
+        follower = np.where(self._counts[before] > 0, self.stream[found + 1], self.stream[0])  # the first where none is
         other = np.where(generator.random(windows.shape) < 0.5, anywhere, follower)
         ids = np.where(masked, PAD_ID, np.where(chosen, other, windows))
         replaced = (ids != windows) & ~masked
         return Corrupted(*map(torch.from_numpy, (ids, windows, masked, replaced)))
-
-    def _draw_followers(
-        self, words: Int[np.ndarray, "window token"], generator: np.random.Generator
-    ) -> Int[np.ndarray, "window token"]:
-        """Draw a word that stands behind each of `words` in the texts; the stream's first where none does."""
-        nth = (generator.random(words.shape) * self._counts[words]).astype(np.int64)
-        found = self._by_word[np.minimum(self._starts[words] + nth, len(self._by_word) - 1)]
-        followers: np.ndarray = np.where(self._counts[words] > 0, self.stream[found + 1], self.stream[0])
-        return followers

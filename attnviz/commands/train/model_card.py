@@ -18,7 +18,6 @@ from attnviz.records.training_metrics import (
     HeadMetrics,
     Metrics,
     TestMetrics,
-    ValidationMetrics,
     name_heads,
 )
 from attnviz.report import Column, Note, Report, Row, Table
@@ -50,16 +49,7 @@ def card_report(metrics: Metrics) -> Report:
         blocks=(
             _facts_table("model", "The model", _model_rows(metrics)),
             _facts_table("recipe", "How it was made", _recipe_rows(metrics)),
-            *(
-                [_facts_table("held-out", "On texts held out from training", _validation_rows(metrics.held_out))]
-                if metrics.held_out
-                else []
-            ),
-            *(
-                [_facts_table("tested", "On texts that were not learned from", _test_rows(metrics.tested))]
-                if metrics.tested
-                else []
-            ),
+            *_list_results(metrics),
             *_costs(metrics.tested),
             *_heads(metrics.heads),
             *show_learning(metrics.history),
@@ -93,11 +83,13 @@ def _model_rows(metrics: Metrics) -> list[Row]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
     heads = f"{n_heads} {pluralize(n_heads, 'heads')} of width {d_model // n_heads}"
+    farthest = int(sizes.get("max_distance") or 0)
+    biases = f"a bias per head on each score, by the distance of a key up to {farthest} either way"
     return [
         ("layers", f"{sizes['n_layers']}, each with {heads} (d_model {d_model})"),
         ("feed-forward width", str(sizes["d_feed_forward"])),
         ("layer norm", NORM_TEXTS[str(settings["norm"])]),
-        *_position_rows(int(sizes.get("max_distance") or 0)),
+        *([("positions", biases)] if farthest else []),
         ("classified from", POOL_TEXTS[str(settings["pool"])]),
         ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries"),
         ("parameters", f"{metrics.n_parameters:,}"),
@@ -107,19 +99,12 @@ def _model_rows(metrics: Metrics) -> list[Row]:
     ]
 
 
-def _position_rows(max_distance: int) -> Iterator[Row]:
-    if max_distance:
-        yield "positions", f"a bias per head on each score, by the distance of a key up to {max_distance} either way"
-
-
 def _recipe_rows(metrics: Metrics) -> list[Row]:
     versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
     held = metrics.held_out.n_texts if metrics.held_out else 0
+    name = escape_for_display(metrics.data, MAX_VALUE_LENGTH)
     return [
-        (
-            "data",
-            f"{escape_for_display(metrics.data, MAX_VALUE_LENGTH)}: {metrics.n_texts:,} texts, and {held:,} held out",
-        ),
+        ("data", f"{name}: {metrics.n_texts:,} texts, and {held:,} held out"),
         ("sha256 of the data", metrics.data_sha256),
         ("command", escape_for_display(format_command(metrics), 1000)),
         ("seed", str(metrics.settings["seed"])),
@@ -128,20 +113,22 @@ def _recipe_rows(metrics: Metrics) -> list[Row]:
     ]
 
 
-def _validation_rows(held: ValidationMetrics) -> list[Row]:
-    interval = f"95 % interval over texts {held.accuracy.low:.4f} to {held.accuracy.high:.4f}"
-    return [
-        ("texts", f"{held.n_texts:,}"),
-        (f"accuracy ({interval})", held.accuracy.value),
-        ("log loss, calibrated (nats)", held.loss),
-        ("calibration error (ECE)", held.calibration_error),
-        ("temperature", held.temperature),
-        ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
-    ]
-
-
-def _test_rows(tested: TestMetrics) -> list[Row]:
-    rows: list[Row] = [("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}")]
+def _list_results(metrics: Metrics) -> Iterator[Table]:
+    """Say how often the model is right on the texts held out, and on those of a test, where there are any."""
+    if held := metrics.held_out:
+        interval = f"95 % interval over texts {held.accuracy.low:.4f} to {held.accuracy.high:.4f}"
+        rows: list[Row] = [
+            ("texts", f"{held.n_texts:,}"),
+            (f"accuracy ({interval})", held.accuracy.value),
+            ("log loss, calibrated (nats)", held.loss),
+            ("calibration error (ECE)", held.calibration_error),
+            ("temperature", held.temperature),
+            ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
+        ]
+        yield _facts_table("held-out", "On texts held out from training", rows)
+    if (tested := metrics.tested) is None:
+        return
+    rows = [("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}")]
     for seed, accuracy in zip(tested.seeds, tested.accuracies, strict=True):
         over_texts = compute_score_interval(accuracy, tested.n_texts)
         interval = f"95 % interval over texts {over_texts.low:.4f} to {over_texts.high:.4f}"
@@ -149,7 +136,7 @@ def _test_rows(tested: TestMetrics) -> list[Row]:
     if len(tested.seeds) > 1:
         interval = f"95 % interval over seeds of training {tested.mean.low:.4f} to {tested.mean.high:.4f}, Student's t"
         rows.append((f"mean on these texts ({interval})", tested.mean.value))
-    return rows
+    yield _facts_table("tested", "On texts that were not learned from", rows)
 
 
 def _costs(tested: TestMetrics | None) -> Iterator[Table | Note]:
@@ -190,27 +177,28 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     )
 
 
-def _limit_notes(metrics: Metrics) -> list[Note]:
-    notes = [
+def _limit_notes(metrics: Metrics) -> Iterator[Note]:
+    yield Note(
         "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
-        "Wiegreffe & Pinter 2019). `attnviz attribute --card` tests what does say it.",
+        "Wiegreffe & Pinter 2019). `attnviz attribute --card` tests what does say it."
+    )
+    yield Note(
         f"It has learned from {escape_for_display(metrics.data, MAX_VALUE_LENGTH)} and from nothing else: texts of "
         "another kind get a label and a probability all the same; a text of which it knows less than half of the "
-        "tokens gets none.",
-    ]
+        "tokens gets none."
+    )
     if metrics.computed_on.startswith("cpu"):
-        notes.append(
+        yield Note(
             "The command repeats the weights bit by bit with the same versions on the same kind of machine with as "
             "many threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ."
         )
     else:
-        notes.append(
+        yield Note(
             "The command repeats the recipe and not every bit: an accelerator adds gradients in no fixed order. "
             "--device cpu repeats its weights bit by bit."
         )
     if metrics.held_out:
-        notes.append(
+        yield Note(
             "The held-out texts are the last of each label in the order of the data, since neighbours may be about the "
             "same thing. Epoch and temperature were chosen on them."
         )
-    return [Note(note) for note in notes]

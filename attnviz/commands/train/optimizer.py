@@ -23,12 +23,7 @@ class Optimizer:
     """
 
     def __init__(
-        self,
-        modules: Iterable[nn.Module],
-        learning_rate: float,
-        n_steps: int,
-        *,
-        biases: bool = True,
+        self, modules: Iterable[nn.Module], learning_rate: float, n_steps: int, *, biases: bool = True
     ) -> None:
         self.n_steps = n_steps
         inner = [module for each in modules for module in each.modules()]
@@ -45,18 +40,14 @@ class Optimizer:
         for group in self.adamw.param_groups:
             group["initial_lr"] = group["lr"]
 
-    @property
-    def parameters(self) -> list[nn.Parameter]:
-        """All that it changes."""
-        return [parameter for group in self.adamw.param_groups for parameter in group["params"]]
-
     def step(self, loss: torch.Tensor, number: int) -> None:
         """Change every parameter against its gradient of `loss`. `number` counts from 0."""
         for group in self.adamw.param_groups:
             group["lr"] = group["initial_lr"] * compute_rate(number, self.n_steps)
         self.adamw.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.parameters, MAX_NORM)
+        parameters = [parameter for group in self.adamw.param_groups for parameter in group["params"]]
+        nn.utils.clip_grad_norm_(parameters, MAX_NORM)
         self.adamw.step()
 
 

@@ -31,7 +31,10 @@ CARD = "README.md"
 def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
     """Measure what lies in the folder, not what is in memory: the files are what others get."""
     saved = load_checkpoint(folder)
-    config = saved.classifier.config
+    config, targets, heads = saved.classifier.config, run.training.targets, None
+    if targets is not None and (scores := score_heads(saved.classifier.encoder, targets)):
+        random = score_random_heads(config.encoder, targets)
+        heads = HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random)
     return Metrics(
         settings=dict(settings),
         data=data,
@@ -45,16 +48,8 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         computed_on=describe_device(pick(str(run.training.spec.device))),
         history=run.training.history,
         held_out=_validate(run, saved.classifier) if len(run.training.held_out) else None,
-        heads=_measure_heads(run, saved.classifier),
+        heads=heads,
     )
-
-
-def _measure_heads(run: Run, stored: Classifier) -> HeadMetrics | None:
-    targets = run.training.targets
-    if targets is None:
-        return None
-    scores, random = score_heads(stored.encoder, targets), score_random_heads(stored.config.encoder, targets)
-    return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random) if scores else None
 
 
 def _validate(run: Run, stored: Classifier) -> ValidationMetrics:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
+from itertools import repeat
 
-from attnviz.commands.train.classify import classify_on
 from attnviz.commands.train.predict_inputs import draws_pictures, split_windows
-from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
 from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
+from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
 from attnviz.records.training_metrics import Prediction
 from attnviz.registry import load
-from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
+from attnviz.running.executors import open_executor, report_worker_death
+from attnviz.running.open_model import open_model
+from attnviz.specs import KeepKind
+from attnviz.text import Document
 
 PICTURES = "attnviz.commands.train.answer_pictures:AnswerPictures"  # imported when asked for: it brings matplotlib
+Limit = tuple[int | None, KeepKind]  # how many tokens of a text are read, and which
 
 
 def predict(spec: PredictSpec, inputs: Inputs) -> Events:
@@ -37,7 +42,7 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     yield Progress(0, len(chosen), "texts", notices=inputs.corpus.notices)
     answers: Iterable[Prediction]
     if inputs.n_workers > 1 and not spec.model.without_mean:  # a mean over the texts is worked out once
-        answers = classify_on(inputs.n_workers, inputs.model, limit, split_windows(chosen))
+        answers = _share_out(inputs, limit)
     else:
         answers = model.classify(chosen)
     predictions = []
@@ -55,7 +60,22 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     )
     if pictures is not None:
         yield from pictures.write_page(report)
-    rows = LazyRows(lambda: prediction_rows(predictions, model.answers))
     of_answers = "scores" if model.answers.kind == "score" else "probabilities"
     found = {each.text_name: {of_answers: [list(getattr(each, of_answers))]} for each in predictions}
-    yield Result(report, rows=rows, numbers=found)
+    yield Result(report, rows=prediction_rows(predictions, model.answers), numbers=found)
+
+
+def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:
+    """Yield one prediction per text, in order, the same to the bit. Raises ExecutionError where processes die."""
+    windows = split_windows(inputs.documents)
+    died = report_worker_death("texts", hint="Fewer --max-tokens take less memory.")
+    with died, open_executor(inputs.n_workers) as (executor, _):
+        for predictions in executor.map(_classify_window, repeat(inputs.model), repeat(limit), windows):
+            yield from predictions
+
+
+def _classify_window(reference: ModelReference, limit: Limit, documents: Sequence[Document]) -> list[Prediction]:
+    """Classify one window, in a worker. Raises what reading the model and its texts raises."""
+    model = open_model(reference, keep_memory=False)
+    assert isinstance(model, Classifies)
+    return list(model.limit_tokens(*limit).classify(documents))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,23 +23,14 @@ from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
 
-if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
-    from attnviz.numbers.table import Numbers
-
+Rows = Sequence[Mapping[str, Any]]  # of `_list_answers`
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MAX_LABELS = 10  # whose confusion is a table that can be read
 
 
-def predictions_report(  # noqa: PLR0913 - a report says where its answers come from
-    predictions: Sequence[Prediction],
-    *,
-    answers: AnswerInfo,
-    model: str,
-    status: str,
-    corpus: str,
-    listed: int = 20,
-    facts: tuple[tuple[str, str], ...] = (),
+def predictions_report(
+    predictions: Sequence[Prediction], *, answers: AnswerInfo, model: str, status: str, corpus: str, listed: int = 20
 ) -> Report:
     """Show each text with its label, or how many of each where there are more than `listed`; scores where labels came.
 
@@ -52,64 +43,54 @@ def predictions_report(  # noqa: PLR0913 - a report says where its answers come 
     several labels a text there is `predicted`, a list, in the place of label and probability; of one that answers with
     numbers there is `scores` {name}; null, too, where half is unknown.
     """
-    table, labels = list_answers(predictions, answers), answers.labels
-    scores, few = _score(table, answers), len(predictions) <= listed
+    rows = _list_answers(predictions, answers)
+    scores, few = _score(rows, answers), len(predictions) <= listed
     if few:
-        blocks: list[Block] = [_predictions_table(predictions, table, answers)]
+        blocks: list[Block] = [_predictions_table(predictions, rows, answers)]
     elif answers.kind == "score":
-        blocks = [_numbers_table(table, answers)]
+        blocks = [_numbers_table(rows, answers)]
     else:
-        blocks = [_counts_table(table, answers)]
-    if scores:
-        blocks.append(_scores_table(scores))
-        blocks += [_confusion_table(scores, labels)] if len(labels) <= MAX_LABELS else []
+        blocks = [_counts_table(rows, answers)]
+    blocks += _list_score_tables(scores) if scores else ()
     blocks += map(Note, _notes(predictions, answers, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
         title=f"{_shorten(model)} {'scores' if answers.kind == 'score' else 'classifies'} {_shorten(corpus)}",
         subtitle=f"{_shorten(status)} · {n_texts}",
         blocks=tuple(blocks),
-        facts=tuple((_shorten(name), _shorten(value)) for name, value in facts),
         data={
             "model": model,
             "status": status,
             "corpus": corpus,
-            "labels": list(labels),
+            "labels": list(answers.labels),
             "texts": len(predictions),
             **scores,
-            "predictions": [_describe_row(row, p, answers) for row, p in zip(table.rows(), predictions, strict=True)],
+            "predictions": [_describe_row(row, p, answers) for row, p in zip(rows, predictions, strict=True)],
         },
     )
 
 
-def list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Numbers:
-    """Put what is said of each text into a row, by its place among the texts; labels, too, go by their places.
+def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Rows:
+    """Put what is said of each text into a row; labels go by their places.
 
-    A row has `label` and `probability`, or the list `labels`, or neither where a model answers with numbers; nothing
+    A row has `label` and `probability`, or several `labels`, or neither where a model answers with numbers; nothing
     where half of the tokens or more are unknown. The label that came with the text is `given`, and what its data set
-    calls it is `number`, of any size. `tokens`, `tokens_read` and `tokens_unknown` are counts; `p_0` … are the
-    probabilities of labels, or `score_0` … numbers.
+    calls it is `number`, of any size. `tokens`, `tokens_read` and `tokens_unknown` are counts; `values` are the
+    probabilities of labels, or numbers, or None for each of these.
     """
-    from attnviz.numbers.table import Numbers
-
-    columns, rows = _list_columns(answers), []
+    rows = []
     given = answers.find_labels([p.gold for p in predictions])
-    for text, (p, place) in enumerate(zip(predictions, given, strict=True)):
+    for p, place in zip(predictions, given, strict=True):
         chosen = answers.choose_labels(p)
         verdict: dict[str, object] = {"labels": chosen} if answers.kind == "labels" else {}
         if answers.kind == "label":
             verdict = {"label": chosen[0], "probability": p.probability}
-        row = {"text": text, **(verdict if p.is_judged else dict.fromkeys(verdict))}
+        row = verdict if p.is_judged else dict.fromkeys(verdict)
         row |= {"given": place, "number": None if p.gold is None else str(p.gold)}
         row |= {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
-        numbers = p.probabilities or (p.scores if p.is_judged else (None,) * len(columns))
-        rows.append(row | dict(zip(columns, numbers, strict=True)))
-    return Numbers.from_rows(rows, ("text",))
-
-
-def _list_columns(answers: AnswerInfo) -> list[str]:
-    """Name the columns of probabilities or numbers, one for each label."""
-    return [f"{'score' if answers.kind == 'score' else 'p'}_{place}" for place in range(len(answers.labels))]
+        row["values"] = p.probabilities or (p.scores if p.is_judged else (None,) * len(answers.labels))
+        rows.append(row)
+    return rows
 
 
 def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[str, ...]]:
@@ -126,12 +107,12 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
         headings = ["score"]
     yield ("text", *verdict, "given", "tokens", "tokens_read", *headings)
     names = [escape_for_spreadsheet(label) for label in answers.labels]
-    for row, p in zip(list_answers(predictions, answers).rows(), predictions, strict=True):
+    for row, p in zip(_list_answers(predictions, answers), predictions, strict=True):
         found = {"probability": _write(row.get("probability"))}
         found["label"] = "" if row.get("label") is None else names[row["label"]]
         found["labels"] = "; ".join(names[place] for place in row.get("labels") or ())
         given = row["number"] if row["given"] is None else names[row["given"]]
-        numbers = (_write(row[name]) for name in ("tokens", "tokens_read", *_list_columns(answers)))
+        numbers = map(_write, (row["tokens"], row["tokens_read"], *row["values"]))
         yield (escape_for_spreadsheet(p.text_name), *(found[name] for name in verdict), given or "", *numbers)
 
 
@@ -144,13 +125,13 @@ def _shorten(text: str) -> str:
     return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
-def _score(table: Numbers, answers: AnswerInfo) -> dict[str, Any]:
+def _score(rows: Rows, answers: AnswerInfo) -> dict[str, Any]:
     """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
-    scored = [row for row in table.rows() if answers.kind == "label" and None not in (row["label"], row["given"])]
+    scored = [row for row in rows if answers.kind == "label" and None not in (row["label"], row["given"])]
     if not scored:
         return {}
     gold, predicted = (np.array([row[name] for row in scored]) for name in ("given", "label"))
-    probabilities = np.array([[row[name] for name in _list_columns(answers)] for row in scored])
+    probabilities = np.array([row["values"] for row in scored])
     confidence = np.array([row["probability"] for row in scored])
     confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
     share = classification.accuracy(gold, predicted)
@@ -170,14 +151,14 @@ def _score(table: Numbers, answers: AnswerInfo) -> dict[str, Any]:
     }
 
 
-def _predictions_table(predictions: Sequence[Prediction], table: Numbers, answers: AnswerInfo) -> Table:
+def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: AnswerInfo) -> Table:
     """List each text in a row, with the label that came with it where any has one."""
     labelled = any(p.gold is not None for p in predictions)
     names = [escape_for_display(label) for label in answers.labels]
     headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
     columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else []), Column("tokens read")]
     rows: list[Row] = []
-    for p, row in zip(predictions, table.rows(), strict=True):
+    for p, row in zip(predictions, found, strict=True):
         verdict: Row = ("-",) * len(headings)
         if p.is_judged:
             verdict = p.scores if answers.kind == "score" else (describe_answer(answers, p),)
@@ -198,38 +179,38 @@ def _shorten_name(name: str, longest: int) -> str:
     return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
-def _counts_table(table: Numbers, answers: AnswerInfo) -> Table:
+def _counts_table(found: Rows, answers: AnswerInfo) -> Table:
     """Count the texts of each predicted label."""
-    chosen = [row["label" if answers.kind == "label" else "labels"] for row in table.rows()]
-    judged = [each if isinstance(each, list) else [each] for each in chosen if each is not None]
+    chosen = [row["label" if answers.kind == "label" else "labels"] for row in found]
+    judged = [each if isinstance(each, tuple) else (each,) for each in chosen if each is not None]
     counts = Counter(chain.from_iterable(judged))
     rows = [(escape_for_display(name), counts[place]) for place, name in enumerate(answers.labels)]
-    if n_without := judged.count([]):
+    if n_without := judged.count(()):
         rows.append((NO_LABEL, n_without))
     if n_others := len(chosen) - len(judged):
         rows.append(("not judged", n_others))
-    return Table(
-        "predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), tuple(rows)
-    )
+    columns = (Column("predicted"), Column("texts"))
+    return Table("predictions", "texts by predicted label", "facts", columns, tuple(rows))
 
 
-def _numbers_table(table: Numbers, answers: AnswerInfo) -> Table:
+def _numbers_table(answered: Rows, answers: AnswerInfo) -> Table:
     """Say how the numbers of all texts are spread."""
-    found = summarize(table.matrix(_list_columns(answers)))
+    values = np.array([row["values"] for row in answered], dtype=np.float64)
+    found = summarize(values)
     rows: list[Row] = [("texts", *found.n.tolist())]
-    if n_others := len(table) - int(found.n[0]):
+    if n_others := len(values) - int(found.n[0]):
         rows.append(("not judged", *(n_others,) * len(answers.labels)))
     if found.n[0]:
-        deviations = np.nanstd(table.matrix(_list_columns(answers)), axis=0)
         rows.append(("mean", *found.mean.tolist()))
-        rows.append(("standard deviation", *deviations.tolist()))
+        rows.append(("standard deviation", *np.nanstd(values, axis=0).tolist()))
         rows.append(("smallest", *found.smallest.tolist()))
         rows.append(("largest", *found.largest.tolist()))
     columns = (Column("what"), *(Column(escape_for_display(name)) for name in answers.labels))
     return Table("predictions", "what the texts are given", "facts", columns, tuple(rows))
 
 
-def _scores_table(scores: Mapping[str, Any]) -> Table:
+def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
+    """Compare with the given labels: the scores, then texts, a row per given label, a column per predicted label."""
     interval = "95 % interval over texts {:.3f} to {:.3f}".format(*scores["accuracy_interval"])
     chance = "by chance {mean:.3f}, 95 % below {below_95:.3f}".format(**scores["calibration_error_by_chance"])
     rows = (
@@ -241,15 +222,12 @@ def _scores_table(scores: Mapping[str, Any]) -> Table:
         ("log loss (nats)", scores["log_loss"]),
         ("mean confidence", scores["mean_confidence"]),
     )
-    return Table("scores", "compared with the given labels", "facts", (Column("what"), Column("value", digits=3)), rows)
-
-
-def _confusion_table(scores: Mapping[str, Any], labels: tuple[str, ...]) -> Table:
-    """Count texts, a row per given label, a column per predicted label."""
-    names = [escape_for_display(name) for name in labels]
-    rows = tuple((name, *counts) for name, counts in zip(names, scores["confusion"], strict=True))
-    title = "texts by given (row) and predicted (column) label"
-    return Table("confusion", title, "facts", (Column("given"), *map(Column, names)), rows)
+    yield Table("scores", "compared with the given labels", "facts", (Column("what"), Column("value", digits=3)), rows)
+    names = [escape_for_display(name) for name in scores["f1"]]
+    if len(names) <= MAX_LABELS:
+        counts = tuple((name, *of) for name, of in zip(names, scores["confusion"], strict=True))
+        title = "texts by given (row) and predicted (column) label"
+        yield Table("confusion", title, "facts", (Column("given"), *map(Column, names)), counts)
 
 
 def _notes(
@@ -288,7 +266,7 @@ def _notes(
 def _describe_row(row: Mapping[str, Any], p: Prediction, answers: AnswerInfo) -> Mapping[str, object]:
     """Describe one text for machines: names as they are, numbers unrounded."""
     labels, given = answers.labels, p.gold if row["given"] is None else answers.labels[row["given"]]
-    numbers: object = dict(zip(labels, (row[name] for name in _list_columns(answers)), strict=True))
+    numbers: object = dict(zip(labels, row["values"], strict=True))
     if answers.kind == "score":
         found = {"scores": numbers if p.is_judged else None}
     elif answers.kind == "labels":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -47,19 +47,16 @@ class WordObjectives(nn.Module):
         """Return the cross-entropy in nats of finding the masked words."""
         return functional.cross_entropy(self.compute_word_logits(encoder, states), words)
 
-    def compute_replaced_word_loss(
-        self, states: Float[Tensor, "seen d_model"], replaced: Bool[Tensor, " seen"]
-    ) -> Float[Tensor, ""]:
-        """Return the binary cross-entropy in nats of telling replaced words from those of the text."""
-        logits = self.replaced(states).squeeze(-1)
-        return functional.binary_cross_entropy_with_logits(logits, replaced.to(logits.dtype))
-
     def compute_losses(self, encoder: Encoder, given: Corrupted) -> tuple[Float[Tensor, ""], Float[Tensor, ""], float]:
-        """Return the loss of masked words, that of which others are replaced, and the share of masked words found."""
+        """Return the loss of masked words, that of which others are replaced, and the share of masked words found.
+
+        Losses are cross-entropies in nats, the second a binary one: replaced words are told from those of the text.
+        """
         states = encoder(given.ids)
         logits, words = self.compute_word_logits(encoder, states[given.masked]), given.original[given.masked]
         found = (logits.argmax(dim=-1) == words).cpu().double().mean().item()
-        replaced = self.compute_replaced_word_loss(states[~given.masked], given.replaced[~given.masked])
+        seen = self.replaced(states[~given.masked]).squeeze(-1)
+        replaced = functional.binary_cross_entropy_with_logits(seen, given.replaced[~given.masked].to(seen.dtype))
         return functional.cross_entropy(logits, words), replaced, found
 
 

@@ -14,7 +14,7 @@ from attnviz.commands.train.outcome import measure, write_card
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.state import load_state, resume, state_bytes
-from attnviz.commands.train.training import Training, TrainingStep
+from attnviz.commands.train.training import TrainingStep
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.checkpoint import save_checkpoint
@@ -62,22 +62,13 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     run = begin(texts, labels, spec, names)
     if state is not None:
         resume(run.training, state, folder / STATE)
-    log = _TrainingLog(run, corpus.name, (*notices, *_describe_cut(run.training)))
+    log = _TrainingLog(run, corpus.name, notices)
     yield from _train_steps(folder, run, identity, log)
     metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
     store.write(folder / METRICS, encode_metrics(metrics))
     result = write_card(folder, metrics)
     store.remove(folder / STATE)
     yield result
-
-
-def _describe_cut(training: Training) -> Iterator[str]:
-    """Say what of the texts held out is beyond `--max-tokens`, and so never read in measuring."""
-    if training.n_cut:
-        verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
-        texts = f"{training.n_cut:,} of {len(training.held_out):,} texts held out {verb} longer"
-        tokens = "1 token is" if left == 1 else f"{left:,} tokens are"
-        yield f"{texts} than {training.spec.max_tokens} tokens: {tokens} not read"
 
 
 def _train_steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
@@ -120,7 +111,13 @@ class _TrainingLog:
         texts = f"{n_texts:,} texts of {self.data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
         what = f"training on {texts}; {self.run.n_parameters:,} parameters"
         later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
-        return replace(self._progress("training", what, *later), notices=self.notices)
+        notices = self.notices
+        if training.n_cut:  # what of the texts held out is beyond --max-tokens, and so never read in measuring
+            verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
+            tokens = "1 token is" if left == 1 else f"{left:,} tokens are"
+            cut = f"{training.n_cut:,} of {n_held_out:,} texts held out {verb} longer"
+            notices = (*notices, f"{cut} than {self.spec.max_tokens} tokens: {tokens} not read")
+        return replace(self._progress("training", what, *later), notices=notices)
 
     def add(self, step: TrainingStep) -> Progress:
         """Describe how it goes after one step."""
@@ -134,7 +131,15 @@ class _TrainingLog:
         self.accuracy += share * (step.accuracy - self.accuracy)
         self.latest = time.monotonic()
         line = self._line(step)
-        return self._progress(line, self._epoch(step, line)) if step.ends_epoch else self._progress(line)
+        if not step.ends_epoch:
+            return self._progress(line)
+        held, self.saved = step.held_out, self.training.n_done
+        measured = f"; held out: loss {held.loss:.4f}, accuracy {held.accuracy:.4f}" if held else ""
+        if step.improved:
+            accuracy = f", held-out accuracy {held.accuracy:.4f}" if held else ""
+            self.kept = f"{self.spec.out} holds epoch {step.epoch}{accuracy}"
+        best = " (best so far)" if held and step.improved else ""
+        return self._progress(line, f"{line}{measured}{best}")
 
     def _progress(self, label: str, *log: str) -> Progress:
         done, n_steps = self.training.n_done, self.training.n_all
@@ -149,15 +154,6 @@ class _TrainingLog:
         speed = self.n_texts / max(1e-9, self.latest - self.since)
         epochs = f"epoch {step.epoch}/{self.spec.epochs}"
         return f"{epochs}  loss {self.loss:.3f}  accuracy {self.accuracy:.3f}  {speed:,.0f} texts/s"
-
-    def _epoch(self, step: TrainingStep, line: str) -> str:
-        held, self.saved = step.held_out, self.training.n_done
-        measured = f"; held out: loss {held.loss:.4f}, accuracy {held.accuracy:.4f}" if held else ""
-        if step.improved:
-            accuracy = f", held-out accuracy {held.accuracy:.4f}" if held else ""
-            self.kept = f"{self.spec.out} holds epoch {step.epoch}{accuracy}"
-        best = " (best so far)" if held and step.improved else ""
-        return f"{line}{measured}{best}"
 
 
 def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:

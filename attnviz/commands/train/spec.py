@@ -1,16 +1,23 @@
-"""The options of `attnviz train` and `attnviz vocab`."""
+"""The options of `attnviz train`, `attnviz predict` and `attnviz vocab`."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
+from attnviz.options import FIGURE, MODEL, OUTPUT, TEXT, TRAINING, Only, Option
+from attnviz.running.cluster_options import Processes
 from attnviz.specs import (
+    KEEP,
     OF_DATA_SETS,
+    STYLE,
+    WITHOUT,
     Device,
+    FigureOptions,
     Heads,
     Keep,
+    KeepKind,
     Layers,
     MaxTokens,
+    ModelOptions,
     NormKind,
     Out,
     PoolKind,
@@ -76,4 +83,24 @@ class TrainSpec:
     storage: Annotated[StorageKind, Option("How the embeddings are stored; all else is float32.", OUTPUT)] = "int8"
     out: Out = "model"
     resume: Annotated[bool, Option("Go on with the run that stopped in --out.", OUTPUT, is_common=True)] = False
+    printing: PrintOptions = PrintOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSpec:
+    """Classify each text, with a probability that built-in models calibrate; given labels, say how often that is right.
+
+    Example: attnviz predict --text "not a good film, but the acting saves it"
+    """
+
+    text: TextOptions = TextOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", *WITHOUT)] = ModelOptions()
+    max_tokens: MaxTokens = None  # None: as many as the model was made for
+    keep: Annotated[KeepKind | None, KEEP] = None  # likewise
+    figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
+    heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE, is_common=True)] = False
+    attribute: Annotated[
+        bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE, is_common=True)
+    ] = False
+    workers: Processes = None
     printing: PrintOptions = PrintOptions()

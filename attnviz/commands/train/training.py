@@ -107,10 +107,19 @@ class Training:
         Begins after the last whole epoch that is done.
         """
         if self.pretraining is not None:
-            yield from self._pretrain(self.pretraining)
-        while self.done < self.n_steps and not self._is_out_of_patience():
+            for loss, replaced_loss, found in self.pretraining.steps():
+                self._note((loss, found, replaced_loss), self.pretraining)
+                epoch, into_epoch = divmod(self.pretraining.done, self.pretraining.steps_per_epoch)
+                number = epoch + bool(into_epoch)
+                yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
+        lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
+        while self.done < self.n_steps:
+            best = self.history.best
+            if best is not None and len(self.history.epochs) - best.number >= self.spec.patience:
+                return
             epoch = self.done // self.steps_per_epoch
-            for batch in self._shuffle_batches(epoch):
+            generator = np.random.default_rng((self.spec.seed, epoch, self.n_steps))
+            for batch in shuffle_batches(lengths, self.spec.batch_size, generator):
                 yield self._step(batch, epoch)
 
     @property
@@ -123,13 +132,6 @@ class Training:
         """Steps of both stages."""
         return self.n_steps + (0 if self.pretraining is None else self.pretraining.n_steps)
 
-    def _pretrain(self, pretraining: Pretraining) -> Iterator[TrainingStep]:
-        for loss, replaced_loss, found in pretraining.steps():
-            self._note((loss, found, replaced_loss), pretraining)
-            epoch, into_epoch = divmod(pretraining.done, pretraining.steps_per_epoch)
-            number = epoch + bool(into_epoch)
-            yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
-
     def _step(self, batch: Int[np.ndarray, " text"], epoch: int) -> TrainingStep:
         loss, accuracy = self._learn(batch)
         self.done += 1
@@ -139,7 +141,13 @@ class Training:
         if self.done % self.steps_per_epoch:
             return step
         candidate = self._copy_with({**self.classifier.state_dict(), **self.average})
-        measured = self._evaluate(candidate, epoch + 1) if len(self.held_out) else None
+        measured = None
+        if len(self.held_out):  # they say how good it is, and set its temperature
+            found, labels = logits(candidate, self.held_out.texts), torch.from_numpy(self.held_out.labels)
+            candidate.temperature.fill_(fit_temperature(found, labels))
+            right = (found.argmax(dim=-1) == labels).cpu().double().mean().item()
+            measured = Epoch(epoch + 1, functional.cross_entropy(found, labels).item(), right)
+            self.history = replace(self.history, epochs=(*self.history.epochs, measured))
         improved = self.history.best is measured  # without texts held out, the latest is the best
         if improved:
             self.best_weights = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
@@ -182,31 +190,18 @@ class Training:
                 elif weight.requires_grad:
                     self.average[name] = weight.detach().clone()
 
-    def _evaluate(self, candidate: Classifier, epoch: int) -> Epoch:
-        """Measure a classifier on the texts held out, and set its temperature by them."""
-        found, labels = logits(candidate, self.held_out.texts), torch.from_numpy(self.held_out.labels)
-        candidate.temperature.fill_(fit_temperature(found, labels))
-        accuracy = (found.argmax(dim=-1) == labels).cpu().double().mean().item()
-        measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
-        self.history = replace(self.history, epochs=(*self.history.epochs, measured))
-        return measured
-
-    def _note_heads(self, epoch: float, *, pretraining: bool) -> None:
-        if self.targets is None:
-            return
-        loss = None
-        if self.pretraining is not None and self._held_windows is not None:
-            loss = self.pretraining.measure_held_out_loss(self._held_windows)
-        near = replace(self.targets, max_offset=1)
-        best = {score.name: score.best for score in score_heads(self.classifier.encoder, near, N_PROBED)}
-        self.history = replace(self.history, heads=(*self.history.heads, HeadPoint(epoch, pretraining, loss, best)))
-
     def _note(self, of_step: tuple[float, ...], stage: Training | Pretraining) -> None:
         """Add a point to a stage's learning curve every so often, and at the end of each epoch."""
         self._since_point.append(of_step)
         epoch, into_epoch = stage.done / stage.steps_per_epoch, stage.done % stage.steps_per_epoch
-        if _is_end_of_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS_PER_EPOCH):
-            self._note_heads(epoch, pretraining=stage is not self)
+        if self.targets is not None and _is_end_of_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS_PER_EPOCH):
+            held = None
+            if self.pretraining is not None and self._held_windows is not None:
+                held = self.pretraining.measure_held_out_loss(self._held_windows)
+            near = replace(self.targets, max_offset=1)
+            best = {score.name: score.best for score in score_heads(self.classifier.encoder, near, N_PROBED)}
+            point = HeadPoint(epoch, stage is not self, held, best)
+            self.history = replace(self.history, heads=(*self.history.heads, point))
         if _is_end_of_part(into_epoch, stage.steps_per_epoch, POINTS_PER_EPOCH):
             loss, found, *replaced = np.mean(self._since_point, axis=0).tolist()
             if stage is self:
@@ -214,16 +209,6 @@ class Training:
             else:
                 self.history = replace(self.history, words=(*self.history.words, WordPoint(epoch, loss, *replaced)))
             self._since_point = []
-
-    def _is_out_of_patience(self) -> bool:
-        best = self.history.best
-        return best is not None and len(self.history.epochs) - best.number >= self.spec.patience
-
-    def _shuffle_batches(self, epoch: int) -> list[Int[np.ndarray, " text"]]:
-        lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
-        return shuffle_batches(
-            lengths, self.spec.batch_size, np.random.default_rng((self.spec.seed, epoch, self.n_steps))
-        )
 
     def copy_best(self) -> Classifier:
         """Return the classifier as it was at the end of its best epoch, or as it is now where none has ended."""

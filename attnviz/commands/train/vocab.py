@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from attnviz import store
 from attnviz.commands.train.spec import VocabSpec
-from attnviz.commands.train.vocabulary import Coverage, vocabulary_report
+from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
+from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.running import Events, Result
-from attnviz.specs import VocabularyOptions
+from attnviz.text import Corpus
 
 HELD_OUT_STRIDE = 10  # without a held-out split, one text in ten is held out
+EVERY_TENTH = "every tenth text, with a vocabulary made from the others"
+N_LISTED = 10
+MAX_NAME_LENGTH = 200
 
 
 def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     """Build a vocabulary, measure it on texts that it was not made from, and save it."""
     corpus, folder = inputs.corpus, inputs.out
-    texts = corpus.texts
+    texts, coverage = corpus.texts, None
     vocabulary = train(texts, spec.vocabulary)
-    if inputs.held_out is None:
-        coverage = _measure_on_tenth(texts, spec.vocabulary)
-    else:
+    if inputs.held_out is not None:
         coverage = _measure_coverage(vocabulary, inputs.held_out.texts, inputs.held_out.name)
-    report = vocabulary_report(
-        corpus=corpus.name,
-        n_texts=len(texts),
-        entries=vocabulary.entries,
-        counts=vocabulary.count(texts),
-        coverage=coverage,
-        sha256=vocabulary.sha256,
-    )
+    elif len(texts) >= HELD_OUT_STRIDE:  # what is measured is made of nine tenths, and what is saved of all
+        rest = train([text for place, text in enumerate(texts) if place % HELD_OUT_STRIDE], spec.vocabulary)
+        coverage = _measure_coverage(rest, texts[::HELD_OUT_STRIDE], EVERY_TENTH)
+    report = _describe_vocabulary(vocabulary, corpus, coverage)
     with store.locked(folder):
         store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
     return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))
 
 
-def _measure_on_tenth(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:
-    """Measure on a tenth of the texts a vocabulary of the other nine; the one that is saved is of all."""
-    if len(texts) < HELD_OUT_STRIDE:
-        return None
-    rest = [text for position, text in enumerate(texts) if position % HELD_OUT_STRIDE]
-    where = "every tenth text, with a vocabulary made from the others"
-    return _measure_coverage(train(rest, spec), texts[::HELD_OUT_STRIDE], where)
+def _measure_coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> dict[str, Any]:
+    """Return the share of the tokens of these texts that a vocabulary holds."""
+    counts = vocabulary.count(texts)
+    n_tokens = counts.total()
+    share = (n_tokens - counts[UNKNOWN]) / n_tokens if n_tokens else 0.0
+    return {"share": share, "tokens": n_tokens, "where": where}
 
 
-def _measure_coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> Coverage:
-    counts: Counter[str] = vocabulary.count(texts)
-    return Coverage(where, n_tokens=counts.total(), n_known=counts.total() - counts[UNKNOWN])
+def _describe_vocabulary(vocabulary: TextTokenizer, corpus: Corpus, coverage: dict[str, Any] | None) -> Report:
+    """Show size, coverage, and the commonest and rarest entries with how often they occur in the corpus."""
+    entries, counts = vocabulary.entries, vocabulary.count(corpus.texts)
+    special = {entry for entry in entries if entry.startswith("[") and entry.endswith("]") and len(entry) > 2}
+    learned = [(entry, count) for entry, count in counts.items() if entry in entries and entry not in special]
+    ordered = sorted(learned, key=lambda pair: (-pair[1], entries[pair[0]]))
+    listed = {"commonest": ordered[:N_LISTED], "rarest": ordered[-N_LISTED:][::-1]}
+    facts: list[Row] = [("entries", len(entries)), ("texts", len(corpus.texts)), ("tokens", counts.total())]
+    if coverage is not None:
+        facts.append(("coverage (share of tokens known)", coverage["share"]))
+        facts.append(("measured on", escape_for_display(coverage["where"], MAX_NAME_LENGTH)))
+    columns = Column("what"), Column("value", digits=4)
+    blocks: list[Block] = [Table("facts", "size and coverage", "facts", columns, tuple(facts))]
+    for name, pairs in listed.items():
+        rows = tuple((escape_for_display(entry), count) for entry, count in pairs)
+        blocks.append(Table(name, f"{name} entries", "facts", (Column("entry"), Column("count", digits=0)), rows))
+    if coverage is None:
+        blocks.append(Note("Coverage was not measured: there are fewer than ten texts."))
+    return Report(
+        title=f"vocabulary of {escape_for_display(corpus.name, MAX_NAME_LENGTH)}",
+        subtitle=f"sha256 {vocabulary.sha256[:12]}…",
+        blocks=tuple(blocks),
+        data={
+            "corpus": corpus.name,
+            "texts": len(corpus.texts),
+            "entries": len(entries),
+            "tokens": counts.total(),
+            "coverage": coverage,
+            **{name: [list(pair) for pair in pairs] for name, pairs in listed.items()},
+            "sha256": vocabulary.sha256,
+        },
+    )

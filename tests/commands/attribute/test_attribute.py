@@ -12,7 +12,7 @@ from PIL import Image
 
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution import METHODS, gradients
 from attnviz.numbers.table import Numbers

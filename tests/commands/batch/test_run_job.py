@@ -15,7 +15,7 @@ from attnviz.commands.batch.run_job import fingerprint, read_job, run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.measures.concentration import entropy
 from attnviz.options import build, replace_values
 from tests.events import result

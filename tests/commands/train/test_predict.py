@@ -14,8 +14,7 @@ import pytest
 
 from attnviz import store
 from attnviz.commands.train import predict_inputs
-from attnviz.commands.train.predict_spec import PredictSpec
-from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.spec import PredictSpec, TrainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models import predicting
 from attnviz.models.built_in import SHIPPED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attnviz.commands.train import predict_inputs
-from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.models.huggingface import answering
 from attnviz.options import build
 from attnviz.running import Result

@@ -97,13 +97,6 @@ def test_without_labels_nothing_is_scored() -> None:
     assert list(of.data) == ["model", "status", "corpus", "labels", "texts", "predictions"]
 
 
-def test_facts_are_handed_on_and_safe() -> None:
-    of = predictions_report(
-        FEW, answers=ANSWERS, model="m", status="s", corpus="c", facts=(("seed", "0"), ("\x1b", "a\nb"))
-    )
-    assert of.facts == (("seed", "0"), ("\\x1b", "a⏎b"))
-
-
 @pytest.mark.parametrize(("n", "is_listed"), [(3, True), (4, False)])
 def test_more_texts_than_listed_are_counted(n: int, is_listed: bool) -> None:
     of = report([said(0.9), said(0.8), said(0.1), said(0.7)][:n], listed=3)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.train.learning_curve import learning_report
+from attnviz.commands.train.learning_curve import show_learning
 from attnviz.errors import InvalidOption
 from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.renderers.page.chart_parts import charts_of
@@ -134,7 +134,7 @@ def test_twelve_thousand_numbers_are_a_page_of_few_bytes() -> None:
 
 def test_a_training_run_is_a_page() -> None:
     history = History((Point(0.5, 0.7, 0.5), Point(1.0, nan, 0.6)), (Epoch(1, 0.6, 0.7),))
-    found = content(learning_report(history, title="a run", subtitle="s"))
+    found = content(of(*show_learning(history)))
     (picture,) = found["charts"]
     assert picture["charts"][0]["all"]["rows"] == [
         *(["training (with dropout)", 0.5, 0.7], ["training (with dropout)", 1.0, "NaN"]),
