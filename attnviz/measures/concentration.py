@@ -5,7 +5,6 @@ uniform attention that measures are compared with. Knows records only.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from math import log
 
 import numpy as np
@@ -15,7 +14,6 @@ from attnviz.measures.rows import (
     compute_entropies,
     compute_statistics,
     find_unlike_layers,
-    layer_entropies,
     layer_received,
     max_attendable,
     split_real_queries,
@@ -30,7 +28,7 @@ def entropy(maps: AttentionMaps) -> Measurement:
     Nats, from 0 (all weight on one key) to ln n (n keys alike). It says how widely a head looks, not how much the
     tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
     """
-    values = np.array([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
+    values = np.array([compute_statistics(maps, layer).entropies.mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("entropy", "nats", values, (0.0, log(max_attendable(maps))))
 
 
@@ -40,7 +38,9 @@ def effective_keys(maps: AttentionMaps) -> Measurement:
     Keys, from 1 (all weight on one key) to n (n keys alike); doi:10.2307/1934352. The mean is taken of exp H, not of H:
     two queries, one on 1 key and one on 9 keys alike, have 5 effective keys.
     """
-    values = np.array([np.exp(layer_entropies(maps, layer)).mean(axis=-1) for layer in range(maps.n_layers)])
+    values = np.array(
+        [np.exp(compute_statistics(maps, layer).entropies).mean(axis=-1) for layer in range(maps.n_layers)]
+    )
     return Measurement("effective_keys", "keys", values, (1.0, float(max_attendable(maps))))
 
 
@@ -60,24 +60,19 @@ def query_information(maps: AttentionMaps) -> Measurement:
     query and key (Shannon 1948) where each query is as likely: the entropy of what keys receive, less that of the rows.
     In a causal map queries have other keys, so it is not 0 even of uniform attention.
     """
-    received, most = compute_entropies(average_received(maps)), int(_find_attendable_keys(maps).sum())
-    of_rows = np.array([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
+    attendable = np.zeros(len(maps.keys), dtype=bool)  # by any real query
+    for layer in find_unlike_layers(maps):
+        for block in () if maps.allows_all(layer) else split_real_queries(maps):
+            attendable |= maps.read_allowed(layer, block.queries).any(axis=0)
+        attendable |= maps.allows_all(layer)
+    received, most = compute_entropies(average_received(maps)), int(attendable.sum())
+    of_rows = np.array([compute_statistics(maps, layer).entropies.mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("query_information", "nats", np.maximum(received - of_rows, 0.0), (0.0, log(most)))
 
 
 def average_received(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
     """Return the mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
     return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
-
-
-def _find_attendable_keys(maps: AttentionMaps) -> np.ndarray:
-    """Return which keys any real query may attend to."""
-    if any(maps.allows_all(layer) for layer in find_unlike_layers(maps)):
-        return np.ones(len(maps.keys), dtype=bool)
-    received = np.zeros(len(maps.keys), dtype=bool)
-    for block, layer in product(split_real_queries(maps), find_unlike_layers(maps)):
-        received |= maps.read_allowed(layer, block.queries).any(axis=0)
-    return received
 
 
 def make_uniform(maps: AttentionMaps) -> AttentionMaps:

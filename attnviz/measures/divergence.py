@@ -7,7 +7,7 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int
+from jaxtyping import Float, Float64, Int
 
 from attnviz.measures.mixing import Mixer, compute_own_entropies, read_halved_rows, split_mixed_blocks
 from attnviz.measures.rows import cache_on_record, compute_entropies, real_queries
@@ -62,27 +62,14 @@ def _average_over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: In
     for block in split_mixed_blocks(maps):
         own = np.concatenate([compute_own_entropies(*layer)[:, block.places] for layer in layers])
         rows = np.concatenate([read_halved_rows(*layer, block) for layer in layers])
-        total += _sum_over_queries(rows, own, owners, Mixer(*rows.shape[1:]))
-    return total / int(real_queries(maps).sum())
-
-
-def _sum_over_queries(
-    rows: Float32[np.ndarray, "head query key"],
-    own: Float64[np.ndarray, "head query"],
-    owners: Int[np.ndarray, " head"],
-    mixer: Mixer,
-) -> Divergences:
-    """Sum over queries the divergence of each two heads that have different owners.
-
-    Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
-    """
-    apart, half = np.zeros((len(rows), len(rows))), own / 2
-    for one, first in enumerate(np.searchsorted(owners, owners[owners < owners[-1]], side="right")):
-        mixed = mixer.entropies(rows[one], rows[first:])
-        mixed -= half[one]
-        mixed -= half[first:]
-        apart[one, first:] = np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
-    return apart + apart.T
+        mixer, half = Mixer(*rows.shape[1:]), own / 2
+        # Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same.
+        for one, first in enumerate(np.searchsorted(owners, owners[owners < owners[-1]], side="right")):
+            mixed = mixer.entropies(rows[one], rows[first:])
+            mixed -= half[one]
+            mixed -= half[first:]
+            total[one, first:] += np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
+    return (total + total.T) / int(real_queries(maps).sum())
 
 
 def vendi_score(maps: AttentionMaps) -> Measurement:

@@ -11,7 +11,6 @@ from attnviz.measures.rows import compute_entropies, compute_statistics, count_a
 from attnviz.records import AttentionMaps
 
 BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
-N_SHOWN = BEFORE + 1 + AFTER + 2 * NEAR + 1
 
 
 class AttentionRow(NamedTuple):

@@ -7,12 +7,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Int
 
 from attnviz.errors import InvalidOption
 from attnviz.measures.rows import check_self_attention
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.shapes import PerQuery
 
 Unit = tuple[int, ...]  # positions of tokens
 
@@ -41,13 +40,17 @@ def merge_tokens(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence
     queries = _join_tokens(maps.queries, units)
     masks = maps.attendable[:1] if maps.layers_alike else maps.attendable
     attendable = np.stack([_reduce_to_units(of_layer, rows, columns, np.logical_or) for of_layer in masks])
+    sink = None
+    if maps.sink is not None:
+        sums = np.add.reduceat(maps.sink[:, :, rows.order].astype(np.float64), rows.starts, axis=-1)
+        sink = np.asarray(sums / rows.sizes, dtype=np.float32)
     return AttentionMaps(
         weights=weights,
         queries=queries,
         keys=queries if key_units is None else _join_tokens(maps.keys, key_units),
         attendable=np.broadcast_to(attendable, (maps.n_layers, *attendable.shape[1:])),
         provenance=maps.provenance,
-        sink=None if maps.sink is None else _average_sink(maps.sink, rows),
+        sink=sink,
         layer_numbers=maps.layer_numbers,
         head_numbers=maps.head_numbers,
         weighed=maps.weighed,
@@ -73,11 +76,6 @@ def _reduce_to_units(cells: np.ndarray, rows: UnitLayout, columns: UnitLayout, r
     """Reduce `cells` [query, key] to one cell for each pair of units."""
     by_key = reduce.reduceat(cells[np.ix_(rows.order, columns.order)], columns.starts, axis=1)
     return np.asarray(reduce.reduceat(by_key, rows.starts, axis=0))
-
-
-def _average_sink(sink: PerQuery, rows: UnitLayout) -> Float32[np.ndarray, "layer head unit"]:
-    sums = np.add.reduceat(sink[:, :, rows.order].astype(np.float64), rows.starts, axis=-1)
-    return np.asarray(sums / rows.sizes, dtype=np.float32)
 
 
 def find_common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:

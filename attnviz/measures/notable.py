@@ -109,16 +109,12 @@ def name_moved(maps: AttentionMaps, rows: MovedRows) -> tuple[str, ...]:
         shares /= np.maximum(n, TINY)
         equals = np.where(keys[having], rows.equal[:, having], 0).sum(axis=-1)[rows.masks]
         equal = (equals * moved).sum(axis=1) / np.maximum(n, TINY)
-        chance = len(patterns) * np.exp(-n * _diverge(shares, equal))
+        parts = [(shares, equal), (1 - shares, 1 - equal)]  # of the pattern, and of all else
+        apart = sum(p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY)) for p, q in parts)
+        chance = len(patterns) * np.exp(-n * apart)
         for head in np.flatnonzero((shares >= best) & (shares >= MIN_MULTIPLE * equal) & (chance <= MAX_CHANCE)):
             names[head], best[head] = name, shares[head]
     return tuple(names)
-
-
-def _diverge(shares: Float64[np.ndarray, " head"], equal: Float64[np.ndarray, " head"]) -> Float64[np.ndarray, " head"]:
-    """Return KL(share, equal share) of each head, in nats, of a pattern and all else."""
-    parts = [(shares, equal), (1 - shares, 1 - equal)]
-    return np.asarray(sum(p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY)) for p, q in parts))
 
 
 def _find_patterns(maps: AttentionMaps, rows: MovedRows) -> Iterator[tuple[str, Bool[np.ndarray, "query key"]]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import accumulate
 from typing import Any
 
 from attnviz.errors import InvalidOption
@@ -28,11 +28,6 @@ def check_segmenter() -> None:
         raise InvalidOption(f"--merge phrases needs {PACKAGE}", hint="Install it with: pip install 'attnviz[phrases]'")
 
 
-def name_segmenter() -> str:
-    """Return which phrases these are: "budoux 0.10.1"."""
-    return f"{PACKAGE} {version(PACKAGE)}"
-
-
 def find_borders(text: str) -> dict[int, bool]:
     """Return, for each place between two characters of these scripts, whether a phrase ends there.
 
@@ -40,10 +35,13 @@ def find_borders(text: str) -> dict[int, bool]:
     """
     scripts = [_find_script(character) for character in text]
     has_kana = "kana" in scripts
-    languages = {"kana": "japanese", "han": "japanese" if has_kana else _find_chinese(text, scripts), "thai": "thai"}
+    han = "".join(character for character, script in zip(text, scripts, strict=True) if script == "han")
+    is_simplified = _is_in(han, "gb2312") or not _is_in(han, "big5")
+    chinese = "simplified_chinese" if is_simplified else "traditional_chinese"
+    languages = {"kana": "japanese", "han": "japanese" if has_kana else chinese, "thai": "thai"}
     borders: dict[int, bool] = {}
     for language in sorted({languages[script] for script in scripts if script}):
-        ends = _split(language, text)
+        ends = {*accumulate(map(len, _load_parser(language).parse(text)))}
         for at in range(1, len(text)):
             beside = {languages[script] for script in scripts[at - 1 : at + 1] if script}
             if beside == {language} and all(scripts[at - 1 : at + 1]):
@@ -59,27 +57,12 @@ def _find_script(character: str) -> str:
     return next((kind for kind, prefixes in kinds.items() if name.startswith(prefixes)), "")
 
 
-def _find_chinese(text: str, scripts: list[str]) -> str:
-    """Return which Chinese the Han characters are: BudouX has a model for each."""
-    han = "".join(character for character, script in zip(text, scripts, strict=True) if script == "han")
-    return "simplified_chinese" if _is_in(han, "gb2312") or not _is_in(han, "big5") else "traditional_chinese"
-
-
 def _is_in(text: str, encoding: str) -> bool:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _split(language: str, text: str) -> set[int]:
-    """Return where the phrases of a text begin."""
-    begun, ends = 0, set()
-    for phrase in _load_parser(language).parse(text):
-        ends.add(begun)
-        begun += len(phrase)
-    return ends
 
 
 @cache

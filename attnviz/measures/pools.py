@@ -42,7 +42,10 @@ class ColumnPools:
         starts = np.flatnonzero(np.diff(of_queries, prepend=-1))
         self.rows, self._next_key = of_queries[starts], 0
         self._parts = [slice(*ends) for ends in zip(starts, [*starts[1:], len(of_queries)], strict=True)]
-        self._whole = self._find_whole_parts()
+        # Parts, first to last, that each have as many queries as a row of the map.
+        sizes = np.array([part.stop - part.start for part in self._parts])
+        inner = slice(int(sizes[0] < self._size), len(sizes) - int(len(sizes) > 1 and sizes[-1] < self._size))
+        self._whole = inner if (sizes[inner] == self._size).all() else slice(0, 0)
         if len(self.maximum) != len(starts):
             self.maximum, self.total = (np.empty((len(starts), self._n_keys), dtype=np.float32) for _ in range(2))
 
@@ -59,12 +62,6 @@ class ColumnPools:
             parts = weights[several].reshape(-1, self._size, weights.shape[1])
             parts.max(axis=1, out=self.maximum[self._whole, keys])
             np.matmul(self._ones, parts, out=self.total[self._whole, keys])
-
-    def _find_whole_parts(self) -> slice:
-        """Return the slice of parts, first to last, that each have as many queries as a row of the map."""
-        sizes = np.array([part.stop - part.start for part in self._parts])
-        inner = slice(int(sizes[0] < self._size), len(sizes) - int(len(sizes) > 1 and sizes[-1] < self._size))
-        return inner if (sizes[inner] == self._size).all() else slice(0, 0)
 
     def end(self) -> None:
         """End the stretch: the keys that are left have no weight."""
@@ -84,7 +81,7 @@ class Pools:
         self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
         self._n_allowed = np.zeros(shape, dtype=np.int64)
         if maps.allows_all(layer):
-            self._n_allowed[:] = np.outer(*(_list_block_sizes(side, size) for side in self._sides))
+            self._n_allowed[:] = np.outer(*(np.diff([*range(0, side, size), side]) for side in self._sides))
             return
         for start in range(0, len(maps.queries), size):
             allowed = maps.read_allowed(layer, slice(start, start + size))
@@ -115,8 +112,3 @@ class Pools:
         """Return the pooled maps, once all columns are added."""
         self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: allocating memory takes as long
         return PooledMaps(self._size, self._maximum, self._total, self._n_allowed > 0)
-
-
-def _list_block_sizes(n_all: int, size: int) -> Int[np.ndarray, " block"]:
-    """Return the sizes of blocks of `size`, the last one smaller."""
-    return np.diff([*range(0, n_all, size), n_all])

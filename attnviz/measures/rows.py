@@ -100,14 +100,13 @@ def compute_statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = Fa
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        known[layer] = _walk(maps, layer, _create_pools(maps, layer) if with_pools else None)
+        pools = None
+        if with_pools:
+            from attnviz.measures.pools import Pools  # short texts have none
+
+            pools = Pools(maps, layer, choose_pool_size(maps))
+        known[layer] = _walk(maps, layer, pools)
     return known[layer]
-
-
-def _create_pools(maps: AttentionMaps, layer: int) -> Pools:
-    from attnviz.measures.pools import Pools  # short texts have none
-
-    return Pools(maps, layer, choose_pool_size(maps))
 
 
 def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
@@ -206,11 +205,6 @@ def compute_entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.n
     terms = rows + TINY
     np.log(terms, out=terms)
     return np.asarray(0.0 - np.vecdot(terms, rows))  # not -0
-
-
-def layer_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """Return the entropy of each head's rows, in nats."""
-    return compute_statistics(maps, layer).entropies
 
 
 @cache_on_record

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from attnviz.errors import NotMeasurable
 from attnviz.measures.rows import (
@@ -66,23 +66,18 @@ def find_partner_pairs(maps: AttentionMaps) -> Pairs:
     found = {(one, other) for one, other in _match_pairs(tokens.pieces, places, tokens.offsets) if one != other}
     found = {pair for pair in found if all(is_punctuation(pieces[place]) for place in pair)}
     pairs = np.array(sorted({*found, *((key, query) for query, key in found)}), dtype=np.int64).reshape(-1, 2).T
-    return np.asarray(pairs[:, _find_reached(maps, pairs)])
-
-
-@lru_cache(maxsize=2**16)  # the same words recur
-def _has_sign(piece: str) -> bool:
-    return SIGN_PATTERN.search(piece) is not None
-
-
-def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"]:
-    """Return for each pair whether its query is real and may attend to its key in any layer."""
     reached = np.zeros(pairs.shape[1], dtype=bool)
     for start in range(0, len(reached), MIN_ROWS):
         several = slice(start, start + MIN_ROWS)
         queries, keys = pairs[:, several]
         for layer in find_unlike_layers(maps):
             reached[several] |= maps.read_allowed(layer, queries)[np.arange(len(keys)), keys]
-    return np.asarray(reached & real_queries(maps)[pairs[0]])
+    return np.asarray(pairs[:, reached & real_queries(maps)[pairs[0]]])
+
+
+@lru_cache(maxsize=2**16)  # the same words recur
+def _has_sign(piece: str) -> bool:
+    return SIGN_PATTERN.search(piece) is not None
 
 
 def _match_pairs(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import pairwise
 
 from attnviz.measures.merging import Unit, merge_tokens
-from attnviz.measures.phrases import check_segmenter, find_borders, name_segmenter
+from attnviz.measures.phrases import PACKAGE, check_segmenter, find_borders
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.specs import MergeKind
 
@@ -41,7 +42,7 @@ def merge_words(maps: AttentionMaps, kind: MergeKind = "words") -> AttentionMaps
         counts = [("tokens_before_merging", len(maps.queries))]
     else:
         counts = [("queries_before_merging", len(maps.queries)), ("keys_before_merging", len(maps.keys))]
-    by = [("segmenter", name_segmenter())] if kind == "phrases" else []
+    by = [("segmenter", f"{PACKAGE} {version(PACKAGE)}")] if kind == "phrases" else []
     settings = (*maps.provenance.settings, ("merge", kind), *by, *counts)
     facts = replace(
         maps.provenance.facts, queries_before_joining=len(maps.queries), keys_before_joining=len(maps.keys), chosen=()
@@ -57,7 +58,13 @@ def find_words(tokens: Tokens, kind: MergeKind = "words") -> tuple[Unit, ...]:
     """
     units: list[list[int]] = []
     for stretch in _split_texts(tokens):
-        text = _collect_characters(tokens, stretch)
+        text = dict[int, str]()  # characters by place: only first and last of a piece whose length is not its span's
+        for position in stretch:
+            piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
+            if len(piece) == end - start:
+                text.update(zip(range(start, end), piece, strict=True))
+            elif piece and start < end:
+                text |= {start: piece[0], end - 1: piece[-1]}
         borders = _find_phrase_borders(text) if kind == "phrases" else {}
         for position in stretch:
             if position > stretch.start and _belongs_to_word(tokens, position, text, borders):
@@ -79,18 +86,6 @@ def _split_texts(tokens: Tokens) -> Iterator[range]:
         yield range(start, len(tokens))
 
 
-def _collect_characters(tokens: Tokens, stretch: range) -> Text:
-    """Return the characters by place: only first and last of a piece whose length is not that of its span."""
-    text: dict[int, str] = {}
-    for position in stretch:
-        piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
-        if len(piece) == end - start:
-            text.update(zip(range(start, end), piece, strict=True))
-        elif piece and start < end:
-            text |= {start: piece[0], end - 1: piece[-1]}
-    return text
-
-
 def _find_phrase_borders(text: Text) -> Mapping[int, bool]:
     """Return where phrases end and where they do not, within each part of the text that is known without gaps."""
     borders: dict[int, bool] = {}
@@ -103,7 +98,7 @@ def _find_phrase_borders(text: Text) -> Mapping[int, bool]:
 
 
 def _belongs_to_word(tokens: Tokens, position: int, text: Text, borders: Mapping[int, bool]) -> bool:
-    """Return whether a token belongs to the word of the one before it."""
+    """Return whether a token belongs to the word of the one before it. `borders` are those of phrases."""
     (start, end), (next_start, next_end) = tokens.offsets[position - 1 : position + 1]
     if max(start, next_start) < min(end, next_end):
         return True
@@ -111,25 +106,18 @@ def _belongs_to_word(tokens: Tokens, position: int, text: Text, borders: Mapping
         return False
     if tokens.pieces[position - 1] == " ":
         return not tokens.pieces[position][:1].isspace()
-    return not _is_border(text, end, borders)
-
-
-def _is_border(text: Text, at: int, borders: Mapping[int, bool]) -> bool:
-    """Return whether a word ends before the character at this place. `borders` are those of phrases."""
-    before, after = text.get(at - 1, " "), text.get(at, " ")
+    before, after = text.get(end - 1, " "), text.get(end, " ")
     if before.isspace() or after.isspace():
+        return False
+    if _continues(text, end):
         return True
-    if _continues(text, at):
-        return False
-    if at in borders:
-        return borders[at]
-    if _is_in_word(text, at - 1) and _is_in_word(text, at):
-        return False
+    if end in borders:
+        return not borders[end]
+    if _is_in_word(text, end - 1) and _is_in_word(text, end):
+        return True
     if before in APOSTROPHES:
-        return not (_is_in_word(text, at - 2) and _is_in_word(text, at))
-    if after in APOSTROPHES:
-        return not (_is_in_word(text, at - 1) and _is_in_word(text, at + 1))
-    return True
+        return _is_in_word(text, end - 2) and _is_in_word(text, end)
+    return after in APOSTROPHES and _is_in_word(text, end - 1) and _is_in_word(text, end + 1)
 
 
 def _is_in_word(text: Text, at: int) -> bool:

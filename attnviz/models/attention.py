@@ -214,8 +214,9 @@ class DotAttention(nn.Module):
 class MultiHeadAttention(nn.Module):
     """Attention in `n_heads` subspaces of d_model / n_heads each, concatenated and projected, section 3.2.2.
 
-    `queries` attend to `memory`; for self-attention both are the same. As many parameters as one head of full width
-    has, but for a position bias. Raises InvalidOption when d_model is not divisible by n_heads.
+    `queries` attend to `memory`; for self-attention both are the same. One head has the full width: one distribution
+    per query, so one average of all it attends to. Several have as many parameters, but for a position bias. Raises
+    InvalidOption when d_model is not divisible by n_heads.
     """
 
     def __init__(self, d_model: int, n_heads: int, max_distance: int = 0) -> None:
@@ -252,13 +253,6 @@ class MultiHeadAttention(nn.Module):
 
     def _concatenate(self, heads: Float[Tensor, "*batch head token d_head"]) -> Float[Tensor, "*batch token d_model"]:
         return heads.transpose(-3, -2).flatten(-2)
-
-
-class SingleHeadAttention(MultiHeadAttention):
-    """One head over the whole width: one distribution per query, so one average of all it attends to."""
-
-    def __init__(self, d_model: int, max_distance: int = 0) -> None:
-        super().__init__(d_model, 1, max_distance)
 
 
 def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tensor, "d_model head d_value"]) -> Norms:

@@ -38,7 +38,7 @@ class Classifier(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = Encoder(config.encoder, reach)
-        self.pool = POOLS[config.pool](config.encoder.d_model)
+        self.pool = Pool(config.pool, config.encoder.d_model)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(config.encoder.d_model, len(config.labels))
         self.register_buffer("temperature", torch.ones(()))
@@ -60,53 +60,28 @@ class Classifier(nn.Module):
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 
-class ClsPool(nn.Module):
-    """The state of the first token, a [CLS] in front of the text (Devlin et al. 2019, arXiv:1810.04805)."""
+class Pool(nn.Module):
+    """The states of a text's tokens as one vector, in one of three ways.
 
-    def __init__(self, d_model: int) -> None:
+    "cls" takes the state of the first token, a [CLS] in front of the text (Devlin et al. 2019, arXiv:1810.04805),
+    "mean" the mean over the tokens of the text, padding aside, and "attention" a mean whose weights are learned:
+    softmax over a score per token (Yang et al. 2016, ACL N16-1174, simplified).
+    """
+
+    def __init__(self, kind: PoolKind, d_model: int) -> None:
         super().__init__()
+        self.kind = kind
+        self.score = nn.Linear(d_model, 1) if kind == "attention" else None
 
     def forward(
         self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text d_model"]:
-        """The state of the first token."""
-        return states[:, 0]
-
-
-class MeanPool(nn.Module):
-    """The mean over the tokens of the text."""
-
-    def __init__(self, d_model: int) -> None:
-        super().__init__()
-
-    def forward(
-        self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
-    ) -> Float[Tensor, "text d_model"]:
-        """The mean of the states, padding aside."""
+        """One vector for each text. `real` is False for padding."""
+        if self.score is not None:
+            scores = self.score(states).squeeze(-1).masked_fill(~real, -torch.inf)
+            return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
         counted = real.unsqueeze(-1)
-        return (states * counted).sum(dim=1) / counted.sum(dim=1)
-
-
-class AttentionPool(nn.Module):
-    """A mean whose weights are learned: softmax over a score per token (Yang et al. 2016, ACL N16-1174, simplified)."""
-
-    def __init__(self, d_model: int) -> None:
-        super().__init__()
-        self.score = nn.Linear(d_model, 1)
-
-    def forward(
-        self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
-    ) -> Float[Tensor, "text d_model"]:
-        """The mean of the states, each weighted by a learned score."""
-        scores = self.score(states).squeeze(-1).masked_fill(~real, -torch.inf)
-        return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
-
-
-POOLS: dict[PoolKind, type[ClsPool] | type[MeanPool] | type[AttentionPool]] = {
-    "cls": ClsPool,
-    "mean": MeanPool,
-    "attention": AttentionPool,
-}
+        return states[:, 0] if self.kind == "cls" else (states * counted).sum(dim=1) / counted.sum(dim=1)
 
 
 def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
+from attnviz.models.attention import MultiHeadAttention
 from attnviz.specs import NormKind
 
 PAD_ID = 0  # [PAD] among the words; a hidden word is read as it
@@ -131,7 +131,7 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.attention = self_attention(config)
+        self.attention = MultiHeadAttention(config.d_model, config.n_heads, config.max_distance)
         self.attention_residual = Residual(config)
         self.feed_forward = nn.Sequential(
             nn.Linear(config.d_model, config.d_feed_forward),
@@ -190,10 +190,3 @@ class Residual(nn.Module):
         """What comes out, added to what went in."""
         total = states + self.dropout(added)
         return torch.as_tensor(total if self.pre else self.norm(total))
-
-
-def self_attention(config: EncoderConfig) -> nn.Module:
-    """One head of full width, or several of d_model / n_heads; as many parameters but for those of a position bias."""
-    if config.n_heads == 1:
-        return SingleHeadAttention(config.d_model, config.max_distance)
-    return MultiHeadAttention(config.d_model, config.n_heads, config.max_distance)

@@ -64,21 +64,18 @@ class Predictor:
                 place += 1
             read = [cut_text(ids, self.max_tokens, self.keep, n_markers) for ids in window]
             longest = max(map(len, read))
-            self._check_room(min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), longest)
+            n_texts, config = min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), self.classifier.config.encoder
+            needed = BASE + 2 * sum(parameter.nbytes for parameter in self.classifier.parameters())
+            needed += FLOAT32 * STATES * config.d_model * n_texts * longest
+            if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
+                needed += 2 * FLOAT32 * min(BIASES_AT_ONCE, config.n_heads * n_texts * longest**2)
+            check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, self.max_memory)
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
             check_finite(found)
             for ids, kept, row in zip(window, read, found, strict=True):
                 n_unknown = int((kept == self.tokenizer.unknown_id).sum())
                 yield Answer(row, len(ids) - n_markers, len(kept) - n_markers, n_unknown)
-
-    def _check_room(self, n_texts: int, n_tokens: int) -> None:
-        config = self.classifier.config.encoder
-        needed = FLOAT32 * STATES * config.d_model * n_texts * n_tokens
-        if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
-            needed += 2 * FLOAT32 * min(BIASES_AT_ONCE, config.n_heads * n_texts * n_tokens**2)
-        parameters = 2 * sum(parameter.nbytes for parameter in self.classifier.parameters())
-        check_room(f"texts of {n_tokens:,} tokens, {n_texts} at a time,", BASE + parameters + needed, self.max_memory)
 
 
 def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:

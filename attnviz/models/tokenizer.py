@@ -36,6 +36,8 @@ DECODE = "Decode it with errors='replace'."
 RARE = "It is blank, or no word of it occurs often enough for --min-frequency."
 BATCH = 256  # texts encoded at a time
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
+# Models and their trainers: only kinds whose training is deterministic are here.
+KINDS = {"word": (models.WordLevel, trainers.WordLevelTrainer), "bpe": (models.BPE, trainers.BpeTrainer)}
 MAX_ENTRIES = 10_000_000  # BPE makes room for as many before it begins
 MAX_COUNT = 10**12  # far more than any corpus holds of a word, and a number that the library can count to
 
@@ -213,7 +215,8 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
     ):
         if value > most:
             raise InvalidOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
-    tokenizer, trainer = _begin_training(spec)
+    model, trainer = KINDS[spec.tokenizer or "word"]
+    tokenizer = Tokenizer(model(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -222,27 +225,13 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
         ]
     )
     try:
-        tokenizer.train_from_iterator(texts, trainer)
+        sizes = {"vocab_size": spec.size, "min_frequency": spec.min_frequency}
+        tokenizer.train_from_iterator(texts, trainer(**sizes, special_tokens=SPECIAL, show_progress=False))
     except (TypeError, UnicodeEncodeError) as error:
         raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
     if tokenizer.get_vocab_size() <= len(SPECIAL):
         raise InvalidText("no tokens in the text", hint=EMPTY if spec.min_frequency == 1 else RARE)
     return TextTokenizer(tokenizer, classify)
-
-
-def _begin_training(spec: VocabularyOptions) -> tuple[Any, Any]:
-    """A model and its trainer. Only kinds whose training is deterministic are here."""
-    sizes: dict[str, Any] = {
-        "vocab_size": spec.size,
-        "min_frequency": spec.min_frequency,
-        "special_tokens": SPECIAL,
-        "show_progress": False,
-    }
-    match spec.tokenizer:
-        case "word" | None:
-            return Tokenizer(models.WordLevel(unk_token=UNKNOWN)), trainers.WordLevelTrainer(**sizes)
-        case "bpe":
-            return Tokenizer(models.BPE(unk_token=UNKNOWN)), trainers.BpeTrainer(**sizes)
 
 
 _loaded: WeakValueDictionary[tuple[str, bool], TextTokenizer] = WeakValueDictionary()  # by their files' contents

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Bool, Float32, Int
 
 from attnviz.errors import InvalidRecord
 from attnviz.records.notebook import Tabular
@@ -215,7 +215,7 @@ class AttentionMaps(Tabular):
             )
 
     def _check_layer(self, layer: int, number: int) -> None:
-        row_sums = self._row_sums(layer)
+        row_sums = np.asarray(self.weights[layer].sum(axis=-1))
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
                 raise InvalidRecord(f"layer {number} holds a negative share of a sink")
@@ -229,16 +229,10 @@ class AttentionMaps(Tabular):
                 f"layer {number}, head {self.head_numbers[head]}: the weights of query {query} sum to "
                 f"{row_sums[head, query]:.4g}, not 1"
             )
-        if self._least(layer) < 0:  # rows that sum to 1 hold no NaN
+        if self.weights[layer].min() < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
         if not self.allows_all(layer) and (self.weights[layer].max(axis=0)[~self.attendable[layer]] > 0).any():
             raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
-
-    def _row_sums(self, layer: int) -> Float[np.ndarray, "head query"]:
-        return np.asarray(self.weights[layer].sum(axis=-1))
-
-    def _least(self, layer: int) -> float:
-        return float(self.weights[layer].min())
 
     def __repr__(self) -> str:
         """Describe the record in one line, whatever its size."""

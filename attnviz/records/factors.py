@@ -88,18 +88,14 @@ class Factors:
         numbers = (each for each in (self.query * self.scale, self.key, sums, self.bias) if each is not None)
         if not all((np.abs(each) <= MAX_SCORE).all() for each in numbers):  # written so that NaN is wrong too
             raise InvalidRecord("q, k, log-sum-exp or bias hold values that are not finite")
-        self._check_mask()
-        found = np.full((n_heads, n_queries), np.nan, dtype=np.float32) if sums is None else sums
-        object.__setattr__(self, "_sums", found)
-
-    def _check_mask(self) -> None:
         if any(type(reach) not in (int, NoneType) or (reach or 0) < 0 for reach in self.window):
-            raise InvalidRecord(
-                f"window {self.window} is invalid", hint="Each side is None or an integer of at least 0."
-            )
+            hint = "Each side is None or an integer of at least 0."
+            raise InvalidRecord(f"window {self.window} is invalid", hint=hint)
         keys = self.attendable_keys
         if keys is not None and (keys.shape != self.key.shape[1:2] or keys.dtype != np.bool_):
             raise InvalidRecord(f"attendable_keys are {keys.dtype} of shape {keys.shape}, not a bool for each key")
+        found = np.full((n_heads, n_queries), np.nan, dtype=np.float32) if sums is None else sums
+        object.__setattr__(self, "_sums", found)
 
     @property
     def causal(self) -> bool:

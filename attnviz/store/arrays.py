@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from attnviz.bounded import parse_header, parse_json, read_bytes
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
 
-KINDS: dict[str, np.dtype[Any]] = {
-    "I64": np.dtype("<i8"),
-    "U64": np.dtype("<u8"),
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-}
+KINDS = {"I64", "U64", "F64", "F32"}
 
 
 def encode_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
@@ -36,10 +32,9 @@ def read_arrays(path: Path, max_bytes: float, what: str) -> tuple[dict[str, np.n
     try:
         header = parse_header(BytesIO(data), len(data))
         meta = parse_json(header.metadata["attnviz"])
-        arrays = {}
-        for name, of in header.tensors.items():
-            start = header.start + of["data_offsets"][0]
-            arrays[name] = np.frombuffer(data, KINDS[of["dtype"]], math.prod(of["shape"]), start).reshape(of["shape"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        if not {of["dtype"] for of in header.tensors.values()} <= KINDS:
+            raise TypeError("numbers of another type")
+        arrays = load_tensors(data)
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InvalidRecord(f"{shorten_path(path)} is not {what} of attnviz") from error
     return arrays, meta

@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.bounded import MAX_HEADER
-from attnviz.distinct_rows import DistinctRows, find_distinct_rows
+from attnviz.distinct_rows import find_distinct_rows
 from attnviz.errors import InvalidRecord
 from attnviz.records import Tokens
 from attnviz.records.factored import FactoredMaps
-from attnviz.records.factors import Factors, Window
+from attnviz.records.factors import Factors
 
 FACTORED, COMPACT = 4, 5  # schemas; the second in few bytes
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
@@ -76,7 +76,9 @@ def _encode_optional_parts(maps: FactoredMaps) -> dict[str, np.ndarray]:
 def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
     """Of each layer. Raises InvalidRecord where a part is missing or of another type."""
     found = {name: tensors[name] for name in PARTS if name in REQUIRED_PARTS or name in tensors}
-    scales, windows = meta["scales"], _decode_windows(meta)
+    scales, windows = meta["scales"], meta["windows"]
+    if not all(isinstance(window, list) and len(window) == 2 for window in windows):  # `Factors` checks the numbers
+        raise InvalidRecord("a window is not how far back and how far forward a query sees")
     found |= {name: found[name].astype(np.float32) for name in HALF_PARTS if found[name].dtype == np.float16}
     if any(part.dtype != (np.bool_ if name == PARTS[-1] else np.float32) for name, part in found.items()):
         raise InvalidRecord("factors are not float32, or attendable_keys are not bool")
@@ -85,16 +87,11 @@ def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     if not all(type(scale) is float for scale in scales):
         raise InvalidRecord("the scales of q and k are not numbers")
     return tuple(
-        Factors(**{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=windows[layer])
+        Factors(
+            **{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=tuple(windows[layer])
+        )
         for layer in range(len(scales))
     )
-
-
-def _decode_windows(meta: Mapping[str, Any]) -> list[Window]:
-    """Of each layer. Raises InvalidRecord for what is no pair; what its numbers are, `Factors` checks."""
-    if not all(isinstance(window, list) and len(window) == 2 for window in meta["windows"]):
-        raise InvalidRecord("a window is not how far back and how far forward a query sees")
-    return [(back, forward) for back, forward in meta["windows"]]
 
 
 def encode_tokens(name: str, tokens: Tokens) -> tuple[dict[str, Any], Arrays]:
@@ -136,8 +133,11 @@ def _share_rows(tensors: Arrays) -> Arrays:
     found = dict(tensors)
     for side, names in ROW_TENSORS.items():
         parts = [name for name in names if name in tensors]
-        rows = _find_distinct_tokens([tensors[name] for name in parts])
-        if rows is not None:
+        by_token = [np.moveaxis(tensors[name], TOKEN_AXIS, 0) for name in parts]
+        if find_distinct_rows(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
+            continue  # the first head says quickly where there is nothing to find
+        flat = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in by_token]
+        if (rows := find_distinct_rows(np.concatenate(flat, axis=1))) is not None:
             found |= {name: tensors[name][:, :, rows.first] for name in parts}
             found[f"{side}_rows"] = _shrink_integers(rows.places, UNSIGNED)
     return found
@@ -172,21 +172,6 @@ def count_expanded_bytes(tensors: Mapping[str, tuple[Sequence[int], int]]) -> in
                 raise InvalidRecord(f"{name} of {len(shape)} axes has no tokens")
             held[name] = n_bytes // max(1, shape[TOKEN_AXIS]) * math.prod(shape_of_index)
     return sum(held.values())
-
-
-def count_tokens(side: str, shapes: Mapping[str, Any]) -> int:
-    """How many tokens a side has, by the shapes of a header. Raises KeyError, TypeError or ValueError."""
-    (count,) = shapes[f"{side}_rows"]["shape"] if f"{side}_rows" in shapes else shapes[side]["shape"][2:3]
-    return int(count)
-
-
-def _find_distinct_tokens(parts: Sequence[np.ndarray]) -> DistinctRows | None:
-    """Of tensors [layer, head, token, ...]; the first head says quickly where there is nothing to find."""
-    by_token = [np.moveaxis(part, 2, 0) for part in parts]
-    if find_distinct_rows(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
-        return None
-    flat = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in by_token]
-    return find_distinct_rows(np.concatenate(flat, axis=1))
 
 
 def _shrink_integers(numbers: Int[np.ndarray, "*n"], kinds: Sequence[str]) -> Int[np.ndarray, "*n"]:

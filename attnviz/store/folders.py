@@ -59,7 +59,9 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     Raises InvalidOption where another run writes to it, unless it is to `wait`; else what `make_folder` raises. Until
     the lock is held nothing in the folder is touched; at the end goes what workers that were killed left.
     """
-    made = _list_missing(folder)
+    made = list[Path]()
+    with suppress(OSError):
+        made = [place for place in (folder, *folder.parents) if not place.exists()]
     make_folder(folder)
     try:
         try:
@@ -91,12 +93,6 @@ def run_locked(folder: Path, events: Iterator[Event]) -> Generator[Event]:
     """Go through events while no other run writes to the folder. Raises as `locked` does, before the first."""
     with locked(folder):
         yield from events
-
-
-def _list_missing(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return [place for place in (folder, *folder.parents) if not place.exists()]
-    return []
 
 
 class OutputFolder:

@@ -86,16 +86,17 @@ def read_matrix(path: Path) -> Matrix:
 
 def _split(path: Path, delimiter: str | None) -> Iterator[Row]:
     """Yield the rows that are not blank; where blanks separate, # begins a comment."""
-    lines = _read_lines(path)
-    if delimiter is None:
-        lines, delimiter = _strip_comments(lines, shorten_path(path)), " "
-    reader = csv.reader(lines, delimiter=delimiter)
-    try:
-        for fields in reader:
-            if fields:
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise InvalidRecord(f"{shorten_path(path)}:{reader.line_num}: {error}") from error
+    with path.open("rb") as file:
+        lines = (_check_length(line).decode("utf-8-sig") for line in iter(partial(file.readline, MAX_LINE + 1), b""))
+        reader = csv.reader(
+            _strip_comments(lines, shorten_path(path)) if delimiter is None else lines, delimiter=delimiter or " "
+        )
+        try:
+            for fields in reader:
+                if fields:
+                    yield reader.line_num, fields
+        except csv.Error as error:
+            raise InvalidRecord(f"{shorten_path(path)}:{reader.line_num}: {error}") from error
 
 
 def _strip_comments(lines: Iterator[str], name: str) -> Iterator[str]:
@@ -109,12 +110,6 @@ def _strip_comments(lines: Iterator[str], name: str) -> Iterator[str]:
             )
         begun, parted = begun or bool(fields), begun and not fields and bool(line.strip())
         yield " ".join(fields)
-
-
-def _read_lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
-        for line in iter(partial(file.readline, MAX_LINE + 1), b""):
-            yield _check_length(line).decode("utf-8-sig")
 
 
 def _check_length(line: bytes) -> bytes:

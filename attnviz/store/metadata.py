@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
+from types import NoneType
 from typing import Any
 
 from attnviz.bounded import parse_json
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.records.grid import Grid
 
 SCHEMA = 2
 FACTORED_SCHEMAS = (4, 5)  # of records that hold factors, see `factored`
-# Facts that are left out: a record of all heads, and of a whole text, is what it has always been.
-LEFT_OUT = {("n_heads_in_model", None), ("window", None), ("n_windows", None)}
+# Facts that are left out where they are None: a record of all heads, and of a whole text, is what it has always been.
+LEFT_OUT = {"n_heads_in_model", "window", "n_windows"}
 
 
 def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
     """Return what JSON has of any record: no copies, and nothing that was worked out of tokens."""
+    facts = asdict(maps.provenance.facts).items()
     sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
     return {
         "schema": SCHEMA,
@@ -30,16 +32,12 @@ def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),
             "versions": dict(maps.provenance.versions),
-            "facts": dict(_list_facts(maps.provenance.facts)),
+            "facts": {name: each for name, each in facts if each is not None or name not in LEFT_OUT},
         },
         "layer_numbers": maps.layer_numbers,
         **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
         **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
-
-
-def _list_facts(facts: Facts) -> list[tuple[str, Any]]:
-    return [(name, each) for name, each in asdict(facts).items() if each is not None or (name, each) not in LEFT_OUT]
 
 
 def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,8 +51,8 @@ def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
 def parse_tokens(found: Mapping[str, Any]) -> Tokens:
     """Read the tokens of one side. Raises TypeError or KeyError for what is none, as the others here do."""
     return Tokens(
-        pieces=tuple(map(_check_text, found["pieces"])),
-        offsets=tuple((_check_integer(start), _check_integer(end)) for start, end in found["offsets"]),
+        pieces=tuple(_check(piece, str) for piece in found["pieces"]),
+        offsets=tuple((_check(start, int), _check(end, int)) for start, end in found["offsets"]),
         special=tuple(map(bool, found["special"])),
         unknown=tuple(map(bool, found["unknown"])),
     )
@@ -75,7 +73,7 @@ def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
     """Read how patches of an image stand, None where keys are no patches. Raises InvalidRecord for what cannot be."""
     if meta.get("grid") is None:
         return None
-    n_rows, n_columns = map(_check_integer, meta["grid"])
+    n_rows, n_columns = (_check(side, int) for side in meta["grid"])
     try:
         return Grid(n_rows, n_columns)
     except InvalidOption as error:
@@ -85,13 +83,16 @@ def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
 def parse_provenance(found: Mapping[str, Any]) -> Provenance:
     """Read what the weights are of."""
     return Provenance(
-        model=_check_text(found["model"]),
-        revision=_check_text(found["revision"]),
+        model=_check(found["model"], str),
+        revision=_check(found["revision"], str),
         trained=None if found["trained"] is None else bool(found["trained"]),
-        text_sha256=_check_text(found["text_sha256"]),
-        text_name=_check_text(found["text_name"]),
-        settings=tuple((_check_text(name), _check_setting(value)) for name, value in found["settings"].items()),
-        versions=tuple((_check_text(name), _check_text(value)) for name, value in found["versions"].items()),
+        text_sha256=_check(found["text_sha256"], str),
+        text_name=_check(found["text_name"], str),
+        settings=tuple(
+            (_check(name, str), _check(value, NoneType, bool, str, int, float))
+            for name, value in found["settings"].items()
+        ),
+        versions=tuple((_check(name, str), _check(value, str)) for name, value in found["versions"].items()),
         facts=_parse_facts(found["facts"]),
     )
 
@@ -102,7 +103,7 @@ def _parse_facts(found: Mapping[str, Any]) -> Facts:
     for name, each in lists.items():
         if not isinstance(each, list):
             raise TypeError(f"{name} is {each!r}")
-    facts = Facts(**{**found, **{name: tuple(map(_check_text, each)) for name, each in lists.items()}})
+    facts = Facts(**{**found, **{name: tuple(_check(text, str) for text in each) for name, each in lists.items()}})
     for name, default in asdict(Facts()).items():
         value = getattr(facts, name)
         fits = value is None or type(value) is int if default is None else type(value) is type(default)
@@ -111,19 +112,8 @@ def _parse_facts(found: Mapping[str, Any]) -> Facts:
     return facts
 
 
-def _check_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
-def _check_integer(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
-
-
-def _check_setting(value: object) -> Setting:
-    if not (value is None or isinstance(value, str | int | float)):
-        raise TypeError(f"{value!r} is not a setting")
+def _check(value: Any, *kinds: type) -> Any:
+    """Return the value. Raises TypeError where it is of none of these types: True is no number."""
+    if type(value) not in kinds:
+        raise TypeError(f"{value!r} is not of type {' or '.join(kind.__name__ for kind in kinds)}")
     return value

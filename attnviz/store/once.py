@@ -50,7 +50,9 @@ def making(folder: Path, is_whole: Callable[[Path], bool], n_bytes: int) -> Iter
             if is_whole(folder):  # by now
                 yield None
                 return
-            _check_space(folder.parent, n_bytes)
+            if (free := shutil.disk_usage(folder.parent).free) < n_bytes:
+                needed, there = format_bytes(n_bytes), format_bytes(free)
+                raise OutputError(f"{needed} are needed in {shorten_path(folder.parent)}, and {there} are free")
             with part_folder(folder.parent) as part:
                 yield part
                 for file in part.rglob("*"):
@@ -62,11 +64,3 @@ def making(folder: Path, is_whole: Callable[[Path], bool], n_bytes: int) -> Iter
         raise OutputError(describe_failure(folder, error).problem, hint=ELSEWHERE) from error
     except (OutputError, InvalidOption) as error:
         raise type(error)(error.problem, hint=ELSEWHERE) from error
-
-
-def _check_space(folder: Path, n_bytes: int) -> None:
-    """Raises OutputError where the disk has less room than `n_bytes`."""
-    free = shutil.disk_usage(folder).free
-    if free < n_bytes:
-        problem = f"{format_bytes(n_bytes)} are needed in {shorten_path(folder)}, and {format_bytes(free)} are free"
-        raise OutputError(problem, hint=ELSEWHERE)

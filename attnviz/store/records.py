@@ -26,7 +26,6 @@ from attnviz.store import make, shorten_path, write
 from attnviz.store.factored import (
     COMPACT,
     count_expanded_bytes,
-    count_tokens,
     decode_tokens,
     encode_factored,
     expand_rows,
@@ -140,7 +139,8 @@ def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
             n_layers, n_heads, _, _ = tensors[SIDES[0]]["shape"]
-            n_queries, n_keys = (count_tokens(side, tensors) for side in SIDES)
+            of_sides = (tensors.get(f"{side}_rows", {}).get("shape") or tensors[side]["shape"][2:3] for side in SIDES)
+            (n_queries,), (n_keys,) = of_sides
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=RECORD_HINT) from error
     return n_layers, n_heads, n_queries, n_keys
@@ -172,12 +172,21 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         header = parse_header(BytesIO(data), len(data))
         meta = parse_metadata(header.metadata)
         tensors = {name: _view_tensor(data, header.start, of) for name, of in header.tensors.items()}
-        if meta["schema"] in FACTORED_SCHEMAS:
-            return _decode_factored(meta, tensors)
-        queries = parse_tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
-        provenance = parse_provenance(meta["provenance"])
+        is_compact = meta["schema"] == COMPACT
+        sides = {
+            name: decode_tokens(name, meta[name], tensors) if is_compact else parse_tokens(meta[name])
+            for name in ("queries", "keys")
+            if name == "queries" or meta[name] is not None
+        }
+        queries, keys = sides["queries"], sides.get("keys", sides["queries"])
+        tensors = expand_rows(tensors) if is_compact else tensors
+        provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
+        if norms is not None and (norms.dtype != np.float32 or norms.ndim != 3):
+            raise InvalidRecord("value norms are not float32 [layer, head, key]")
         layers, heads = (parse_numbers(meta, what, provenance) for what in ("layer", "head"))
+        if meta["schema"] in FACTORED_SCHEMAS:
+            given = (queries, keys, provenance, None, layers)
+            return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -188,7 +197,7 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         return AttentionMaps(
             *(weights, queries, keys, attendable, provenance, sink, layers),
             grid=parse_grid(meta),
-            value_norms=_read_value_norms(tensors),
+            value_norms=norms,
             head_numbers=heads,
         )
     except InvalidRecord as error:
@@ -198,23 +207,6 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=RECORD_HINT) from error
 
 
-def _decode_factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> FactoredMaps:
-    if meta["schema"] == COMPACT:
-        queries = decode_tokens("queries", meta["queries"], tensors)
-        keys = queries if meta["keys"] is None else decode_tokens("keys", meta["keys"], tensors)
-        tensors = expand_rows(tensors)
-    else:
-        queries = parse_tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
-    provenance = parse_provenance(meta["provenance"])
-    layers, heads = (parse_numbers(meta, what, provenance) for what in ("layer", "head"))
-    factors = read_factors(meta, tensors)
-    norms = _read_value_norms(tensors)
-    return FactoredMaps(
-        *(queries, keys, provenance, None, layers), value_norms=norms, head_numbers=heads, factors=factors
-    )
-
-
 def _view_tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
     """A tensor of a header that was checked; of another type than records have, nothing."""
     kind = KINDS.get(of["dtype"])
@@ -222,11 +214,3 @@ def _view_tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
         return np.empty(0, dtype=object)
     count = math.prod(of["shape"])
     return np.frombuffer(data, np.dtype(kind), count, start + of["data_offsets"][0]).reshape(of["shape"])
-
-
-def _read_value_norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Value norms, where the record has them. Raises InvalidRecord for another type."""
-    found = tensors.get(VALUE_NORMS)
-    if found is not None and (found.dtype != np.float32 or found.ndim != 3):
-        raise InvalidRecord("value norms are not float32 [layer, head, key]")
-    return found

@@ -118,7 +118,7 @@ def list_arrays(path: Path, kind: FileKind) -> tuple[FileArray, ...]:
         match kind:
             case "npy":
                 with path.open("rb") as file:
-                    return (_parse_npy(file, path.stat().st_size, "", partial(_open_file, path)),)
+                    return (_parse_npy(file, path.stat().st_size, path, ""),)
             case "npz":
                 return tuple(_list_npz(path))
             case "safetensors":
@@ -214,19 +214,10 @@ def _list_npz(path: Path) -> Iterator[FileArray]:
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
                 with archive.open(member) as file:
-                    name = member.filename.removesuffix(".npy")
-                    yield _parse_npy(file, member.file_size, name, partial(_open_member, path, member))
+                    yield _parse_npy(file, member.file_size, path, member.filename.removesuffix(".npy"))
 
 
-def _open_file(path: Path) -> IO[bytes]:
-    return path.open("rb")
-
-
-def _open_member(path: Path, member: zipfile.ZipInfo) -> IO[bytes]:
-    return zipfile.ZipFile(path).open(member)  # which keeps the archive open as long as it is
-
-
-def _parse_npy(file: IO[bytes], n_bytes: int, name: str, opened: Callable[[], IO[bytes]]) -> FileArray:
+def _parse_npy(file: IO[bytes], n_bytes: int, path: Path, name: str) -> FileArray:
     start = io.BytesIO(file.read(MAX_NPY_HEADER))  # a member may be packed, and its header of any length
     version = np.lib.format.read_magic(start)
     parsers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -237,12 +228,15 @@ def _parse_npy(file: IO[bytes], n_bytes: int, name: str, opened: Callable[[], IO
     if dtype.kind != "O" and n_bytes - start.tell() < math.prod(shape) * dtype.itemsize:
         raise ValueError(f"it ends before its {math.prod(shape):,} numbers do")
     is_names = dtype.kind == "U" and len(shape) == 1
-    return FileArray(name, shape, dtype.itemsize, partial(_read_npy, opened), problem, is_names)
+    return FileArray(name, shape, dtype.itemsize, partial(_read_npy, path, name), problem, is_names)
 
 
-def _read_npy(opened: Callable[[], IO[bytes]]) -> FileWeights:
-    with opened() as file:
-        return FileWeights(np.lib.format.read_array(file, allow_pickle=False))
+def _read_npy(path: Path, name: str) -> FileWeights:
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return FileWeights(loaded)
+    with loaded:
+        return FileWeights(loaded[f"{name}.npy"])
 
 
 def _list_safetensors(path: Path) -> Iterator[FileArray]:

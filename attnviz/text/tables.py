@@ -145,8 +145,11 @@ def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
         if names_text_and_label(first[0].split(separator)):
             table = _open_separated(path, wanted, separator)
             return replace(table, layout=(f"a table with {kind}", *table.layout))
-    forms = (form for form in LABELLED_LINES if _has_labels(form, first))
-    if (form := next(forms, None)) is None:
+    for form in LABELLED_LINES:
+        labels = {(found := form.fullmatch(line.rstrip("\r\n"))) and found["label"] for line in first}
+        if None not in labels and (form is not BARE_LABEL or len(labels) > 1):
+            break
+    else:
         return None
 
     def rows() -> Generator[tuple[str, Fields], None, None]:
@@ -158,12 +161,6 @@ def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
                 yield f"{path}:{number}", found.groupdict()
 
     return TextTable(path, str(path), ("text", "label"), rows, wanted, layout=(LABELLED_LINES[form],))
-
-
-def _has_labels(form: re.Pattern[str], lines: Sequence[str]) -> bool:
-    found = [form.fullmatch(line.rstrip("\r\n")) for line in lines]
-    labels = {each and each["label"] for each in found}
-    return None not in labels and (form is not BARE_LABEL or len(labels) > 1)
 
 
 def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:

@@ -15,7 +15,6 @@ from attnviz.errors import InvalidOption
 from attnviz.models import attention
 from attnviz.models.attention import (
     MultiHeadAttention,
-    SingleHeadAttention,
     attend,
     attend_fused,
     attention_weights,
@@ -74,7 +73,7 @@ def test_output_is_torchs_scaled_dot_product_attention(seed: int, n_queries: int
     torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
 
 
-def torchs_own(ours: SingleHeadAttention | MultiHeadAttention, n_heads: int) -> nn.MultiheadAttention:
+def torchs_own(ours: MultiHeadAttention, n_heads: int) -> nn.MultiheadAttention:
     """torch's module with our weights in it."""
     d_model = ours.query.in_features
     theirs = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
@@ -91,7 +90,7 @@ def torchs_own(ours: SingleHeadAttention | MultiHeadAttention, n_heads: int) -> 
 @pytest.mark.parametrize("masked", [False, True])
 def test_modules_are_torchs_multihead_attention_per_head(n_heads: int, shape: str, masked: bool) -> None:
     torch.manual_seed(n_heads)
-    ours = SingleHeadAttention(16) if n_heads == 1 else MultiHeadAttention(16, n_heads)
+    ours = MultiHeadAttention(16, n_heads)
     queries = drawn(4, 3, 6, 16)
     memory = queries if shape == "self" else drawn(5, 3, 9, 16)
     attendable = drawn(6, 6, memory.shape[1]) > 0
@@ -108,7 +107,7 @@ def test_modules_are_torchs_multihead_attention_per_head(n_heads: int, shape: st
 
 
 def test_a_single_head_is_the_formula_over_the_whole_width() -> None:
-    single, states = SingleHeadAttention(12, max_distance=3), drawn(7, 5, 12)
+    single, states = MultiHeadAttention(12, 1, max_distance=3), drawn(7, 5, 12)
     assert single.position is not None
     nn.init.normal_(single.position.bias)
     with torch.no_grad():
@@ -125,7 +124,7 @@ def test_more_heads_have_as_many_parameters(n_heads: int) -> None:
     def count(module: nn.Module) -> int:
         return sum(parameter.numel() for parameter in module.parameters())
 
-    assert count(MultiHeadAttention(16, n_heads)) == count(SingleHeadAttention(16)) == 4 * (16 * 16 + 16)
+    assert count(MultiHeadAttention(16, n_heads)) == count(MultiHeadAttention(16, 1)) == 4 * (16 * 16 + 16)
 
 
 @given(seeds, st.permutations(range(4)))
@@ -229,7 +228,7 @@ def test_fused_is_attend_of_attention_weights(
 @pytest.mark.parametrize("attended", ["all", "causal", "no padding"])
 def test_output_is_the_same_without_weights(n_heads: int, batch: tuple[int, ...], attended: str) -> None:
     torch.manual_seed(n_heads)
-    attention = SingleHeadAttention(8) if n_heads == 1 else MultiHeadAttention(8, n_heads)
+    attention = MultiHeadAttention(8, n_heads)
     real = torch.ones(*batch, 6, dtype=torch.bool)
     real[..., 4:] = False
     attendable = {"all": None, "causal": causal(6), "no padding": not_padding(real)}[attended]
@@ -246,6 +245,6 @@ def test_output_is_the_same_without_weights(n_heads: int, batch: tuple[int, ...]
 def test_a_text_of_padding_alone_is_refused(need_weights: bool) -> None:
     real = torch.tensor([[True, True], [False, False]])
     states = drawn(10, 2, 2, 8)
-    for module in (SingleHeadAttention(8), MultiHeadAttention(8, 2)):
+    for module in (MultiHeadAttention(8, 1), MultiHeadAttention(8, 2)):
         with pytest.raises(InvalidOption, match="may attend to no key"):
             module(states, states, not_padding(real), need_weights=need_weights)

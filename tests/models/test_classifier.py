@@ -14,10 +14,9 @@ from torch import Tensor
 
 from attnviz.models.batches import pad
 from attnviz.models.classifier import (
-    AttentionPool,
     Classifier,
     ClassifierConfig,
-    MeanPool,
+    Pool,
     fit_temperature,
 )
 from attnviz.models.encoder import EncoderConfig
@@ -67,7 +66,7 @@ def test_each_word_counts(pool: PoolKind) -> None:
 @given(seeds, real_tokens)
 def test_mean_is_the_plain_mean_of_the_text(seed: int, real: Tensor) -> None:
     states = drawn(seed, 1, real.shape[1], 4)
-    torch.testing.assert_close(MeanPool(4)(states, real), states[real].mean(dim=0, keepdim=True))
+    torch.testing.assert_close(Pool("mean", 4)(states, real), states[real].mean(dim=0, keepdim=True))
 
 
 @settings(max_examples=40)
@@ -76,11 +75,12 @@ def test_attention_pool_is_a_mean_whose_weights_sum_to_one_over_the_text(seed: i
     """The states are rows of the identity, so that what is pooled is the weights themselves."""
     torch.manual_seed(seed)
     n_tokens = real.shape[1]
-    pool = AttentionPool(n_tokens)
+    pool = Pool("attention", n_tokens)
     with torch.no_grad():
         (weights,) = pool(torch.eye(n_tokens).unsqueeze(0), real)
     assert not weights[~real[0]].any()
     assert weights.sum().item() == pytest.approx(1)
+    assert pool.score is not None
     scores = pool.score.weight[0].detach()  # the bias adds the same to each
     torch.testing.assert_close(weights[real[0]], scores[real[0]].exp() / scores[real[0]].exp().sum())
 

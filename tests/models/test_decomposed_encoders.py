@@ -121,7 +121,7 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
         given = first.attention_residual.before(state)
         between = first.attention_residual.after(state, first.attention(given, given).output)
         thought = first.feed_forward(first.feed_forward_residual.before(between))
-        with first.attention.output.register_forward_pre_hook(remove):  # type: ignore[union-attr]
+        with first.attention.output.register_forward_pre_hook(remove):
             logits = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
             fewer = first.attention_residual.after(state, first.attention(given, given).output)
         found = stream.answer_without(HeadName(0, 1))
@@ -137,7 +137,7 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
         bias: Any = second.attention.position
         of_head = bias(len(ids[0]), len(ids[0]))[2].unfold(0, len(ids[0]), 1).flip(0)
         for writer, read in states.items():
-            key = second.attention.key(second.attention_residual.before(read))[0, :, 8:12]  # type: ignore[operator]
+            key = second.attention.key(second.attention_residual.before(read))[0, :, 8:12]
             scores = key @ stream.blocks[1].attention.query.detach()[0, 2, 5] / 2
             wanted = (scores + (0 if writer.kind == "distance" else of_head[5])).softmax(dim=0).double().numpy()
             weights = stream.attend_without(HeadName(1, 2), 5, writer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import distribution, distributions, version
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -165,7 +165,8 @@ def _find(
         return None
     install = f"Install with: {model.install}"
     converters = () if not model.converters or is_whole(find_folder(model)) else model.converters
-    missing = [package for package in (model.package, "transformers", *converters) if not _is_installed(package)]
+    needed = (model.package, "transformers", *converters)
+    missing = [package for package in needed if not any(distributions(name=package))]
     if missing:
         problem = f"{model.name} needs the {pluralize(len(missing), 'packages')} {', '.join(missing)}"
         raise InvalidModel(problem, hint=install)
@@ -177,14 +178,6 @@ def _find(
     refuse_options(spec)
     sizes = model.n_layers, model.n_heads
     return kind(spec, extras, model.title, *sizes, folder=source.parent, packaged=model, source=source)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        distribution(package)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 def check_source(model: PackagedModel, source: Path) -> None:

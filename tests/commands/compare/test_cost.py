@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnviz.commands.compare.costs import compute_cost
-from attnviz.models.encoder import EncoderConfig, self_attention
+from attnviz.models.attention import MultiHeadAttention
 
 
 def test_by_hand() -> None:
@@ -21,7 +21,7 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("n_heads", [1, 2, 8])
 def test_as_many_as_torch_counts_with_any_number_of_heads(n_heads: int) -> None:
-    attention = self_attention(EncoderConfig(n_words=1, d_model=16, n_heads=n_heads))
+    attention = MultiHeadAttention(16, n_heads)
     states = torch.zeros(1, 11, 16)
     with FlopCounterMode(display=False) as counter:
         attention(states, states)
