@@ -99,7 +99,8 @@ class RandomReference(ModelReference):
 
         # The texts are kept beside the model, so that no others can get this number.
         def make() -> tuple[object, EncoderModel]:
-            model = random_model(self, texts)
+            sizes = self.n_layers, self.n_heads, self.d_model
+            model = random_model(self.name, self.spec, sizes, texts, projected=self.projected)
             if self.spec.without:
                 model.remove_heads(texts)
             return texts, model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,23 +16,24 @@ from attnviz.models.attention import DotAttention
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
-from attnviz.specs import VocabularyOptions
-
-if TYPE_CHECKING:
-    from attnviz.models.built_in import RandomReference
+from attnviz.specs import ModelOptions, VocabularyOptions
 
 
-def random_model(reference: RandomReference, texts: Iterable[str]) -> EncoderModel:
-    """A model of these sizes, with a vocabulary of `texts`, or of the file that its options name."""
-    spec, device = reference.spec, pick(reference.spec.device)
-    n_layers, n_heads, d_model = reference.n_layers, reference.n_heads, reference.d_model
+def random_model(
+    name: str, spec: ModelOptions, sizes: tuple[int, int, int], texts: Iterable[str], *, projected: bool
+) -> EncoderModel:
+    """A model of so many layers, heads and numbers, with a vocabulary of `texts`, or of the file that `spec` names.
+
+    Without being `projected` its q, k and v are the embeddings themselves.
+    """
+    (n_layers, n_heads, d_model), device = sizes, pick(spec.device)
     with enough_memory():
         if spec.vocab is None:
             vocabulary = tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
         else:
             vocabulary = tokenizer.load(expand_path(spec.vocab, InvalidModel))
         with seeded(spec.seed):
-            if reference.projected:
+            if projected:
                 encoder = Encoder(EncoderConfig(len(vocabulary), d_model, n_heads, n_layers, 4 * d_model))
                 module: nn.Module = encoder
                 parts, settings = encoder_parts(encoder, device), tuple(asdict(encoder.config).items())
@@ -41,7 +42,7 @@ def random_model(reference: RandomReference, texts: Iterable[str]) -> EncoderMod
                 module, parts = words, _dot_parts(words, device)
                 settings = (("n_words", len(vocabulary)), ("d_model", d_model))
     return EncoderModel(
-        name=reference.name,
+        name=name,
         revision=f"random, seed {spec.seed}",
         trained=False,
         n_parameters=size_of(module),
