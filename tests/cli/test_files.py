@@ -27,13 +27,9 @@ def both_layers(*heads: int) -> list[str]:
 
 SELECTIONS: dict[str, tuple[str, set[str]]] = {
     "all eight heads": ("", pictures("overview", *both_layers(*range(8)))),
-    "one head": ("--model single --layer 0", pictures("layer-0-head-0")),
     "one head in each layer": ("--model single", pictures("overview", *both_layers(0))),
     "no projections": ("--model dot --format svg", pictures("layer-0-head-0", formats="svg")),
     "some heads": ("--head 0,2-3", pictures("overview", *both_layers(0, 2, 3))),
-    "the last head": ("--head -1", pictures("overview", *both_layers(7))),
-    "a layer": ("--layers 2 --heads 2 --layer 1", pictures("overview", "layer-1-head-0", "layer-1-head-1")),
-    "a head in each layer": ("--layers 2 --head 1", pictures("overview", "layer-0-head-1", "layer-1-head-1")),
     "formats": (
         "--heads 1 --layer 1 --format pdf,PNG --format svg,pdf",
         pictures("layer-1-head-0", formats="png svg pdf"),

@@ -6,20 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.process import ROOT, bare_environment
 
-COUNTED = """
-import atexit, gc, sys
-from attnviz.cli import app
-counts = [0, 0, 0]
-def count(phase, found):
-    counts[found["generation"]] += phase == "start"
-gc.callbacks.append(count)
-atexit.register(lambda: print(*counts, file=sys.stderr))
-app.main()
-"""
 LATER = """
 import gc
 from attnviz.cli.process import pause_gc, resume_gc
@@ -43,16 +31,6 @@ assert gc.collect() >= 9
 def python(code: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, env=bare_environment(home), cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.slow
-def test_a_picture_is_made_without_looking_through_everything(tmp_path: Path) -> None:
-    asked = ("heatmap", "--text", "the acting saved the film", "--heads", "8", "--out", str(tmp_path / "out"))
-    done = python(COUNTED, tmp_path, *asked)
-    assert done.returncode == 0, done.stderr
-    young, older, everything = map(int, done.stderr.splitlines()[-1].split())
-    assert young > older > 0
-    assert everything == 0
 
 
 def test_after_the_imports_garbage_is_looked_for_as_ever(tmp_path: Path) -> None:

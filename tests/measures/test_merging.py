@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
 from attnviz.measures.merging import find_common_units, merge_tokens
@@ -96,20 +93,6 @@ def test_a_middle_that_one_leaves_out() -> None:
         )  # and 10, but not 3 to 10
     with pytest.raises(InvalidOption, match="one model reads character 4 of"):
         find_common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
-
-
-@given(st.integers(1, 30), st.lists(st.sets(st.integers(1, 29)), min_size=1, max_size=3))
-def test_common_borders_are_those_that_all_have(n: int, cuts: list[set[int]]) -> None:
-    text = "".join(chr(ord("a") + i % 26) for i in range(n))
-    several, common = [], set(range(1, n))
-    for borders in cuts:
-        ends = [0, *sorted(border for border in borders if border < n), n]
-        spans = tuple(pairwise(ends))
-        several.append(Tokens(tuple(text[a:b] for a, b in spans), spans, (False,) * len(spans)))
-        common &= borders
-    for of_one, units in zip(several, find_common_units(several), strict=True):
-        assert [position for unit in units for position in unit] == list(range(len(of_one)))
-        assert {of_one.offsets[unit[-1]][1] for unit in units} == {*common, n}
 
 
 def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:

@@ -62,13 +62,6 @@ def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, mon
     assert np.concatenate([places[block.places] for block, _ in found]).tolist() == places.tolist()
 
 
-def test_rows_that_stand_together_are_not_copied() -> None:
-    gap = record(np.full((1, 2, 4, 4), [1 / 3, 0, 1 / 3, 1 / 3]), attendable=np.tile([True, False, True, True], (4, 1)))
-    for maps, copied in ((EVERY["plain"], False), (EVERY["padded"], False), (gap, True)):
-        (block,) = rows.split_real_queries(maps)
-        assert np.shares_memory(maps.rows(0, 0, block.queries), maps.weights) != copied
-
-
 @pytest.mark.parametrize("at_once", [1, 2**16])
 def test_one_walk_gives_what_float64_gives(maps: AttentionMaps, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "CELLS_AT_ONCE", at_once)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from attnviz.errors import InvalidModel
 from attnviz.numbers.intervals import Interval
@@ -18,12 +16,10 @@ from attnviz.records.training_metrics import (
     AttentionCost,
     Epoch,
     HeadMetrics,
-    HeadPoint,
     HeadScore,
     History,
     Point,
     ValidationMetrics,
-    WordPoint,
 )
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from tests.commands.train import metrics as made
@@ -59,25 +55,6 @@ def test_what_goes_in_comes_out(
     (tmp_path / NAME).write_bytes(encode_metrics(metrics))
     assert load_metrics(tmp_path) == metrics
     assert encode_metrics(load_metrics(tmp_path)) == encode_metrics(metrics)
-
-
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    points=st.lists(st.builds(Point, NUMBERS, NUMBERS, NUMBERS)),
-    epochs=st.lists(st.builds(Epoch, st.integers(1, 10**9), NUMBERS, NUMBERS)),
-    words=st.lists(st.builds(WordPoint, NUMBERS, NUMBERS, NUMBERS)),
-    heads=st.lists(st.builds(HeadPoint, NUMBERS, st.booleans(), st.none() | NUMBERS, st.just({"itself": 0.1}))),
-    data=st.text(),
-)
-def test_no_digit_and_no_character_is_lost(
-    points: list[Point], epochs: list[Epoch], words: list[WordPoint], heads: list[HeadPoint], data: str, tmp_path: Path
-) -> None:
-    metrics = replace(METRICS, history=History(tuple(points), tuple(epochs), tuple(words), tuple(heads)), data=data)
-    (tmp_path / NAME).write_bytes(encode_metrics(metrics))
-    assert load_metrics(tmp_path) == metrics
 
 
 def test_the_form_is_fixed() -> None:

@@ -18,7 +18,6 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus
 
-CASES = Path(__file__).parents[3] / "shared" / "cases" / "data"
 FINE = ("A fine film, moving too.", 1)
 DULL = ('Dull; he said "no" twice.', 0)
 TWO = [FINE, DULL]
@@ -395,24 +394,3 @@ def test_another_encoding_is_named_by_an_option(tmp_path: Path) -> None:
         read(tmp_path / "a.csv", encoding="latin-l")
     with pytest.raises(InvalidSource, match=r"a\.csv: from line 2 on byte 0xe9 is not ascii"):
         read(tmp_path / "a.csv", encoding="ascii")
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="needs the shared cases")
-@pytest.mark.parametrize(
-    ("name", "labels"),
-    [
-        ("IMDB Dataset.csv", [1, 0, 1]),
-        ("labeledTrainData.tsv", [1, 0, 1, 0]),
-        ("IMDb_train.tsv", [1, 0, 1]),
-        ("noheader.csv", [1, 0]),
-        ("semicolon.csv", [0, 1]),
-        ("imdb_master.csv", [0, 1, 0, None]),
-        ("reviews.json", [1, 0]),
-        ("Movies_and_TV_5.json", [1, 0]),
-    ],
-)
-def test_the_cases(name: str, labels: list[int | None]) -> None:
-    options = {"encoding": "latin-1"} if name == "imdb_master.csv" else {}
-    corpus = read(CASES / name, **options)
-    assert [document.label for document in corpus.documents] == labels
-    assert len(corpus.notices) == 1
