@@ -116,20 +116,6 @@ def test_a_label_is_its_own_label(piece: str) -> None:
     assert escape_for_display(escape_for_display(piece)) == escape_for_display(piece)
 
 
-@given(AWKWARD, st.integers(1, 40))
-def test_a_label_is_bounded(piece: str, longest: int) -> None:
-    label = escape_for_display(piece, longest)
-    assert len(label) <= 17 * longest + 1
-    bases = [c for c in label if unicodedata.category(c)[0] != "M" and unicodedata.category(c) != "Cf"]
-    assert label == "…" or len(bases) <= 16 * longest
-
-
-@given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=24))
-def test_ordinary_pieces_are_their_own_label(piece: str) -> None:
-    if not any(c in "\u115f\u1160\u2800\u3164\uffa0" for c in piece):
-        assert escape_for_display(piece) == piece
-
-
 def test_things_are_counted_in_words() -> None:
     assert [format_count(number, "queries") for number in (0, 1, 1024)] == ["0 queries", "1 query", "1,024 queries"]
 

@@ -8,7 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
 from importlib import import_module
@@ -96,29 +96,6 @@ def test_a_cell_keeps_at_most_so_much(size: int, page: bool, width: int, monkeyp
     if width:
         assert Image.open(BytesIO(base64.b64decode(kept["image/png"]))).width == width
         assert (f'src="data:image/png;base64,{kept["image/png"]}"' in kept["text/html"]) != page
-
-
-def test_one_display_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-
-    def counted(name: str) -> Callable[..., Any]:
-        original = getattr(notebook, name)
-
-        def call(*args: Any) -> Any:
-            calls.append(name)
-            return original(*args)
-
-        return call
-
-    for name in ("heatmap_report", "html", "png"):
-        monkeypatch.setattr(notebook, name, counted(name))
-    random_maps()._repr_mimebundle_()
-    shown = attnviz.show(random_maps())
-    assert shown._repr_mimebundle_() == {
-        "text/html": shown._repr_html_(),
-        "image/png": base64.b64encode(shown._repr_png_() or b"").decode(),
-    }
-    assert calls == ["heatmap_report", "html", "png"] * 2
 
 
 def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

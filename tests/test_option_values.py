@@ -8,8 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 import attnviz
@@ -142,22 +140,6 @@ def test_what_each_door_says() -> None:
     with pytest.raises(InvalidValue, match=f"not '{'x' * 39}…'$"):
         check(int, "x" * 1000)
     assert told("text", 1.5) == 'write a text, not 1.5; quotes make it one: "1.5"'
-
-
-@given(st.text(alphabet="0123456789.-+ e_", max_size=20))
-def test_a_number_on_a_command_line_is_the_number(text: str) -> None:
-    for kind in (int, float):
-        try:
-            read = parse_option(option("whole" if kind is int else "number"), text)
-        except InvalidOption:
-            continue
-        assert type(read) is kind
-        assert read == kind(text)
-
-
-def test_a_type_that_no_one_can_read_is_noticed() -> None:
-    with pytest.raises(KeyError):
-        check(bytes, b"")
 
 
 def test_numbers_that_count_are_texts_in_python_and_none_is_no_list() -> None:

@@ -166,6 +166,8 @@ REFUSED: dict[str, tuple[type[AttnvizError], str]] = {
     "none": (InvalidSource, r"none\.png"),
     "damaged": (InvalidSource, "cat.png is a damaged image .*truncated"),
     "large": (TooLarge, "cat.png has 9,000 × 6,000 pixels. At most 16 million: make it smaller."),
+    "frame": (TooLarge, "cat.png has 5,000 × 4,000 pixels"),
+    "scans": (TooLarge, "cat.png has more than .* scans. Save it as a JPEG of one scan."),
     "number": (InvalidSource, "a int is not an image. Give a file, or an image of Pillow."),
     "empty": (InvalidOption, "a grid of 0 × 2 patches is out of range. Choose 1 to 256 rows and columns."),
     "string": (InvalidOption, r"leading='\[CLS\]' is not a list"),

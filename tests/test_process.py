@@ -8,23 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import attnviz
 from tests.attacks.endings import started, stopped
 from tests.process import Run, RunCli
-
-
-def test_results_and_complaints_come_apart(run_cli: RunCli) -> None:
-    good = run_cli("--version")
-    assert (good.exit_code, good.err) == (0, b"")
-    assert attnviz.__version__ in good.stdout
-    bad = run_cli("--no-such-option")
-    assert (bad.exit_code, bad.out) == (2, b"")
-    assert "--no-such-option" in bad.stderr
-
-
-def test_it_runs_in_an_empty_folder(run_cli: RunCli, tmp_path: Path) -> None:
-    assert run_cli("--help").exit_code == 0
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_torch_has_the_threads_of_the_environment() -> None:

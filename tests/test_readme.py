@@ -189,24 +189,15 @@ def test_every_example_in_python_runs(document: Path, tmp_path: Path, monkeypatc
         assert names["written"][0].attendable[0].tolist() == [[True, False, False], [True, True, False], [True] * 3]
 
 
-@pytest.mark.parametrize(
-    ("asked", "picture", "shown"),
-    [
-        ("heatmap --dataset sample --index 0 --heads 8 --table none", "overview.png", "overview.png"),
-    ],
-)
 def test_the_picture_is_what_the_command_draws(
-    asked: str,
-    picture: str,
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = run_here(capsys, *asked.split(), "--out", "demo")
+    run = run_here(
+        capsys, *["heatmap", "--dataset", "sample", "--index", "0", "--heads", "8", "--table", "none", "--out", "demo"]
+    )
     assert run.exit_code == 0, run.stderr
-    assert_alike(tmp_path / "demo" / picture, IMAGES / shown)
+    assert_alike(tmp_path / "demo/overview.png", IMAGES / "overview.png")
 
 
 def test_the_charts_of_the_study_are_of_its_results(tmp_path: Path) -> None:
@@ -238,11 +229,8 @@ def test_the_picture_of_a_survey_is_what_the_command_writes(
     assert run_here(capsys, *shlex.split(command)[1:], "--quiet").exit_code == 0
     state, window = "view=atlas&heads=0.4&find=previous+token&y=peak", {"width": 1000, "height": 760}
     opened = Opened(chromium, tmp_path / "heads/attention.html", state, viewport=window)
-    with Image.open(BytesIO(opened.page.screenshot())) as shot:
-        small = shot.convert("RGB").resize((800, 608), Image.Resampling.LANCZOS)
+    assert_shown(opened.page.screenshot(), tmp_path / "survey.png")
     opened.close()
-    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("survey.png", optimize=True)
-    assert_alike(tmp_path / "survey.png", IMAGES / "survey.png", share=0.01)
 
 
 def test_the_picture_of_a_page_is_what_the_command_writes(
@@ -253,11 +241,8 @@ def test_the_picture_of_a_page_is_what_the_command_writes(
     assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
     state, window = "view=matrix&layer=0&head=2&query=3&key=4", {"width": 1000, "height": 760}
     opened = Opened(chromium, tmp_path / "page/attention.html", state, viewport=window)
-    with Image.open(BytesIO(opened.page.screenshot())) as shot:
-        small = shot.convert("RGB").resize((800, 608), Image.Resampling.LANCZOS)
+    assert_shown(opened.page.screenshot(), tmp_path / "page.png")
     opened.close()
-    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("page.png", optimize=True)
-    assert_alike(tmp_path / "page.png", IMAGES / "page.png", share=0.01)
 
 
 def test_the_picture_of_a_lesson_is_what_the_command_writes(
@@ -273,11 +258,8 @@ def test_the_picture_of_a_lesson_is_what_the_command_writes(
     opened = Opened(chromium, tmp_path / "lesson.html", viewport={"width": 1000, "height": 900})
     opened.page.locator(".step").nth(4).click()
     opened.page.mouse.move(0, 0)
-    with Image.open(BytesIO(opened.page.locator("#hand").screenshot())) as shot:
-        small = shot.convert("RGB").resize((800, 800 * shot.height // shot.width), Image.Resampling.LANCZOS)
+    assert_shown(opened.page.locator("#hand").screenshot(), tmp_path / "lesson.png")
     opened.close()
-    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("picture.png", optimize=True)
-    assert_alike(tmp_path / "picture.png", IMAGES / "lesson.png", share=0.01)
 
 
 @pytest.mark.slow
@@ -307,6 +289,14 @@ def test_the_cast_shows_what_its_commands_print() -> None:
     assert words(kept) == words(drawn)
     assert len(kept.encode()) <= 60_000
     assert re.findall(r"href|url\(|@import|<script", kept) == []
+
+
+def assert_shown(screenshot: bytes, file: Path) -> None:
+    """What a browser shows, made smaller as `file`, is nearly the picture of that name in the documents."""
+    with Image.open(BytesIO(screenshot)) as shot:
+        small = shot.convert("RGB").resize((800, 800 * shot.height // shot.width), Image.Resampling.LANCZOS)
+    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(file, optimize=True)
+    assert_alike(file, IMAGES / file.name, share=0.01)
 
 
 def assert_alike(drawn: Path, kept: Path, share: float = 0.001) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attnviz.errors import InvalidSelection
 from attnviz.selection import find_span, find_token, select_numbers, select_pairs
@@ -78,12 +76,6 @@ NO_NUMBERS = ("", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", 
 def test_what_is_not_there_is_answered_with_what_is(written: str, there: int | tuple[int, ...], said: str) -> None:
     with pytest.raises(InvalidSelection, match=said):
         select_numbers([written], there, "head")
-
-
-@given(st.integers(1, 40), st.data())
-def test_one_number_is_pythons_index(count: int, data: st.DataObject) -> None:
-    number = data.draw(st.integers(-count, count - 1))
-    assert select_numbers([str(number)], count, "head") == (range(count)[number],)
 
 
 # Which token
