@@ -16,7 +16,7 @@ import pytest
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_whole, environment, png, refused, worked
-from tests.made import HOSTILE
+from tests.made import content
 from tests.process import PROGRAM, RunCli, workers_of
 
 CONFIG = """\
@@ -28,10 +28,6 @@ jobs:
   - name: by-hand
     explain: {text: by hand, query: 1}
 """
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def prepared(folder: Path) -> Path:
@@ -173,33 +169,6 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: s
     os.close(text)
     if number != signal.SIGKILL:
         assert list((tmp_path / "tmp").iterdir()) == []
-
-
-@pytest.mark.slow
-def test_hostile_texts_in_every_job(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "hostile.txt").write_text(" ".join(piece for piece in HOSTILE if piece != "\ud800"), encoding="utf-8")
-    (tmp_path / "figures.yaml").write_text(
-        "defaults: {text_file: hostile.txt, dpi: 40}\n"
-        "jobs:\n"
-        "  - heatmap: {model: single}\n"
-        "  - compare: {models: [single, 'multi:2']}\n"
-        "  - explain: {query: 3}\n"
-        "  - predict: {}\n",
-        encoding="utf-8",
-    )
-    run = run_here("batch", "figures.yaml", "--workers", "2")
-    assert run.exit_code == 0, run.stderr
-    check_whole(tmp_path / "figures")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_folder(run_here: RunHere, tmp_path: Path) -> None:
-    folder = prepared(tmp_path / "folder")
-    (tmp_path / "closed").mkdir(mode=0o500)
-    run = run_here("batch", str(folder / "figures.yaml"), "--out", "closed")
-    assert run.exit_code == 74
-    assert run.stderr.count("error: ") == 1
 
 
 @pytest.mark.slow

@@ -18,17 +18,11 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
+from tests.made import Bomb
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 TRACE = "code-was-run"
 Damage = Callable[[Path], None]
-
-
-class Bomb:
-    """Leaves a trace where it is unpickled."""
-
-    def __reduce__(self) -> tuple[Callable[..., int], tuple[str]]:
-        return os.system, (f"touch {TRACE}",)
 
 
 def missing(file: Path) -> None:
@@ -45,11 +39,11 @@ def half(file: Path) -> None:
 
 
 def pickled(file: Path) -> None:
-    file.write_bytes(pickle.dumps(Bomb()))
+    file.write_bytes(pickle.dumps(Bomb(Path(TRACE))))
 
 
 def saved_by_torch(file: Path) -> None:
-    torch.save({"words.weight": Bomb()}, file)
+    torch.save({"words.weight": Bomb(Path(TRACE))}, file)
 
 
 def a_folder(file: Path) -> None:
@@ -196,7 +190,7 @@ def test_files_that_do_not_belong_together(
 
 def test_the_bomb_would_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pickle.loads(pickle.dumps(Bomb()))
+    pickle.loads(pickle.dumps(Bomb(Path(TRACE))))
     assert (tmp_path / TRACE).exists()
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from pyarrow import parquet
 
 import attnviz
-from attnviz.errors import InvalidModel, InvalidSource, TooLarge
+from attnviz.errors import InvalidModel, InvalidSource
 from attnviz.models import tokenizer
 from attnviz.models.huggingface.files import find_files
 from attnviz.models.huggingface.weights import load_weights
@@ -23,7 +23,6 @@ from attnviz.specs import TextOptions, VocabularyOptions
 from attnviz.text import load_corpus
 from tests.process import ROOT
 
-POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
 STORIES = ROOT.parent / "shared/models/stories260K"
 
 
@@ -121,26 +120,6 @@ def test_tokens_that_settings_add_are_bounded(tmp_path: Path) -> None:
         find_files(tmp_path, "", 4.0)
 
 
-@pytest.mark.parametrize("name", ["attn_implementation", "_attn_implementation"])
-@pytest.mark.parametrize("value", ["evil-user/evil-kernel", {"": "evil-user/evil-kernel"}])
-def test_a_config_names_no_code_that_is_loaded(
-    name: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`attn_implementation` may name a kernel of the hub, which the package `kernels` fetches and runs."""
-    from transformers import AutoModel
-
-    seen = []
-    from_config = AutoModel.from_config
-
-    def watched(config: Any, **more: Any) -> Any:
-        seen.append(config._attn_implementation)
-        return from_config(config, **more)
-
-    monkeypatch.setattr(AutoModel, "from_config", watched)
-    load(tmp_path, {name: value}, "")
-    assert seen == ["eager"]
-
-
 def load(folder: Path, settings: dict[str, Any], problem: str) -> None:
     import torch
 
@@ -151,21 +130,11 @@ def load(folder: Path, settings: dict[str, Any], problem: str) -> None:
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | settings))
     files = find_files(copy, "", 4.0)
-    if problem:
-        with pytest.raises(InvalidModel, match=problem):
-            load_weights(files, "model", torch.device("cpu"), 4.0)
-    else:
-        assert not load_weights(files, "model", torch.device("cpu"), 4.0).eager
+    with pytest.raises(InvalidModel, match=problem):
+        load_weights(files, "model", torch.device("cpu"), 4.0)
 
 
-def test_an_image_is_told_by_its_kind_and_bounded(tmp_path: Path) -> None:
-    """Told by content alone, a PostScript file named .png starts Ghostscript where there is one."""
-    (tmp_path / "a.png").write_bytes(POSTSCRIPT)
-    with pytest.raises(InvalidSource, match="cannot be read as an image"):
-        attnviz.Grid(2, 2, image=tmp_path / "a.png")
-    Image.fromarray(np.zeros((1, 20_000_000), dtype=np.uint8)).save(tmp_path / "wide.png")
-    with pytest.raises(TooLarge, match="At most 16 million"):
-        attnviz.Grid(2, 2, image=tmp_path / "wide.png")
+def test_what_is_clear_of_an_image_is_white(tmp_path: Path) -> None:
     Image.fromarray(np.full((40, 60, 4), 128, dtype=np.uint8)).save(tmp_path / "clear.png")
     grid = attnviz.Grid(2, 2, image=tmp_path / "clear.png")
     assert grid.pixels is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -14,19 +13,13 @@ import pytest
 
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, refused, worked
+from tests.made import Bomb
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
 WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
 TRACE = "code-was-run"
 CODE = f"open({TRACE!r}, 'w').close()\n"
-
-
-class Bomb:
-    """Leaves a trace where it is unpickled."""
-
-    def __reduce__(self) -> tuple[Callable[..., int], tuple[str]]:
-        return os.system, (f"touch {TRACE}",)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +41,11 @@ def half(file: Path) -> None:
 
 def only_pickled(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(Path(TRACE))))
 
 
 def pickled_as_safetensors(folder: Path) -> None:
-    (folder / WEIGHTS).write_bytes(pickle.dumps(Bomb()))
+    (folder / WEIGHTS).write_bytes(pickle.dumps(Bomb(Path(TRACE))))
 
 
 def code_of_its_own(folder: Path, model_type: str) -> None:
@@ -159,30 +152,16 @@ def test_a_model_that_fails_by_itself(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--heads", "4"), "--heads cannot be chosen for a pretrained model"),
         (("--d-model", "64"), "--d-model cannot be chosen for a pretrained model"),
         (("--vocab", "v"), "a pretrained model brings its own vocabulary"),
         (("--causal",), "--causal cannot be chosen for a pretrained model"),
         (("--show-padding", "--max-tokens", "9"), "--show-padding cannot be chosen for a pretrained model"),
-        (("--attention", "cross"), "--attention cross is for encoder-decoders"),
-        (("--max-memory", "0.000001"), "as float32 need"),
     ],
 )
 def test_what_cannot_be_asked_of_a_model_of_others(
     options: tuple[str, ...], says: str, whole: Path, run_here: RunHere
 ) -> None:
     refused(run_here("heatmap", "--model", whole, "--text", "the cat", *options), says)
-
-
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ("explain", "has no answer to explain"),
-        ("predict", "which classifies no texts. predict takes --model multi"),
-    ],
-)
-def test_what_an_encoder_without_a_head_does_not(command: str, says: str, whole: Path, run_here: RunHere) -> None:
-    refused(run_here(command, "--model", whole, "--text", "the cat"), says)
 
 
 HOSTILE = "[/] [red] [unk] :smile: $$ $_$ $\\frac$ </script> [PAD] <unk> [SEP] a\x1b[31mb \u202e"
@@ -221,7 +200,6 @@ BOTH = {"text_config": SMALL | {"vocab_size": 32}, "vision_config": PICTURES, "p
         ("vit", PICTURES, "is a ViTModel, which reads pixel_values, not text"),
         ("whisper", SOUNDS, "is a WhisperModel, which reads input_features, not text"),
         ("clip", BOTH, "is a CLIPModel, which reads pixel_values beside text"),
-        ("siglip", BOTH, "is a SiglipModel, which reads pixel_values beside text"),
     ],
 )
 def test_a_model_that_reads_no_text_says_what_it_reads(

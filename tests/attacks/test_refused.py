@@ -17,11 +17,6 @@ from tests.made import random_maps
 from tests.process import RunCli
 
 LONG = "x" * 300
-
-NO_TOKENS = {
-    "empty": ("--text", ""),
-    "line breaks only": ("--text", "<br /><br>"),
-}
 OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "an index that is no number": (("--index", "x"), "'x' does not say which text"),
     "a seed below zero": (("--text", "a", "--seed", "-1"), "--seed -1"),
@@ -33,12 +28,6 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "nobody's home": (("--text", "a", "--model", "~nouser/x"), "no model or checkpoint folder '~nouser/x'"),
     "weights beyond all": (("--text", "a", "--d-model", "65536"), "the weights of 1 layers of 65536 need"),
 }
-
-
-@pytest.mark.parametrize("given", NO_TOKENS.values(), ids=NO_TOKENS)
-def test_a_text_without_tokens(given: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
-    refused(run_here("heatmap", *given), "no tokens in the text")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_forked: RunCli, tmp_path: Path) -> None:
@@ -60,20 +49,6 @@ def test_a_device_that_is_not_here(device: str, run_forked: RunCli, run_here: Ru
     said = f"no device {device!r} on this machine. There is {', '.join(['auto', *here])}."
     start = run_forked if device == "foo" else run_here
     refused(start("heatmap", "--text", "a b", "--device", device), said)
-
-
-@pytest.mark.parametrize("dataset", ["imdb", "some-org/some-set"])
-@pytest.mark.parametrize(
-    "network", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": None, "HF_ENDPOINT": "https://hub.invalid"}]
-)
-def test_a_data_set_without_a_network(dataset: str, network: dict[str, str | None], run_cli: RunCli) -> None:
-    """`.invalid` never resolves (RFC 2606)."""
-    run = run_cli("heatmap", "--dataset", dataset, env=network)
-    refused(run, f"data set {dataset!r} is not on this machine", "--dataset PATH", "--dataset sample")
-
-
-def test_a_data_set_that_is_none(run_cli: RunCli) -> None:
-    refused(run_cli("heatmap", "--dataset", "sampel"), "no data set 'sampel'. Did you mean 'sample'?")
 
 
 @pytest.mark.parametrize(("given", "said"), OPTIONS.values(), ids=OPTIONS)

@@ -13,20 +13,6 @@ REPLACED = "invalid Unicode was replaced by \ufffd (U+FFFD)"
 DOT = ("--model", "dot", "--json", "--dpi", "40")
 
 # File name, content, and what the refusal says.
-FILES: dict[str, tuple[str, bytes, str]] = {
-    "csv without texts": ("a.csv", b"id,stars\n1,5\n", "a.csv:1 has no column called text, review, sentence or"),
-    "csv in Latin-1": ("a.csv", b"text\nfine\ncaf\xe9\n", "a.csv:3: byte 0xe9 at position 3 is not UTF-8"),
-    "jsonl with a number": ("a.jsonl", b'{"text": 5}\n', "a.jsonl:1: 'text' holds int 5, not text"),
-    "parquet that is none": ("a.parquet", b"PAR1 not really PAR1", "a.parquet"),
-}
-
-
-@pytest.mark.parametrize(("name", "content", "said"), FILES.values(), ids=FILES)
-def test_a_file_that_is_no_data_set(name: str, content: bytes, said: str, run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    for command in ("heatmap", "vocab"):
-        refused(run_here(command, "--dataset", f"./{name}"), said)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_arguments_files_and_standard_input_that_are_not_utf8(run_forked: RunCli, tmp_path: Path) -> None:
@@ -45,15 +31,6 @@ def test_arguments_files_and_standard_input_that_are_not_utf8(run_forked: RunCli
         "latin1.txt",
         "standard input",
     }
-
-
-def test_half_of_a_surrogate_pair(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b'{"text": "a \\ud800 b"}\n{"text": "\\ud83d\\ude00"}\n')
-    run = worked(run_here("heatmap", "--dataset", "a.jsonl", "--index", "0,1", *DOT))
-    first, second = document(run)["texts"]
-    assert first["queries"]["pieces"] == ["a", "\ufffd", "b"]
-    assert second["queries"]["pieces"] == ["😀"]
-    assert [note for note in notes(run) if "U+FFFD" in note] == [f"a.jsonl train[0]: {REPLACED}"]
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,6 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
         assert drawn.count(in_svg(written)) >= 2, "once beside its row, once below its column"
 
 
-def test_what_no_font_has_is_counted_once(run_here: RunHere) -> None:
-    run = worked(run_here("heatmap", "--text", TEXTS["no glyphs"].text, "--heads", "2", "--format", "png,svg,pdf"))
-    (counted,) = [note for note in notes(run) if "box" in note]
-    assert counted.startswith("8 characters have no glyph in our fonts and are drawn as boxes (U+0924, U+0928,")
-
-
 def test_markup_changes_no_weight(run_here: RunHere) -> None:
     """Random weights depend on the words' places in the vocabulary (by alphabet here) and in the text, on no more."""
 
