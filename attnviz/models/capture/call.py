@@ -41,8 +41,7 @@ class Call:
     run: int = 0  # which run of its module it is in
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
-    n_steps: int = 1  # how many passes it was joined from
-    is_mixed: bool = False  # whether its queries are made of several tokens each
+    n_steps: int = 1  # how many calls it was joined from, one after another
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
     heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
     n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
@@ -92,65 +91,45 @@ class Arranged(NamedTuple):
 
 
 def arrange(seen: Seen) -> Arranged:
-    """Rows with the same queries and the same keys are the heads of one text, or of one window.
+    """A row for each text and each set of keys that it looks at; a head for each time that a query looks at them.
 
-    Where nothing is known of them, the axis before queries is that of the heads, and those before it are texts.
+    Heads may stand on the axis of rows or on that of queries, in any order, and queries of one text in several rows of
+    the product: all that is counted is how often each looks at the same keys. Where heads chose queries of their own,
+    no query has a name. Where nothing is known of any, the axis before queries is that of the heads.
     """
     n_rows, n_queries, n_keys = seen.weights.shape
     if seen.keys is None:
-        leading = seen.shape[:-2]
-        n_heads = leading[-1] if leading else 1
+        n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
         return Arranged(None, (n_rows // max(1, n_heads), n_heads, n_queries, n_keys), None, None)
-    keys = seen.keys
-    queries = torch.full((n_rows, n_queries), NOBODY) if seen.queries is None else seen.queries
-    places = torch.arange(n_rows * n_queries).view(n_rows, n_queries)
-    if seen.queries is not None:
-        places, queries, keys = _split_queries(places, queries, keys)
-    members, first = _group(torch.cat([queries, keys], dim=1))
-    places, queries, keys = places[members], queries[first], keys[first]
-    places, queries, keys = _join_queries(places, queries, keys)
-    shape = *places.shape, n_keys
-    natural = torch.equal(places.flatten(), torch.arange(places.numel()))
-    known = None if bool((queries == NOBODY).all()) else queries.numpy()
-    return Arranged(None if natural else places, shape, known, keys.numpy())
+    keys, places = seen.keys.numpy(), np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
+    queries = np.full((n_rows, n_queries), NOBODY) if seen.queries is None else seen.queries.numpy()
+    apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
+    together: dict[tuple[bytes, int], list[int]] = defaultdict(list)
+    for row in range(n_rows):
+        together[keys[row].tobytes(), int(row_of(queries[row].max(initial=NOBODY)))].append(row)
+    members = list(together.values())
+    if len(set(map(len, members))) > 1:
+        members = [[row] for row in range(n_rows)]
+    tables = [_find_heads(apart[rows]) for rows in members]
+    is_known = len({table.shape for table in tables}) == 1 and all(table.size for table in tables)
+    if not is_known:
+        tables = [np.arange(len(rows) * n_queries).reshape(len(rows), -1) for rows in members]
+    placed = np.stack([places[rows].ravel()[table] for rows, table in zip(members, tables, strict=True)])
+    asking = queries.ravel()[placed[:, 0]]
+    known = is_known and bool((asking >= 0).any())
+    is_natural = np.array_equal(placed.ravel(), places.ravel())
+    return Arranged(
+        None if is_natural else torch.from_numpy(placed),
+        (*placed.shape, n_keys),
+        asking if known else None,
+        keys[[rows[0] for rows in members]],
+    )
 
 
-def _group(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """[group, member] of equal rows, groups in the order of their first; each alone where they are not of one size."""
-    groups: dict[bytes, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows.contiguous().numpy()):
-        groups[row.tobytes()].append(place)
-    if len({len(group) for group in groups.values()}) > 1:
-        return torch.arange(len(rows))[:, None], torch.arange(len(rows))
-    members = torch.tensor(list(groups.values()))
-    return members, members[:, 0]
-
-
-def _split_queries(places: Tensor, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of their own for heads that stand on the axis of queries: behind one another, or side by side."""
-    n_rows, n_queries = queries.shape
-    n_apart = len(torch.unique(queries[0]))
-    n_heads = n_queries // n_apart
-    if n_heads == 1 or n_queries % n_apart or bool((queries[0] < 0).any()):
-        return places, queries, keys
-    if torch.equal(queries[0, :n_apart], queries[0, n_apart : 2 * n_apart]):
-        split = [each.view(n_rows, n_heads, n_apart) for each in (places, queries)]
-    else:
-        split = [each.view(n_rows, n_apart, n_heads).mT for each in (places, queries)]
-    return split[0].flatten(0, 1), split[1].flatten(0, 1), keys.repeat_interleave(n_heads, dim=0)
-
-
-def _join_queries(places: Tensor, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One row for several with the same keys: of other queries of a text, or of heads that chose their own."""
-    members, first = _group(keys)
-    n_joined = members.shape[1]
-    together = queries[members]  # [row, joined, query]
-    if n_joined == 1 or bool((keys < 0).all()) or bool((row_of(together) != row_of(together[:, :1, :1])).any()):
-        return places, queries, keys
-    whole = together.flatten(1)
-    n_heads, n_queries = places.shape[1:]
-    if len(torch.unique(whole[0])) == whole.shape[1]:
-        ordered = places[members].transpose(1, 2).reshape(len(first), n_heads, -1)
-        return ordered, whole, keys[first]
-    as_heads = places[members].reshape(len(first), -1, n_queries)
-    return as_heads, torch.full((len(first), n_queries), NOBODY), keys[first]
+def _find_heads(queries: PlaceIds) -> Int[np.ndarray, "head query"]:
+    """Where in some rows each query is for the first time, the second …; nothing where one is there more often."""
+    ids, first, inverse, counts = np.unique(queries, return_index=True, return_inverse=True, return_counts=True)
+    if (counts != counts[0]).any():
+        return np.empty((0, 0), dtype=int)
+    order = first.argsort().argsort()[inverse.ravel()]
+    return order.argsort(kind="stable").reshape(len(ids), -1).T

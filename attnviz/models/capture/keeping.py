@@ -14,12 +14,12 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.attending import Seen
-from attnviz.models.capture.call import Arranged, Call, PlaceIds, arrange
+from attnviz.models.capture.call import Arranged, Call, arrange
 from attnviz.models.capture.captured import How, refuse_dropout, renormalise
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.fused import read_kernel
-from attnviz.models.capture.ids import Known, family_of, row_of
+from attnviz.models.capture.ids import Known, row_of
 from attnviz.models.capture.kernels import Asked, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.paths import may_be_in
@@ -51,29 +51,23 @@ class Keeper:
             return False
         asked, output, sums = found
         first = of.result[0] if isinstance(of.result, tuple | list) else of.result
-        self._is_layer = of_layer = of.name == "_transformer_encoder_layer_fwd"
-        sides = [self._store.get(of.tensors[0 if of_layer else place]) or Known(None) for place in range(3)]
-        states = asked.query
-        shape = (*states.shape[:-1], asked.key.shape[-2])
-        queries, keys = (
-            self._rows(sides[0], shape[:-1]),
-            self._rows(sides[2] if sides[1].ids is None else sides[1], (*shape[:-2], shape[-1])),
-        )
-        after = 0
-        for side in sides:
-            after |= side.after
-        with torch.autocast(states.device.type, enabled=False):
+        self._is_layer = of.name == "_transformer_encoder_layer_fwd"
+        sides = [self._store.get(of.tensors[0 if self._is_layer else place]) or Known(None) for place in range(3)]
+        shape = (*asked.query.shape[:-1], asked.key.shape[-2])
+        queries = self._rows(sides[0], shape[:-1])
+        keys = self._rows(sides[2] if sides[1].ids is None else sides[1], (*shape[:-2], shape[-1]))
+        after = sides[0].after | sides[1].after | sides[2].after
+        with torch.autocast(first.device.type, enabled=False):
             rows = torch.empty(torch.Size(shape[:-2]).numel(), *shape[-2:], device="meta")
             number = self._keep_asked(asked, output, sums, Seen(rows, queries, keys, None, shape, after=after))
-        ids = None
+        ids = sides[0].ids
         if queries is None or bool((queries < 0).all()):
+            ids = None
             if keys is not None and not first.is_nested:
                 made = self._store.make(keys, first.shape[-2]).view(*shape[:-1], 1)
                 ids = (made if first.ndim == made.ndim else made[:, 0]).expand(first.shape)
-        elif sides[0].ids is not None and first.is_nested:
-            ids = sides[0].ids
-        elif sides[0].ids is not None and sides[0].ids.ndim == first.ndim:
-            ids = sides[0].ids[..., :1].expand(first.shape)
+        elif ids is not None and not first.is_nested:
+            ids = ids[..., :1].expand(first.shape) if ids.ndim == first.ndim else None
         self._store.put(first, Known(ids, after | 1 << number))
         return True
 
@@ -101,14 +95,14 @@ class Keeper:
             if arranged.places is not None or arranged.shape[:2] != (len(rows), rows.n_heads):
                 raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
             attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
-            return self._hand_over(rows, arranged, attendable, None, "factored", error, seen.after, rows.n_heads, "")
+            return self._hand_over(seen, arranged, attendable, ("factored", error), rows)
         found = recompute(asked, output, what)
         weights = found.weights.flatten(0, 1)
         allowed = None
         if not bool(found.attendable.all()):
             allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
         seen = seen._replace(weights=weights, allowed=allowed)
-        return self._keep_rows(seen, weights, None, "recomputed", found.error)
+        return self._keep_rows(seen, weights, None, ("recomputed", found.error))
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -135,16 +129,17 @@ class Keeper:
         if seen.is_cut:
             sink = 1 - weights.sum(dim=-1)
         weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
-        return self._keep_rows(seen._replace(allowed=allowed), weights, sink, "multiplied", error)
+        return self._keep_rows(seen._replace(allowed=allowed), weights, sink, ("multiplied", error))
 
-    def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, how: How, error: float) -> int:
+    def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, how: tuple[How, float]) -> int:
         arranged = arrange(seen)
         n_rows, n_heads, n_queries, n_keys = arranged.shape
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
         heads = list(self._heads(n_heads))
         kept = arranged.order(weights)
-        n_tokens = _count_to_last(arranged.keys, n_keys)
+        known = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
+        n_tokens = int(known[-1]) + 1 if len(known) else n_keys
         if n_tokens < n_keys:  # keys behind all tokens are room in a cache, or a place to look at that is no token
             beyond = weights[..., n_tokens:].sum(dim=-1)
             sink = beyond if sink is None else sink + beyond
@@ -160,17 +155,8 @@ class Keeper:
             attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
         else:
             attendable = arranged.order(seen.allowed).any(dim=1).cpu().numpy()
-        return self._hand_over(
-            kept.cpu().numpy(),
-            arranged,
-            attendable,
-            None if of_sink is None else of_sink.cpu().numpy(),
-            how,
-            error,
-            seen.after,
-            n_heads,
-            seen.guess,
-        )
+        host = (None if each is None else each.cpu().numpy() for each in (kept, of_sink))
+        return self._hand_over(seen, arranged, attendable, how, *host)
 
     def _may_be_chosen(self, n_heads: int) -> bool:
         return self._may_be_head(n_heads) or may_be_in(self._at_work.find_path()[0], self._choice.layers)
@@ -182,44 +168,31 @@ class Keeper:
     def _heads(self, n_heads: int) -> tuple[int, ...]:
         return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._at_work.name_attention())
 
-    def _are_mixed(self, ids: PlaceIds | None) -> bool:
-        known = () if ids is None else np.unique(family_of(ids[ids >= 0]))
-        return any(self._store.families[int(family)].is_mixed for family in known)
-
-    def _hand_over(self, kept: Any, arranged: Arranged, *given: Any) -> int:
-        attendable, sink, how, error, after, n_heads, guess = given
-        at_work = self._at_work
-        path, n_alike = at_work.find_path()
-        path = f"{path}.self_attn".lstrip(".") if self._is_layer else path
-        number = at_work.note_attention()
-        self._take(
-            Call(
-                path=path,
-                number=at_work.stacks.number,
-                kept=kept,
-                attendable=attendable,
-                sink=sink,
-                how=how,
-                error=error,
-                queries=arranged.queries,
-                keys=arranged.keys,
-                is_mixed=self._are_mixed(arranged.queries),
-                place=number,
-                after=after,
-                guess=guess,
-                run=at_work.run,
-                n_alike=n_alike,
-                heads=self._heads(n_heads),
-                n_heads_in_model=None if self._choice == EVERY else n_heads,
-                root=at_work.name_root(),
-                place_in_stack=at_work.stacks.place,
-            )
+    def _hand_over(
+        self,
+        seen: Seen,
+        arranged: Arranged,
+        attendable: np.ndarray,
+        how: tuple[How, float],
+        kept: Any,
+        sink: Any = None,
+    ) -> int:
+        where, n_heads = self._at_work.locate(), arranged.shape[1]
+        if self._is_layer:
+            where["path"] = f"{where['path']}.self_attn".lstrip(".")
+        call = Call(
+            **where,
+            kept=kept,
+            attendable=attendable,
+            sink=sink,
+            how=how[0],
+            error=how[1],
+            queries=arranged.queries,
+            keys=arranged.keys,
+            after=seen.after,
+            guess=seen.guess,
+            heads=self._heads(n_heads),
+            n_heads_in_model=None if self._choice == EVERY else n_heads,
         )
-        return number
-
-
-def _count_to_last(keys: PlaceIds | None, n: int) -> int:
-    """How many keys there are up to the last token of any row."""
-    if keys is None or not (keys >= 0).any():
-        return n
-    return int(np.flatnonzero((keys >= 0).any(axis=0)).max()) + 1
+        self._take(call)
+        return call.place

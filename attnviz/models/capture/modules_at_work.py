@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from attnviz.models.capture.ids import Ids, Known, Store, is_learned
 from attnviz.models.capture.paths import COMPILED, Paths
-from attnviz.models.capture.stack import Stacks, number_layer
 from attnviz.models.capture.unread import WHAT, Unread
 
 
@@ -24,6 +23,19 @@ class ModuleCall:
     n_before: int = 0  # attentions that were seen before it
 
 
+@dataclass(eq=False)
+class Pass:
+    """An outermost module, or several that are called one by one, by a function or by a method that is no forward.
+
+    These are layers if they are modules of one class, each of which reads what the attention of the one before it went
+    into. A step of a loop, as in a generation, calls the same module again, and is another pass.
+    """
+
+    number: int = 0
+    modules: list[nn.Module] = field(default_factory=list)  # kept, so that none comes in the place of one
+    seen: int = 0  # bit n: attention n was seen in the last of them, or after it
+
+
 class ModulesAtWork:
     """Those that began and have not ended, the outermost first, and how many attentions were seen in all."""
 
@@ -31,17 +43,14 @@ class ModulesAtWork:
         self.store, self._unread = store, unread
         self._calls: list[ModuleCall] = []
         self._paths: Paths | None = None
-        self._n_runs = 0
-        self.stacks = Stacks()
+        self._n_runs = self._n_passes = 0
+        self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """A module begins. What the outermost reads are tokens, as are states that nobody has seen being made."""
         if not self._calls:
-            first = next((one for one in given if isinstance(one, Tensor)), None)
-            known = self.store.get(first)
-            self.stacks.enter(module, 0 if known is None else known.after, self.n_seen)
-            self.store.number = self.stacks.number
+            self._begin_pass(module, next((one for one in given if isinstance(one, Tensor)), None))
             tensors = list(_list_tensors((*given, *named.values())))
             by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
             for tensor in tensors:
@@ -52,6 +61,15 @@ class ModulesAtWork:
                     self._seed(tensor, True)
         self._n_runs += 1
         self._calls.append(ModuleCall(module, self._n_runs, self.n_seen))
+
+    def _begin_pass(self, module: nn.Module, read: Tensor | None) -> None:
+        known, found = self.store.get(read), self._last_of_class.get(type(module))
+        if found is None or module in found.modules or known is None or not known.after & found.seen:
+            found = self._last_of_class[type(module)] = Pass(self._n_passes)
+            self._n_passes += 1
+        found.modules.append(module)
+        found.seen = 0
+        self._pass, self.store.number = found, found.number
 
     def _seed(self, tensor: Tensor, by_text: bool) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
@@ -78,9 +96,9 @@ class ModulesAtWork:
             return
         while (call := self._calls.pop()).module is not module:
             pass
-        if isinstance(module, torch.jit.ScriptModule) and self.n_seen == call.n_before and not _is_inner(self._calls):
-            path = self.find_path(module)[0] or "this block"
-            self._unread.scripted.append(f"{path} ({type(module).__name__})")
+        is_inner = any(isinstance(outer.module, torch.jit.ScriptModule) for outer in self._calls)
+        if isinstance(module, torch.jit.ScriptModule) and self.n_seen == call.n_before and not is_inner:
+            self._unread.scripted.append(f"{self.find_path(module)[0] or 'this block'} ({type(module).__name__})")
         states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
         is_recurrent = isinstance(module, nn.RNNBase) and isinstance(states, Tensor)
         ids = None if known is None or not is_recurrent else known.ids
@@ -89,17 +107,27 @@ class ModulesAtWork:
 
     def note_attention(self) -> int:
         """Count one more attention, and return its number."""
+        self._pass.seen |= 1 << self.n_seen
         self.n_seen += 1
         return self.n_seen - 1
 
-    @property
-    def run(self) -> int:
-        """Which run of a module is innermost; 0 outside of any."""
-        return self._calls[-1].number if self._calls else 0
+    def locate(self) -> dict[str, Any]:
+        """Count one more attention, and return where it stands, as a `Call` has it."""
+        path, n_alike = self.find_path()
+        root = self._calls[0].module if self._calls else None
+        return {
+            "path": path,
+            "n_alike": n_alike,
+            "number": self._pass.number,
+            "place": self.note_attention(),
+            "place_in_stack": self._place_in_stack,
+            "run": self._calls[-1].number if self._calls else 0,
+            "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
+        }
 
-    def name_root(self) -> str:
-        """Return the name of the outermost module's class, of a compiled one as it was written."""
-        return type(getattr(self._calls[0].module, COMPILED, self._calls[0].module)).__name__ if self._calls else ""
+    @property
+    def _place_in_stack(self) -> int:
+        return max(0, len(self._pass.modules) - 1)
 
     def name_attention(self) -> str:
         """Write what errors and notes call the attention that is computed now."""
@@ -113,18 +141,13 @@ class ModulesAtWork:
         if self._paths is None or self._paths.root() is not modules[0]:
             self._paths = Paths(modules[0])
         path, n_alike = self._paths.find_path(modules)
-        return (path, n_alike) if self.stacks.place == 0 else (number_layer(path, self.stacks.place), (0, *n_alike))
-
-
-def _is_inner(calls: list[ModuleCall]) -> bool:
-    return any(isinstance(call.module, torch.jit.ScriptModule) for call in calls)
+        place = self._place_in_stack
+        return (f"{place}.{path}".rstrip("."), (0, *n_alike)) if place else (path, n_alike)
 
 
 def _list_tensors(given: Iterable[Any]) -> Iterator[Tensor]:
     for each in given:
         if isinstance(each, Tensor):
             yield each
-        elif isinstance(each, Mapping):
-            yield from _list_tensors(each.values())
-        elif isinstance(each, list | tuple):
-            yield from _list_tensors(each)
+        elif isinstance(each, Mapping | list | tuple):
+            yield from _list_tensors(each.values() if isinstance(each, Mapping) else each)

@@ -21,20 +21,12 @@ from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
-from attnviz.models.recording.assembly import (
-    assemble_rows,
-    attendable_of,
-    describe_origin,
-    factors_of,
-    facts_of,
-    layers_seen,
-)
+from attnviz.models.recording.assembly import assemble, describe_origin, facts_of, layers_seen
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
-from attnviz.models.recording.plan import AxisLabels
+from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
 from attnviz.models.without import MAX_TEXTS, ProjectionSearch, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
-from attnviz.records.factored import FactoredMaps
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 
 FEW = 4  # tokens that show which module does what
@@ -195,29 +187,17 @@ class HuggingFaceModel:
         if len(norms.calls) == watching.n_seen:  # else some attention has no projection of its own
             value_norms = np.stack([norms.calls[call.place][0][list(call.heads)] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied
-        settings, facts, (layers, _) = self._settings(read, group), self._facts(read, group), group.layers
-        heads = group.calls[0].heads
         queries, keys = (side.tokens for side in axes_of(read))
-        if (group.n_queries, group.n_keys) != (len(queries), len(keys)):
-            problem = f"{self.name} attends from {group.n_queries} to {group.n_keys} places, the text has "
+        if group.shape[2:] != (len(queries), len(keys)):
+            problem = f"{self.name} attends from {group.shape[2]} to {group.shape[3]} places, the text has "
             raise InvalidModel(
                 f"{problem}{len(queries)} and {len(keys)} tokens", hint="attnviz.record shows it in Python."
             )
-        every_query, every_key = (np.ones(len(tokens), dtype=bool) for tokens in (queries, keys))
-        sides = AxisLabels(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
-        provenance = self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
-        if factored:
-            factors = factors_of(group, 0, sides)
-            return FactoredMaps(
-                *(queries, keys, provenance, None, layers),
-                value_norms=value_norms,
-                head_numbers=heads,
-                factors=factors,
-            )
-        attendable = attendable_of(group, 0, sides)
-        (weights,), sinks = assemble_rows(group, [sides])
-        given = (weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, layers)
-        return AttentionMaps(*given, value_norms=value_norms, head_numbers=heads)
+        sides = AxisLabels(queries, keys, np.ones(len(queries), dtype=bool), np.ones(len(keys), dtype=bool))
+        whole = text + (read.answer.text if read.answer else "")
+        provenance = self._provenance(whole, text_name, self._settings(read, group), self._facts(read, group))
+        (maps,) = assemble(group, [sides], [provenance], value_norms)
+        return maps
 
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""
@@ -301,7 +281,7 @@ class HuggingFaceModel:
             model = self.loaded.model
             encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
             groups = [group for group in groups if not group.name.startswith(f"{encoder}.")]
-            groups = [group for group in groups if bool(group.is_across) == (kind == "cross")]
+            groups = [group for group in groups if group.is_across == (kind == "cross")]
         if not groups:
             raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=watching.unread.describe_none())
         if len(groups) > 1:

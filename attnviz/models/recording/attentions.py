@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float
 
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
 from attnviz.models.recording.assembly import About, provenance_of, record_of, span
+from attnviz.models.recording.labels import AxisLabels, tokens_of
 from attnviz.models.recording.names import PADDING, Pieces, check_no_mask, read_names, real_tokens
-from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.recording.reasons import find_reason
 from attnviz.models.recording.weights_file import read_weights_file
 from attnviz.records import AttentionMaps, Facts
@@ -111,7 +111,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     given = file.weights if isinstance(file.weights, list | tuple) else ()
     numbers = tuple(number for number, layer in enumerate(given) if layer is not None)
     n_layers = len(given) if len(numbers) < len(given) else None
-    causal = side.same and _looks_back_only(weights)
+    causal = side.queries is side.keys and _looks_back_only(weights)
     attendable = np.tri(len(side.queries), dtype=bool) if causal else np.ones(weights.shape[2:], dtype=bool)
     guess += [CAUSAL] if causal else []
     guess += filter(None, (_describe_sums(weights), file.guess))
@@ -122,7 +122,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     )
     try:
         with np.errstate(invalid="ignore"):  # of infinite weights, which are refused
-            return record_of(weights, None, attendable, side, provenance, (numbers, ()))
+            return record_of(weights, None, attendable, side, provenance, layer_numbers=numbers)
     except InvalidRecord as error:
         raise InvalidRecord(error.problem, hint=error.hint or find_reason(weights)) from error
 
@@ -243,8 +243,9 @@ def _side(
             raise InvalidRecord(f"attention_mask of shape {real.shape} does not fit {n_keys} keys in row {row}")
         kept = real[row]
     kept_queries = kept if same else np.ones(n_queries, dtype=bool)
-    queries = _names(tokens, "tokens", row, kept_queries, shape)
-    return AxisLabels(queries, queries if same else _names(keys, "keys", row, kept, shape), kept_queries, kept, same)
+    queries = tokens_of(_names(tokens, "tokens", row, kept_queries, shape))
+    of_keys = queries if same else tokens_of(_names(keys, "keys", row, kept, shape))
+    return AxisLabels(queries, of_keys, kept_queries, kept)
 
 
 def _names(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool
@@ -15,7 +15,6 @@ from attnviz.models.recording.groups import Group
 from attnviz.records.grid import Grid
 
 Pieces = tuple[str, ...]
-T = TypeVar("T")
 Text = Literal["tokens", "keys"]
 MASK = "It is [batch, token], 1 for a token, 0 for padding."
 PADDING = "If some of them are padding, give attention_mask."
@@ -67,11 +66,12 @@ def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
 
     Raises InvalidRecord where none fit, and for one image of a batch of several.
     """
-    fitting = [group for group in groups if grid.fits(group.n_keys)]
-    group = min(fitting or groups, key=lambda each: each.n_keys)
-    if grid.pixels is not None and group.n_rows > 1:
-        raise InvalidRecord(f"one image, but a batch of {group.n_rows}", hint="Give the model one image at a time.")
-    return (grid.names(group.n_keys),) * group.n_rows
+    fitting = [group for group in groups if grid.fits(group.shape[3])]
+    group = min(fitting or groups, key=lambda each: each.shape[3])
+    n_rows = group.shape[0]
+    if grid.pixels is not None and n_rows > 1:
+        raise InvalidRecord(f"one image, but a batch of {n_rows}", hint="Give the model one image at a time.")
+    return (grid.names(group.shape[3]),) * n_rows
 
 
 def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
@@ -90,15 +90,3 @@ def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
         other = mask[~np.isin(mask, (0, 1))][0]
         raise InvalidRecord(f"attention_mask holds {escape_for_display(str(other), 20)}", hint=MASK)
     return np.asarray(mask == 1)
-
-
-def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group, n_texts: int) -> T:
-    """Raises InvalidRecord where there are not as many rows as the attention has."""
-    if len(rows) != n_texts or row >= n_texts:
-        texts = "1 text" if len(rows) == 1 else f"{len(rows)} texts"
-        one_by_one = "Record each text in a block of its own, or all of them as one batch."
-        raise InvalidRecord(
-            f"{what} is of {texts}, the attention in {group.place} of {n_texts}",
-            hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
-        )
-    return cast(T, rows[row])

@@ -11,14 +11,12 @@ import numpy as np
 
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.stack import number_first_layers
 from attnviz.models.capture.tap import Capture, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
-from attnviz.models.recording.heads import join_heads
+from attnviz.models.recording.joining import join_heads, join_steps
 from attnviz.models.recording.names import Names, check_no_mask, name_patches, read_names, real_tokens
-from attnviz.models.recording.steps import join_steps
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
 from attnviz.records.notebook import Displayable
@@ -152,7 +150,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording = Recording()
     with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
-    calls[:] = join_steps(join_heads(_tell_texts(number_first_layers(calls), named), choice))
+    calls[:] = join_steps(join_heads(_tell_texts(_number_layers(calls), named), choice), watching.store.families)
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
@@ -175,6 +173,17 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
         check_no_mask(attention_mask)
         return Names(read_names("tokens", tokens), None, None, keys)
     return Names(read_names("tokens", tokens), read_names("keys", keys), real_tokens(attention_mask))
+
+
+def _number_layers(calls: Sequence[Call]) -> list[Call]:
+    """Put 0 before the paths of first layers that are outermost modules: they were seen before there was a second."""
+    stacked = {call.number for call in calls if call.place_in_stack}
+    return [
+        replace(call, path=f"0.{call.path}".rstrip("."), n_alike=(0, *call.n_alike))
+        if call.number in stacked and not call.place_in_stack
+        else call
+        for call in calls
+    ]
 
 
 def _tell_texts(calls: Sequence[Call], names: Names) -> list[Call]:

@@ -1,0 +1,286 @@
+"""What the tokens of a pass are called, and which of them are padding: the ids say who is who. Knows no records.
+
+Every token has one name, on whichever side and in whichever layer it is met. A caller's names belong to a text that was
+read: those in `keys` to the one that is attended to by another, those in `tokens` to all others. Padding is what no
+query attends to, or what attention_mask says. Where ids are not known, as many queries as keys are taken for one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from attnviz.errors import InvalidRecord
+from attnviz.models.capture.call import Call, PlaceIds
+from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
+from attnviz.models.recording.groups import Group
+from attnviz.models.recording.joining import find_families
+from attnviz.models.recording.names import PADDING, Names, Pieces, Text
+from attnviz.records import Tokens
+from attnviz.records.grid import Grid
+
+WINDOWS = "Tokens are called by their places in the window, which may hold others in another layer."
+MOVED = "Tokens are called by their places, which hold other tokens in another layer."
+
+
+class AxisLabels(NamedTuple):
+    """Of one row of a batch: what its queries and keys are called, and which positions are kept."""
+
+    queries: Tokens
+    keys: Tokens  # the same object where the queries are the keys
+    kept_queries: Bool[np.ndarray, " query"]
+    kept_keys: Bool[np.ndarray, " key"]
+    guess: str = ""  # what of this is not certain
+    grid: Grid | None = None  # of keys that are patches
+    text: int = 0  # which text it is of
+    window: tuple[int, int] | None = None  # which window of that, and of how many
+
+
+def label(
+    groups: Sequence[Group], names: Names, families: Sequence[Family]
+) -> Iterator[tuple[Group, list[AxisLabels]]]:
+    """Each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
+    known = list(families)
+    _turn([call for group in groups for call in group.calls], known)
+    made: dict[tuple[Text, int, int], int] = {}
+    for group in groups:
+        group.calls[:] = [
+            call if call.keys is not None else _make_ids(call, names, known, made) for call in group.calls
+        ]
+    for _, of_pass in groupby(groups, key=lambda group: group.number):
+        labels = PassLabels(list(of_pass), names, known)
+        for group in labels.groups:
+            yield group, labels.label(group)
+
+
+def _turn(calls: Sequence[Call], families: list[Family]) -> None:
+    """Make places of the rows of families whose tokens are on the first axis of what was read, as in older modules."""
+    turned: set[int] = set()
+    for ids in (ids[0] for call in calls for ids in (call.keys, call.queries) if ids is not None and len(ids)):
+        known = ids[ids >= 0]
+        if len({*row_of(known).tolist()}) > 1 and len({*place_of(known).tolist()}) == 1:
+            turned |= {*find_families(known)}
+    for family in turned:
+        n_rows, n_places = families[family].n_rows, families[family].n_places
+        families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
+    for ids in (ids for call in calls for ids in (call.keys, call.queries) if ids is not None and turned):
+        of = np.isin(family_of(ids), list(turned))
+        ids[of] = _number(family_of(ids), place_of(ids), row_of(ids))[of]
+
+
+def _number(family: PlaceIds | int, row: PlaceIds, place: PlaceIds) -> PlaceIds:
+    return np.asarray((family << PLACE_BITS + ROW_BITS) + (row << PLACE_BITS) + place)
+
+
+def _make_ids(call: Call, names: Names, families: list[Family], made: dict[tuple[Text, int, int], int]) -> Call:
+    """Of a call of which nothing is known: one text where there are as many queries as keys, unless two are named."""
+    n_rows, _, *sizes = call.shape
+    are_two = sizes[0] != sizes[1] or (names.tokens is not None and names.matches_length("keys", sizes[1]))
+    sides = []
+    for text, n in (("tokens", sizes[0]), ("keys" if are_two else "tokens", sizes[1])):
+        if (text, n, n_rows) not in made:
+            made[text, n, n_rows] = len(families)  # type: ignore[index]
+            families.append(Family(n, 0, False, n_rows))
+        sides.append(_number(made[text, n, n_rows], np.arange(n_rows)[:, None], np.arange(n)))  # type: ignore[index]
+    return replace(call, queries=sides[0], keys=sides[1])
+
+
+class PassLabels:
+    """The names of one pass."""
+
+    def __init__(self, groups: Sequence[Group], names: Names, families: Sequence[Family]) -> None:
+        self.groups, self._names, self._families = groups, names, families
+        calls = [(group, call) for group in groups for call in group.calls]
+        of_keys = np.concatenate([call.keys.ravel() for _, call in calls])  # type: ignore[union-attr]
+        attended = np.concatenate([call.keys[call.attended] for _, call in calls])  # type: ignore[index]
+        self._padding = np.setdiff1d(of_keys[of_keys >= 0], attended)
+        self._sizes: dict[int, tuple[int, int]] = {}  # of families: rows and places
+        self._places: dict[int, str] = {}  # and where they were met first
+        self._lengths = {n for group in groups for n in group.shape[2:]}
+        for group, call in calls:
+            for ids in (call.queries, call.keys):
+                for family in find_families(ids):
+                    self._measure(family, ids[family_of(ids) == family])  # type: ignore[index]
+                    self._places.setdefault(family, group.place)
+        self._lengths |= {n for _, n in self._sizes.values()}
+        self._texts: dict[int, Text] = {}
+        for group in sorted(groups, key=lambda group: not group.is_across):
+            self._assign(group)
+        self._on_axis: dict[int, str] = {}  # tokens that are named by their places on an axis with others
+        self._mask()
+
+    def _measure(self, family: int, ids: PlaceIds) -> None:
+        of = self._families[family]
+        n_rows, n_places = self._sizes.get(family, (of.n_rows, of.n_places))
+        self._sizes[family] = max(n_rows, int(row_of(ids).max()) + 1), max(n_places, int(place_of(ids).max()) + 1)
+
+    def _assign(self, group: Group) -> None:
+        """Decide whose names the families of a group have: of two lists it is the one that fits."""
+        queries, keys = (find_families(ids) for ids in (group.calls[0].queries, group.calls[0].keys))
+        fits = self._names.matches_length
+        if group.is_across:
+            n_queries, n_keys = (self._sizes[families[0]][1] for families in (queries, keys))
+            as_said = fits("tokens", n_queries) + fits("keys", n_keys)
+            is_turned = fits("tokens", n_keys) + fits("keys", n_queries) > as_said
+            for families, text in (
+                (queries, "keys" if is_turned else "tokens"),
+                (keys, "tokens" if is_turned else "keys"),
+            ):
+                for family in families:
+                    self._texts.setdefault(family, text)  # type: ignore[arg-type]
+            return
+        order: tuple[Text, ...] = ("tokens", "keys") if queries else ("keys", "tokens")
+        given = [text for text in order if self._names.find_names(text) is not None] or order
+        for family in (*keys, *queries):
+            fitting = [text for text in given if fits(text, self._sizes[family][1])]
+            self._texts.setdefault(family, (fitting or given)[0])
+
+    def _mask(self) -> None:
+        """Take for padding what attention_mask says. Raises InvalidRecord where it fits nothing."""
+        real, n_fitting = self._names.real, 0
+        if real is None:
+            return
+        is_crossed = self._names.keys is not None or any(group.is_across for group in self.groups)
+        masked = [family for family, text in self._texts.items() if (text == "keys") == is_crossed]
+        masked = [family for family in masked if not self._families[family].is_mixed]
+        for family in masked:
+            n_rows, n_places = self._sizes[family]
+            if len(real) == n_rows and (real.shape[1] == n_places or n_places > self._families[family].n_places):
+                ids = _number(family, *np.nonzero(~real))
+                self._padding = np.union1d(self._padding[family_of(self._padding) != family], ids)
+                n_fitting += 1
+        if masked and not n_fitting:
+            given, wanted = (" × ".join(map(str, shape)) for shape in (real.shape, self._sizes[masked[0]]))
+            raise InvalidRecord(
+                f"attention_mask is of {given} tokens, the attention in {self._places[masked[0]]} of {wanted}",
+                hint="Give the mask that the model was given, [batch, token].",
+            )
+
+    def label(self, group: Group) -> list[AxisLabels]:
+        """What the queries and keys of each row are called."""
+        first, others = group.calls[0], group.calls[1:]
+        alike = all(_equal(call.queries, first.queries) and _equal(call.keys, first.keys) for call in others)
+        texts = [_find_text(first, row) for row in range(len(first.attendable))]
+        n_windows, found = len(texts) // max(1, len({*texts})), []
+        attended = np.any([call.attended for call in group.calls], axis=0)
+        for row, text in enumerate(texts):
+            keys, queries = first.keys[row], None if first.queries is None else first.queries[row]  # type: ignore[index]
+            same = queries is not None and np.array_equal(queries, keys)
+            kept = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended[row])
+            kept_queries = kept if same else np.ones(group.shape[2], dtype=bool)
+            if queries is not None and not same and alike:
+                kept_queries = (queries < 0) | ~np.isin(queries, self._padding)
+            of_keys = self._call(keys, kept, alike)
+            if queries is None and alike:
+                of_queries = self._call_asked(group.shape[2], text)
+            else:
+                of_queries = of_keys if same else self._call(queries, kept_queries, alike)  # type: ignore[arg-type]
+            found.append(
+                AxisLabels(
+                    of_queries,
+                    of_keys,
+                    kept_queries,
+                    kept,
+                    "" if alike else WINDOWS if n_windows > 1 else MOVED,
+                    self._names.grid if of_keys.pieces in (self._names.keys or ()) else None,
+                    text,
+                    (texts[:row].count(text), n_windows) if n_windows > 1 else None,
+                )
+            )
+        return found
+
+    def _call_asked(self, n: int, text: int) -> Tokens:
+        """Learned queries, states of a loop, the mean of a text: what is called by no token."""
+        if self._names.keys is not None and self._names.matches_length("tokens", n) and self._names.tokens:
+            return tokens_of(self._names.tokens[min(text, len(self._names.tokens) - 1)])
+        return tokens_of(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
+
+    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], alike: bool) -> Tokens:
+        """Name the kept tokens of a side, by their places in it where other layers have others there."""
+        if not alike:
+            return tokens_of(tuple(map(str, range(int(kept.sum())))))
+        called = self._call_axis(ids)
+        if called is None:
+            called = [""] * len(ids)
+            for nth, at in enumerate(np.flatnonzero(ids < 0), 1):
+                called[at] = f"⟨before {nth}⟩"
+            for of_row in np.unique(ids[ids >= 0] >> PLACE_BITS):
+                of = np.flatnonzero(ids >> PLACE_BITS == of_row)
+                for at, name in zip(of, self._name(ids[of]), strict=True):
+                    called[at] = name
+        return tokens_of(tuple(name for name, is_kept in zip(called, kept, strict=True) if is_kept))
+
+    def _call_axis(self, ids: PlaceIds) -> list[str] | None:
+        """Where several texts, or a text and what is no token, stand on an axis with as many names: these."""
+        families = find_families(ids)
+        if not families or (len(families) == 1 and (ids >= 0).all()):
+            return None
+        rows, row = self._names.find_names(self._texts[families[0]]), int(row_of(ids[ids >= 0]).min())
+        given = rows[row] if rows is not None and row < len(rows) else ()
+        if len(given) != len(ids) or self._sizes[families[0]][1] == len(ids):
+            return None
+        self._on_axis |= dict(zip(ids.tolist(), given, strict=True))
+        return list(given)
+
+    def _name(self, ids: Int[np.ndarray, " token"]) -> list[str]:
+        """Name some tokens of one row of a family."""
+        family, row, places = int(family_of(ids[0])), int(row_of(ids[0])), place_of(ids)
+        of, (_, n), text = self._families[family], self._sizes[family], self._texts[family]
+        if of.is_new:
+            return [f"⟨new {nth}⟩" for nth in range(len(ids))]
+        if of.is_mixed and not self._names.matches_length(text, n):
+            return [f"⟨mixed {place}⟩" for place in places]
+        if all(each in self._on_axis for each in ids.tolist()):
+            return [self._on_axis[each] for each in ids.tolist()]
+        start = int(ids[0] - places[0])
+        padded = place_of(self._padding[slice(*np.searchsorted(self._padding, [start, start + n]))])
+        ranks = places - np.searchsorted(padded, places)  # among those that are no padding
+        if (rows := self._names.find_names(text)) is None:
+            return list(map(str, ranks))
+        given, grows = self._row(rows, text, family, row), n > of.n_places  # a text that grew: some may have no name
+        if len(given) in (n, of.n_places):
+            given = [name for place, name in enumerate(given) if place not in padded]
+        if grows or len(given) == n - len(padded):
+            return [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
+        if not self._names.matches_length(text, n) and any(self._names.matches_length(text, m) for m in self._lengths):
+            return list(map(str, ranks))  # names that are of something else in this pass
+        found = "1 name" if len(given) == 1 else f"{len(given)} names"
+        raise InvalidRecord(
+            f"{found} in {text}, but the attention in {self._places[family]} is of {n - len(padded)}", hint=PADDING
+        )
+
+    def _row(self, rows: Sequence[Pieces], text: Text, family: int, row: int) -> Sequence[str]:
+        """Raises InvalidRecord where there are not as many rows as the text has."""
+        n_texts = self._sizes[family][0]
+        if len(rows) == n_texts:
+            return rows[row]
+        one_by_one = "Record each text in a block of its own, or all of them as one batch."
+        raise InvalidRecord(
+            f"{text} is of {'1 text' if len(rows) == 1 else f'{len(rows)} texts'}, the attention in "
+            f"{self._places[family]} of {n_texts}",
+            hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
+        )
+
+
+def tokens_of(pieces: Pieces) -> Tokens:
+    """As if the text were the pieces with one space between them."""
+    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
+    offsets = tuple((int(end) - len(piece), int(end)) for piece, end in zip(pieces, ends, strict=True))
+    return Tokens(pieces, offsets, (False,) * len(pieces))
+
+
+def _equal(one: PlaceIds | None, other: PlaceIds | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+
+def _find_text(call: Call, row: int) -> int:
+    """Return which text a row is of; rows of windows are of one several times."""
+    for ids in (call.queries, call.keys):
+        if ids is not None and (ids[row] >= 0).any():
+            return int(row_of(ids[row][ids[row] >= 0]).min())
+    return row
