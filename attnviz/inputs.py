@@ -16,7 +16,7 @@ from attnviz import store
 from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, load_corpus
-from attnviz.text.stream import TextStream, stream_corpus
+from attnviz.text.dataset import TextStream, stream_corpus
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store import once
-from attnviz.store.once import find_cache, making
+from attnviz.store import folders
+from attnviz.store.folders import find_cache, making
 from tests.process import ROOT, bare_environment
 
 MAKER = """
 import sys, time
 from pathlib import Path
-from attnviz.store.once import making
+from attnviz.store.folders import making
 folder, wait = Path(sys.argv[1]), float(sys.argv[2])
 with making(folder, lambda path: (path / "b").is_file(), 10) as part:
     if part is not None:
@@ -99,7 +99,7 @@ def test_a_disk_that_refuses_or_is_full_is_told_with_what_helps(
     full = making(tmp_path / "model", is_whole, 10**18)
     with pytest.raises(OutputError, match=r"are needed in .*, and .* are free\. ATTNVIZ_CACHE may name another folder"):
         full.__enter__()
-    monkeypatch.setattr(once, "sync", lambda path: (tmp_path / "nowhere").read_bytes())
+    monkeypatch.setattr(folders, "sync", lambda path: (tmp_path / "nowhere").read_bytes())
     with pytest.raises(OutputError, match=r"cannot write .*model: No such file .*ATTNVIZ_CACHE"):
         make(tmp_path / "model")
     assert [file.name for file in tmp_path.iterdir()] == ["file"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.registry import Plugin, load, suggest_name
@@ -37,108 +37,100 @@ class Measure(Plugin):
     label: str = ""  # name of a head that attends mostly there; "": the measure names no head
 
 
+def _measure(where: str, summary: str, unit: str, source: str, **more: Any) -> Measure:
+    """Register a measure by its file and its function, whose name it has."""
+    return Measure(where.partition(":")[2], f"attnviz.measures.{where}", summary, unit, source, **more)
+
+
 MEASURES = (
-    Measure(
-        "entropy",
-        "attnviz.measures.concentration:entropy",
+    _measure(
+        "concentration:entropy",
         "how widely a query spreads its attention",
         NATS,
         "Clark et al. 2019",
     ),
-    Measure(
-        "effective_keys",
-        "attnviz.measures.concentration:effective_keys",
+    _measure(
+        "concentration:effective_keys",
         "how many keys a query attends to, exp of the entropy",
         KEYS,
         "Hill 1973",
     ),
-    Measure(
-        "peak",
-        "attnviz.measures.concentration:peak",
+    _measure(
+        "concentration:peak",
         "the share that goes to a query's favourite key",
         SHARE,
         "Voita et al. 2019",
     ),
-    Measure(
-        "distance",
-        "attnviz.measures.distance:distance",
+    _measure(
+        "distance:distance",
         "how far away a query attends",
         TOKENS,
         "Vig & Belinkov 2019",
         self_attention_only=True,
     ),
-    Measure(
-        "to_self",
-        "attnviz.measures.shares:to_self",
+    _measure(
+        "shares:to_self",
         "the share that goes to the query's own position",
         SHARE,
         "Kovaleva et al. 2019",
         self_attention_only=True,
         label="itself",
     ),
-    Measure(
-        "to_previous",
-        "attnviz.measures.shares:to_previous",
+    _measure(
+        "shares:to_previous",
         "the share that goes to the position before",
         SHARE,
         "Clark et al. 2019",
         self_attention_only=True,
         label="previous token",
     ),
-    Measure(
-        "to_next",
-        "attnviz.measures.shares:to_next",
+    _measure(
+        "shares:to_next",
         "the share that goes to the position after",
         SHARE,
         "Clark et al. 2019",
         self_attention_only=True,
         label="next token",
     ),
-    Measure(
-        "to_first",
-        "attnviz.measures.shares:to_first",
+    _measure(
+        "shares:to_first",
         "the share that goes to the first token, often a sink",
         SHARE,
         "Xiao et al. 2023",
         self_attention_only=True,
         label="first token",
     ),
-    Measure(
-        "to_sink",
-        "attnviz.measures.shares:to_sink",
+    _measure(
+        "shares:to_sink",
         "the share that goes to a learned sink, which is no token",
         SHARE,
         "Agarwal et al. 2025",
         label="sink",
     ),
-    Measure(
-        "to_special",
-        "attnviz.measures.shares:to_special",
+    _measure(
+        "shares:to_special",
         "the share that goes to markers such as [CLS]",
         SHARE,
         "Clark et al. 2019",
         label="special tokens",
     ),
-    Measure(
-        "to_punctuation",
-        "attnviz.measures.shares:to_punctuation",
+    _measure(
+        "shares:to_punctuation",
         "the share that goes to punctuation and symbols",
         SHARE,
         "Clark et al. 2019",
         label="punctuation",
     ),
-    Measure(
-        "to_same_word",
-        "attnviz.measures.shares:to_same_word",
+    _measure(
+        "shares:to_same_word",
         "the share that goes to the same word elsewhere",
         SHARE,
         "Wang et al. 2022",
         self_attention_only=True,
         label="same word",
     ),
-    Measure(
-        "to_partner",
-        "attnviz.measures.to_partner:to_partner",
+    _measure(
+        "to_partner:to_partner",
         "the share of brackets and quotes that goes to their partners",
         SHARE,
         "Clark et al. 2019",
@@ -146,24 +138,21 @@ MEASURES = (
         of_some_texts=True,
         label="own bracket",
     ),
-    Measure(
-        "query_information",
-        "attnviz.measures.concentration:query_information",
+    _measure(
+        "concentration:query_information",
         "how much the query decides where it attends; 0: all queries alike",
         NATS,
         "Shannon 1948",
     ),
-    Measure(
-        "vendi_score",
-        "attnviz.measures.divergence:vendi_score",
+    _measure(
+        "divergence:vendi_score",
         "how many distinct heads there are in effect",
         HEADS,
         "Friedman & Dieng 2022",
         level="layer",
     ),
-    Measure(
-        "divergence_from_mean",
-        "attnviz.measures.divergence:divergence_from_mean",
+    _measure(
+        "divergence:divergence_from_mean",
         "how far the mean of the heads is from each of them",
         NATS,
         "Lin 1991",
@@ -174,6 +163,7 @@ LAYER_MEASURES = frozenset(measure.name for measure in MEASURES if measure.level
 SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
 DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # shown where no measure is chosen
 ALL = "all"
+HEAD_KEYS = ("layer", "head")  # of a table of heads
 
 
 def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEASURES) -> tuple[Measure, ...]:
@@ -231,3 +221,19 @@ def _list_measurable(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Meas
                 raise InvalidOption(problem, hint="Record all heads.")
         elif maps.self_attention or not measure.self_attention_only or measure.name in named:
             yield measure
+
+
+def measure_heads(maps: AttentionMaps, names: Sequence[str] = ()) -> Iterator[dict[str, object]]:
+    """Yield the rows of a table with a column for each measure; measures of all heads of a layer have no `head`.
+
+    The chosen measures are those of `measure_maps`, in their units. Layers and heads go by the record's own numbers.
+    Raises InvalidOption as `measure_maps` does.
+    """
+    measured = measure_maps(maps, names)
+    of_layers = [each for each in measured if each.level == "layer"]
+    of_heads = [each for each in measured if each.level == "head"]
+    for place, layer in enumerate(maps.layer_numbers):
+        if of_layers:
+            yield {"layer": layer, "head": None, **{each.name: float(each.values[place]) for each in of_layers}}
+        for column, head in enumerate(maps.head_numbers if of_heads else ()):
+            yield {"layer": layer, "head": head, **{each.name: float(each.values[place, column]) for each in of_heads}}

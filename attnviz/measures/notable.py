@@ -13,7 +13,7 @@ from math import log
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
-from attnviz.measures.mixing import Mixer
+from attnviz.measures.divergence import Mixer
 from attnviz.measures.rows import find_unlike_layers, real_queries
 from attnviz.measures.shares import is_punctuation
 from attnviz.records import TINY, AttentionMaps

@@ -136,8 +136,9 @@ def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) 
         queries = group[real[group]]
         for layer, head in np.ndindex(totals.shape):
             sums = row_sums(maps, layer)[head, place[queries]]
-            shares = sum_rows(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
-            totals[layer, head] += (shares / sums).sum()
+            tile = maps.tile(layer, head, queries, group)
+            own = tile[np.arange(len(queries)), np.searchsorted(group, queries)]
+            totals[layer, head] += ((sum_rows(tile) - own) / sums).sum()
     queries, keys = _pair_tokens(groups, (sizes > 1) & (sizes <= MAX_GROUP_SIZE))
     if not real.all():
         queries, keys = queries[real[queries]], keys[real[queries]]

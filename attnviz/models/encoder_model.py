@@ -152,7 +152,7 @@ class EncoderModel:
         Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,
         InvalidSelection for a layer or head that there is not.
         """
-        from attnviz.models.factoring import choose_heads, encoder_factors
+        from attnviz.models.encoder import choose_heads, encoder_factors
         from attnviz.records.factored import FactoredMaps
 
         if self.encoder is None:

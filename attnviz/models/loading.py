@@ -6,6 +6,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -134,7 +135,8 @@ def refuse_sizes(what: str, spec: ModelOptions) -> None:
 
 
 def folder_name(folder: Path) -> str:
-    """What a model in a folder is called: as the folder is; where that says nothing, as "model" does, as its card says.
+    """What a model in a folder is called: as the folder is; where that says nothing, as "model" does, as its card says:
+    under `model-index`, else in its heading if that is one word.
 
     Without a card it is the folder with its parent. A snapshot in the hub's cache is called as on the hub.
     `_name_or_path` of a config is no name: fine-tuned models keep that of the model they were tuned from.
@@ -144,18 +146,12 @@ def folder_name(folder: Path) -> str:
     if cached and whole.parent.name == "snapshots":
         return "/".join(cached.groups())
     if whole.name.lower() in UNTELLING and whole.parent.name:
-        return _name_in_card(whole / CARD) or f"{whole.parent.name}/{whole.name}"
+        named = None
+        with suppress(InvalidModel):
+            text = read_bytes(whole / CARD, MAX_JSON, InvalidModel).decode(errors="replace")
+            named = next((match[1] for pattern in NAME_IN_CARD if (match := pattern.search(text))), None)
+        return named or f"{whole.parent.name}/{whole.name}"
     return whole.name
-
-
-def _name_in_card(card: Path) -> str:
-    """The name under `model-index` of a model card, else its heading if that is one word; "" without either."""
-    try:
-        text = read_bytes(card, MAX_JSON, InvalidModel).decode(errors="replace")
-    except InvalidModel:
-        return ""
-    found = next((match for pattern in NAME_IN_CARD if (match := pattern.search(text))), None)
-    return found[1] if found else ""
 
 
 def digest(folder: Path, patterns: Sequence[str]) -> str:

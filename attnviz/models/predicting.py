@@ -9,18 +9,18 @@ from itertools import islice
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
-from attnviz.errors import InvalidText
+from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.attention import BIASES_AT_ONCE
 from attnviz.models.batches import Ids, PaddedTexts, batch_by_length, cut_text, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
-from attnviz.models.outputs import check_finite
 from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32, check_room
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
+from attnviz.records.answers import AnswerKind
 from attnviz.specs import KeepKind
 
 BATCH = 64  # texts
@@ -95,3 +95,16 @@ def probabilities(classifier: Classifier, found: Float[Tensor, "text label"]) ->
     """Calibrated, from logits."""
     calibrated: np.ndarray = (found / classifier.temperature.cpu()).double().softmax(dim=-1).numpy()
     return calibrated
+
+
+def read_logits(logits: Float[Tensor, "text answer"], kind: AnswerKind) -> Float64[np.ndarray, "text answer"]:
+    """Probabilities that sum to 1, or one for each label by itself, or the numbers as they are."""
+    logits = logits.detach().cpu().double()  # mps has no float64
+    found = logits.softmax(dim=-1) if kind == "label" else logits.sigmoid() if kind == "labels" else logits
+    return np.asarray(found.numpy())
+
+
+def check_finite(found: Float[np.ndarray, "text answer"]) -> None:
+    """Raise InvalidModel for answers that are not numbers."""
+    if not np.isfinite(found).all():
+        raise InvalidModel("the model's answers are not numbers", hint="Its weights are damaged: copy them again.")

@@ -10,8 +10,7 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
-from attnviz.measures import ALL, measure_maps
-from attnviz.measures.heads_table import KEYS, measure_heads
+from attnviz.measures import ALL, HEAD_KEYS, measure_heads, measure_maps
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
@@ -139,7 +138,7 @@ def heads_table(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) 
         [[0.0, 0.0, 2.0, 0.5], [0.0, 1.0, 1.0, 1.0]]
     """
     names = [parse_settings(MeasureSettings, name=name).name]
-    return Numbers.from_rows(measure_heads(unwrap_record(maps), names), KEYS)
+    return Numbers.from_rows(measure_heads(unwrap_record(maps), names), HEAD_KEYS)
 
 
 def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Any) -> Figure:

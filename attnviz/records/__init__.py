@@ -290,7 +290,7 @@ class AttentionMaps(Tabular):
         self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
         """Return the weights of single pairs of a query and a key."""
-        return np.asarray(self.weights[layer, head, queries, keys])
+        return np.asarray(self.read_cells_of_heads(layer, queries, keys)[head])
 
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]

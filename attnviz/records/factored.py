@@ -102,12 +102,6 @@ class FactoredMaps(AttentionMaps):
         """Return the weights of some queries on some keys."""
         return self.factors[layer].tile(head, queries, keys)
 
-    def cells(
-        self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
-    ) -> Float32[np.ndarray, " cell"]:
-        """Return the weights of single pairs of a query and a key."""
-        return self.factors[layer].cells(head, queries, keys)
-
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:

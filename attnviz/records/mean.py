@@ -125,14 +125,6 @@ class MapsWithMean(AttentionMaps):
         tiles = [self.heads.tile(layer, each, queries, keys) for each in range(self.heads.n_heads)]
         return np.asarray(np.mean(tiles, axis=0, dtype=np.float64), dtype=np.float32)
 
-    def cells(
-        self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
-    ) -> Float32[np.ndarray, " cell"]:
-        """Return the weights of single pairs of a query and a key."""
-        if not self._is_mean(head):
-            return self.heads.cells(layer, head, queries, keys)
-        return np.asarray(self.read_cells_of_heads(layer, queries, keys)[-1])
-
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:

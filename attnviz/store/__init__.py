@@ -16,8 +16,6 @@ from attnviz.errors import OutputError
 from attnviz.store.parts import part_folder
 
 if TYPE_CHECKING:
-    from attnviz.store.arrays import encode_arrays as encode_arrays
-    from attnviz.store.arrays import read_arrays as read_arrays
     from attnviz.store.folders import OutputFolder as OutputFolder
     from attnviz.store.folders import check_output_folder as check_output_folder
     from attnviz.store.folders import locked as locked
@@ -28,9 +26,11 @@ if TYPE_CHECKING:
     from attnviz.store.folders import run_locked as run_locked
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import count_record_bytes as count_record_bytes
+    from attnviz.store.records import encode_arrays as encode_arrays
     from attnviz.store.records import encode_record as encode_record
     from attnviz.store.records import is_factored as is_factored
     from attnviz.store.records import load as load
+    from attnviz.store.records import read_arrays as read_arrays
     from attnviz.store.records import read_record as read_record
     from attnviz.store.records import read_record_shape as read_record_shape
     from attnviz.store.records import save as save
@@ -112,7 +112,7 @@ def shorten_path(path: Path) -> str:
 
 def __getattr__(name: str) -> Any:
     """Folders, and what concerns arrays, on first use: numpy comes with these, and a folder is refused without."""
-    for room in map(import_module, ("attnviz.store.folders", "attnviz.store.records", "attnviz.store.arrays")):
+    for room in map(import_module, ("attnviz.store.folders", "attnviz.store.records")):
         if hasattr(room, name):  # the next is imported where it is needed
             return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,19 +1,23 @@
-"""Folders that a command writes: one run at a time, and a set of files replaced as a set."""
+"""Folders that a command writes: one run at a time, a set of files replaced as a set, and what is made once."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from attnviz.bounded import expand_path, format_bytes, is_folder
 from attnviz.errors import InvalidOption, OutputError
 from attnviz.store import describe_failure, remove, shorten_path, sync, write
 from attnviz.store.parts import LOCK, lock, part_folder, sweep
 
 Event = TypeVar("Event")
+PLACE = "ATTNVIZ_CACHE"  # of the environment: another folder for all of it
+ELSEWHERE = f"{PLACE} may name another folder."
 
 
 def check_output_folder(out: str) -> Path:
@@ -187,3 +191,50 @@ def _find_link(folder: Path, name: str) -> Path | None:
     steps = Path(name).parts
     places = (folder.joinpath(*steps[: n + 1]) for n in range(len(steps)))
     return next((place for place in places if place.is_symlink()), None)
+
+
+def find_cache() -> Path:
+    """Return the folder of what is made once: $ATTNVIZ_CACHE, else `attnviz` where the system keeps caches.
+
+    Raises InvalidOption where this user has no home folder.
+    """
+    if chosen := os.environ.get(PLACE):
+        return expand_path(chosen, InvalidOption)
+    if sys.platform == "win32":
+        caches = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        caches = "~/Library/Caches"
+    else:
+        caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return expand_path(caches, InvalidOption) / "attnviz"
+
+
+@contextmanager
+def making(folder: Path, is_whole: Callable[[Path], bool], n_bytes: int) -> Iterator[Path | None]:
+    """Give an empty folder to fill, which takes the place of `folder` at the end; None where that is whole already.
+
+    Waits while another process makes it. Where anything is raised, or the process is killed, nothing stands there;
+    what lies there and is not whole is replaced. `n_bytes` are needed. Raises OutputError when the disk refuses.
+    """
+    if is_whole(folder):  # also where nothing can be written
+        yield None
+        return
+    try:
+        with locked(folder.parent, wait=True):
+            if is_whole(folder):  # by now
+                yield None
+                return
+            if (free := shutil.disk_usage(folder.parent).free) < n_bytes:
+                needed, there = format_bytes(n_bytes), format_bytes(free)
+                raise OutputError(f"{needed} are needed in {shorten_path(folder.parent)}, and {there} are free")
+            with part_folder(folder.parent) as part:
+                yield part
+                for file in part.rglob("*"):
+                    sync(file)
+                if is_folder(folder):
+                    shutil.rmtree(folder)
+                part.replace(folder)
+    except OSError as error:
+        raise OutputError(describe_failure(folder, error).problem, hint=ELSEWHERE) from error
+    except (OutputError, InvalidOption) as error:
+        raise type(error)(error.problem, hint=ELSEWHERE) from error

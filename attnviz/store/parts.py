@@ -100,7 +100,18 @@ def sweep(place: Path) -> None:
     with suppress(OSError):
         for part in place.glob(f".*{SUFFIX}"):
             with suppress(OSError):
-                _remove_if_left(part)
+                if part.is_symlink() or (sys.platform != "win32" and part.stat().st_uid != os.geteuid()):
+                    continue
+                try:
+                    descriptor = os.open(part / LOCK, os.O_RDWR | NO_LINK)
+                except FileNotFoundError:
+                    part.rmdir()  # it was killed before it had a lock, or is about to lock it: then it makes another
+                    continue
+                try:
+                    if _take(descriptor, wait=False):
+                        _remove_all(part)
+                finally:
+                    os.close(descriptor)
 
 
 def _make_locked(place: Path) -> tuple[Path, int | None]:
@@ -113,21 +124,6 @@ def _make_locked(place: Path) -> tuple[Path, int | None]:
         except BaseException:
             _remove_all(part)
             raise
-
-
-def _remove_if_left(part: Path) -> None:
-    if part.is_symlink() or (sys.platform != "win32" and part.stat().st_uid != os.geteuid()):
-        return
-    try:
-        descriptor = os.open(part / LOCK, os.O_RDWR | NO_LINK)
-    except FileNotFoundError:
-        part.rmdir()  # it was killed before it had a lock, or is about to lock it: then it makes another
-        return
-    try:
-        if _take(descriptor, wait=False):
-            _remove_all(part)
-    finally:
-        os.close(descriptor)
 
 
 def _remove_all(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Records as safetensors files, and back."""
+"""Records as safetensors files, and back; beside them any arrays by name with JSON."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
-from attnviz.bounded import parse_header, read_bytes, read_header
+from attnviz.bounded import parse_header, parse_json, read_bytes, read_header
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
@@ -214,3 +215,26 @@ def _view_tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
         return np.empty(0, dtype=object)
     count = math.prod(of["shape"])
     return np.frombuffer(data, np.dtype(kind), count, start + of["data_offsets"][0]).reshape(of["shape"])
+
+
+def encode_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
+    """Encode arrays of 64-bit numbers or float32, and what is said of them under the metadata key `attnviz`.
+
+    Equal ones have equal bytes.
+    """
+    tensors = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
+    return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False, sort_keys=True)}))
+
+
+def read_arrays(path: Path, max_bytes: float, what: str) -> tuple[dict[str, np.ndarray], Any]:
+    """What `encode_arrays` gave. Raises InvalidRecord where a file is not `what`, such as "a survey", or is larger."""
+    data = read_bytes(path, max_bytes, InvalidRecord)
+    try:
+        header = parse_header(BytesIO(data), len(data))
+        meta = parse_json(header.metadata["attnviz"])
+        if not {of["dtype"] for of in header.tensors.values()} <= {"I64", "U64", "F64", "F32"}:
+            raise TypeError("numbers of another type")
+        arrays = load_tensors(data)
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidRecord(f"{shorten_path(path)} is not {what} of attnviz") from error
+    return arrays, meta

@@ -35,7 +35,7 @@ NAMES: tuple[Plugin, ...] = (
 
 # Each is called with a path, also within an archive, and a Wanted; it yields rows as they are needed.
 ENDINGS: tuple[Plugin, ...] = (
-    Plugin(".parquet", "attnviz.text.parquet:read_parquet", "a Parquet table"),
+    Plugin(".parquet", "attnviz.text.arrow:read_parquet", "a Parquet table"),
     Plugin(".jsonl", "attnviz.text.tables:read_table", "one JSON object a line"),
     Plugin(".ndjson", "attnviz.text.tables:read_table", "one JSON object a line"),
     Plugin(".json", "attnviz.text.tables:read_table", "an array of JSON objects, or one a line"),

@@ -7,8 +7,8 @@ they are taken for is said, and what fits two readings is refused. Knows no file
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from attnviz.display import list_first
@@ -45,22 +45,15 @@ class LabelReading:
     parse: Callable[[str], int | None]
     said: str  # what the values are taken for
     is_plain: bool = False  # the numbers of the file are the labels
-    _known: dict[Hashable, int | None] = field(default_factory=dict)  # values that were read before
 
     def read(self, value: object, column: str, where: str) -> int | None:
         """Return the label that a value stands for, or None. Raises InvalidSource for another than was seen before."""
-        key = (type(value), value) if isinstance(value, Hashable) else None
-        if key in self._known:
-            return self._known[key]
         try:
-            label = self.parse(normalize_label(value))
+            return self.parse(normalize_label(value))
         except KeyError as error:
             found = f"{where}: {column!r} holds {value!r:.40}, which is not a label"
             hint = f"Before it there are {self.said}; --label-column none reads texts alone."
             raise InvalidSource(found, hint=hint) from error
-        if len(self._known) < LOOKED_AT:
-            self._known[key] = label
-        return label
 
 
 def normalize_label(value: object) -> str:

@@ -24,7 +24,7 @@ from attnviz.commands.survey.spec import SurveySpec
 from attnviz.options import build
 from attnviz.running import Progress
 from attnviz.specs import TextOptions
-from attnviz.text.stream import stream_corpus
+from attnviz.text.dataset import stream_corpus
 from tests.starting import survey
 
 REVIEWS, BARS = 25_000, {"headline": 4.0, "all": 8.0}  # minutes of one core

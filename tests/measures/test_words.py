@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
 from attnviz.errors import InvalidOption
-from attnviz.measures import phrases
+from attnviz.measures import words
 from attnviz.measures.words import find_words, merge_words
 from attnviz.models.tokenizer import _PIECE
 from attnviz.records import AttentionMaps, Tokens
@@ -193,6 +193,6 @@ def test_the_segmenter_is_kept_with_the_record() -> None:
 
 
 def test_phrases_without_their_package_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phrases, "find_spec", lambda name: None)
+    monkeypatch.setattr(words, "find_spec", lambda name: None)
     with pytest.raises(InvalidOption, match=r"--merge phrases needs budoux.*pip install 'attnviz\[phrases\]'"):
         merge_words(random_maps(), "phrases")

@@ -10,7 +10,7 @@ import pytest
 from attnviz.errors import InvalidSource
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from attnviz.text.stream import stream_corpus
+from attnviz.text.dataset import stream_corpus
 
 SPLITS = (None, "train[:5]", "train[3:9]", "train[-5:]", "train[10%:30%]", "train+test[2:4]", "train[2:4]+train[3:5]")
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from attnviz.commands.compare.comparison import KEYS, MAX_HEADS
 from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
 from attnviz.errors import InvalidOption
-from attnviz.measures import measure_maps
+from attnviz.measures import measure_heads, measure_maps
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.divergence import Divergences, measure_divergences_across
-from attnviz.measures.heads_table import measure_heads
 from attnviz.measures.merging import find_common_units, merge_tokens
 from attnviz.records import AttentionMaps
 

@@ -11,8 +11,7 @@ from attnviz.commands.compare.measuring import align
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
-from attnviz.measures import ALL, MEASURES
-from attnviz.measures.heads_table import KEYS, measure_heads
+from attnviz.measures import ALL, HEAD_KEYS, MEASURES, measure_heads
 from attnviz.numbers.table import Numbers
 from attnviz.python.api import parse_settings
 from attnviz.python.notebook import Display
@@ -78,7 +77,7 @@ def compare(
 
 
 def _measures_table(several: Sequence[AttentionMaps], names: Sequence[str]) -> Table:
-    one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), KEYS) for maps in several)
+    one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), HEAD_KEYS) for maps in several)
     rows: list[Row] = []
     for measure in MEASURES:
         if measure.name in one.values and measure.name in other.values:

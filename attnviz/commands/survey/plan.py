@@ -29,7 +29,7 @@ from attnviz.records import AttentionMaps, Setting
 from attnviz.running.open_model import open_model
 from attnviz.running.versions import read_versions
 from attnviz.text import Document
-from attnviz.text.stream import TextStream
+from attnviz.text.dataset import TextStream
 from attnviz.views.captions import describe_status
 from attnviz.views.patterns import LABELS
 

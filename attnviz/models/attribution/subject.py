@@ -18,7 +18,7 @@ from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
-from attnviz.models.outputs import check_finite, read_logits
+from attnviz.models.predicting import check_finite, read_logits
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Attribution, Question, Scores, Target

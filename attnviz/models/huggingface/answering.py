@@ -20,8 +20,7 @@ from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
-from attnviz.models.outputs import check_finite, read_logits
-from attnviz.models.predicting import BATCH, BATCH_TOKENS
+from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_logits
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.records import Facts, Provenance

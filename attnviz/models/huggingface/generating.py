@@ -50,16 +50,28 @@ class HuggingFaceWriter(HuggingFaceModel):
 
     def generate(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
         """What the model has read once it has written: all but the last token. Raises as `encode` does."""
+        from transformers import GenerationConfig
+
         read = self.encode(text, choice)
-        ids = self._write(read)
+        writer, temperature = self.loaded.headed, self.extras.temperature
+        assert writer is not None
+        # What its files say of penalties is left out.
+        kept = {name: getattr(writer.generation_config, name) for name in KEPT}
+        chosen = {} if temperature is None else {"temperature": temperature, "top_k": 0, "top_p": 1.0}
+        writer.generation_config = GenerationConfig(
+            max_new_tokens=self._n_tokens, do_sample=temperature is not None, num_beams=1, **kept, **chosen
+        )
+        with seeded(self.spec.seed, self.device), enough_memory(), torch.inference_mode(), others_failure(self.name):
+            found: Any = writer.generate(**self._inputs(read))
         grown = read.target or read.source
+        ids = tuple(map(int, found[0, len(grown.ids) :].tolist()))  # an end marker among them
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.decode_written(grown.ids, ids, at)
         how: tuple[tuple[str, Setting], ...] = (
             ("generate", self._n_tokens),
             ("generated_ids", ",".join(map(str, ids))),
-            ("temperature", self.extras.temperature),
-            *(() if self.extras.temperature is None else (("seed", self.spec.seed),)),
+            ("temperature", temperature),
+            *(() if temperature is None else (("seed", self.spec.seed),)),
         )
         answer = DecoderAnswer(ids, tokens.pieces, how)
         grown = grown.append_ids(ids[:-1], tokens)
@@ -72,19 +84,3 @@ class HuggingFaceWriter(HuggingFaceModel):
 
     def _target(self) -> HuggingFaceEncoding:
         return self.loaded.tokenizer.start(self.loaded.start_id)
-
-    def _write(self, read: Read) -> tuple[int, ...]:
-        """The ids that the model chooses, an end marker among them. What its files say of penalties is left out."""
-        from transformers import GenerationConfig
-
-        writer, temperature = self.loaded.headed, self.extras.temperature
-        assert writer is not None
-        kept = {name: getattr(writer.generation_config, name) for name in KEPT}
-        chosen = {} if temperature is None else {"temperature": temperature, "top_k": 0, "top_p": 1.0}
-        writer.generation_config = GenerationConfig(
-            max_new_tokens=self._n_tokens, do_sample=temperature is not None, num_beams=1, **kept, **chosen
-        )
-        with seeded(self.spec.seed, self.device), enough_memory(), torch.inference_mode(), others_failure(self.name):
-            found: Any = writer.generate(**self._inputs(read))
-        n_before = len((read.target or read.source).ids)
-        return tuple(map(int, found[0, n_before:].tolist()))

@@ -22,7 +22,7 @@ from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_op
 from attnviz.models.loading import Preparation
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.specs import ModelOptions, PretrainedOptions
-from attnviz.store.once import find_cache, making
+from attnviz.store.folders import find_cache, making
 
 MANIFEST = "attnviz.json"  # in a folder that was converted: sha256 and bytes of each other file
 WHILE_CONVERTED = 3  # copies of the weights: as they are read, in the model, on their way to the disk

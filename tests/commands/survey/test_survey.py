@@ -37,7 +37,7 @@ from attnviz.report import Curves, Scatters, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
-from attnviz.text.stream import stream_corpus
+from attnviz.text.dataset import stream_corpus
 from tests.commands.survey.made import (
     change_info,
     load_survey,
