@@ -11,7 +11,7 @@ import pytest
 
 from attnviz.running.executors import open_executor
 from tests import pretrained as made
-from tests.attacks.endings import RunHere, document, worked
+from tests.attacks.endings import RunHere, worked
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
@@ -39,36 +39,3 @@ def test_a_batch_is_made_once_and_again_where_the_weights_change(
     weights["embeddings.word_embeddings.weight"] = -np.asarray(weights["embeddings.word_embeddings.weight"])
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     assert "made theirs" in worked(attnviz(*run)).stdout
-
-
-@pytest.mark.parametrize("kind", ["minilm", "stories"])
-def test_real_models_from_the_command_line(kind: str, attnviz: RunHere) -> None:
-    folder = made.minilm() if kind == "minilm" else made.stories()
-    found = document(
-        worked(
-            attnviz(
-                "heatmap",
-                "--model",
-                folder,
-                "--text",
-                "Unbelievably 猫坐 a 👩‍👩‍👧",
-                "--layer",
-                "0",
-                "--head",
-                "0",
-                "--json",
-            )
-        )
-    )
-    (only,) = found["texts"]
-    assert "".join(only["queries"]["pieces"]).replace("[CLS]", "").replace("[SEP]", "").replace("<s>", "").strip()
-    assert only["settings"]["largest_error"] < 1e-5
-
-
-def test_which_heads_of_a_real_model_look_at_the_token_before(attnviz: RunHere) -> None:
-    """Head 2 of layer 0 of MiniLM looks at the token before, as anybody can see; the table says so first."""
-    text = "the quick brown fox jumps over the lazy dog and runs into the woods"
-    run = worked(attnviz("heatmap", "--model", made.minilm(), "--text", text, "--sort", "to_previous", "--out", "a"))
-    rows = [line.split() for line in run.stdout.splitlines()]
-    heads = [row for row in rows if len(row) > 5 and row[0].isdigit() and row[1].isdigit()]
-    assert heads[0][:2] == ["0", "2"]

@@ -25,7 +25,7 @@ from attnviz import store
 from attnviz.cli import app
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
-from tests.fuzz.inputs import OUTPUTS, changed, command_lines, configs, damaged, numbers, tensors
+from tests.fuzz.inputs import OUTPUTS, SPECS, changed, command_lines, configs, damaged, numbers, tensors
 from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
 from tests.made import random_maps
 from tests.starting import train
@@ -47,17 +47,7 @@ TABLES: tuple[str, ...] = (
 )
 TABLES += ("tables.zip", "tables.tar.gz")
 TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --max-tokens 16"
-WRITERS = (
-    "heatmap",
-    "render",
-    "compare",
-    "survey",
-    "merge",
-    "attribute",
-    "predict",
-    "vocab",
-    "train",
-)  # all that have --out, and batch
+WRITERS = {name for name, options in SPECS.items() if any(option.name == "out" for option in options)} - {"batch"}
 HF = importlib.util.find_spec("transformers") is not None
 DASK = importlib.util.find_spec("distributed") is not None
 

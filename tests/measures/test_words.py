@@ -112,18 +112,6 @@ def test_any_pieces_become_words_in_their_order(pieces: list[str]) -> None:
     assert [position for unit in units for position in unit] == list(range(len(pieces)))
 
 
-@given(st.lists(st.sampled_from(["play", "ing", " un", "able", "[SEP]", ",", "猫", " "]), min_size=1, max_size=9))
-def test_rows_of_words_sum_to_1(pieces: list[str]) -> None:
-    made = random_maps(pieces, n_layers=2, seed=len(pieces), causal=True)
-    maps = record(made.weights, cut(*pieces), attendable=made.attendable)
-    joined = merge_words(maps)
-    n_words = len(find_words(maps.queries))
-    assert joined.weights.shape == (2, 2, n_words, n_words)
-    assert joined.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
-    assert (joined.attendable == np.tri(n_words, dtype=bool)).all()
-    assert joined.self_attention
-
-
 def test_the_words_of_two_texts() -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
     joined = merge_words(record(rows[None, None], cut("do", "gs"), cut("the", " ca", "t")))

@@ -18,7 +18,6 @@ from attnviz.options import build
 from attnviz.report import Heatmap
 from attnviz.running import Result
 from attnviz.specs import FigureOptions
-from attnviz.store.cache import caching
 from attnviz.views.heatmap import heatmap_report
 from tests import pretrained as made
 from tests.events import report, result
@@ -85,25 +84,6 @@ def test_models_with_the_same_markers_keep_them(models: dict[str, Path], tmp_pat
     found = compared(models["bert"], models["gpt2"], out=tmp_path, text=(TEXT,))
     assert report(found).data["left_out"] == []
     assert store.load(tmp_path / "bert.safetensors").queries.pieces[0] == "[CLS]"
-
-
-def test_a_model_is_loaded_once_in_a_batch(
-    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from attnviz.models.huggingface import weights
-
-    loaded: list[Path] = []
-    load = weights.load_weights
-
-    def counting(files: Any, *rest: Any) -> Any:
-        loaded.append(files.folder)
-        return load(files, *rest)
-
-    monkeypatch.setattr(weights, "load_weights", counting)
-    with caching():
-        for text in (TEXT, "a cat"):
-            list(heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(text,), out=str(tmp_path))))
-    assert loaded == [models["bert"]]
 
 
 def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:

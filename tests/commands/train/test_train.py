@@ -22,7 +22,7 @@ from attnviz.commands.train.recipe import Run
 from attnviz.commands.train.run import PRINT_OPTIONS
 from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
-from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.options import list_values, replace_values
 from attnviz.running import Progress
@@ -48,26 +48,14 @@ def test_what_a_run_leaves(run: Path, tmp_path: Path) -> None:
     assert told["data"] == "sample train"
 
 
-def test_what_is_not_read_of_texts_held_out_is_said(tmp_path: Path) -> None:
-    reviews = ["good one", "good two words", "bad one", "bad two and more"]
-    rows = [json.dumps({"text": text, "label": int("good" in text)}) for text in reviews]
-    (tmp_path / "four.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    told = []
-    for most in (3, 2):
-        events = train(
-            replace_values(
-                SPEC, dataset=str(tmp_path / "four.jsonl"), max_tokens=most, validation=0.4, out=str(tmp_path / "m")
-            )
-        )
-        started = next(events)
-        assert isinstance(events, Generator)
-        assert isinstance(started, Progress)
-        told.append(started.notices[0])
-        events.close()
-    assert told == [
-        "1 of 2 texts held out is longer than 3 tokens: 1 token is not read",
-        "2 of 2 texts held out are longer than 2 tokens: 3 tokens are not read",
-    ]
+def test_what_is_not_read_of_texts_held_out_is_said(table: Callable[..., str], tmp_path: Path) -> None:
+    data = table(("good one", 1), ("good two words", 1), ("bad one", 0), ("bad two and more", 0))
+    events = train(replace_values(SPEC, dataset=data, max_tokens=2, validation=0.4, out=str(tmp_path / "m")))
+    started = next(events)
+    assert isinstance(events, Generator)
+    assert isinstance(started, Progress)
+    events.close()
+    assert started.notices[0] == "2 of 2 texts held out are longer than 2 tokens: 3 tokens are not read"
 
 
 def test_where_it_is_trained_is_not_in_the_files(run: Path) -> None:
@@ -75,19 +63,22 @@ def test_where_it_is_trained_is_not_in_the_files(run: Path) -> None:
     assert "out" not in load_metrics(run).settings
 
 
-def test_storage_changes_the_size_of_the_file_and_hardly_an_answer(tmp_path: Path) -> None:
-    sizes, answers, histories = {}, {}, []
+def test_storage_changes_the_size_of_the_file_and_hardly_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = runs_of(monkeypatch)
+    finished(SPEC, tmp_path / "model")
+    trained = replace(load_checkpoint(tmp_path / "model"), classifier=runs[0].training.copy_best())
+    sizes, answers = {}, {}
     kinds: tuple[StorageKind, ...] = ("float32", "float16", "int8")
     for kind in kinds:
-        folder = tmp_path / kind
-        finished(replace(SPEC, storage=kind), folder)
-        sizes[kind] = (folder / "model.safetensors").stat().st_size
-        answers[kind] = answered(folder)
-        histories.append(load_metrics(folder).history)
+        save_checkpoint(tmp_path / kind, trained, kind)
+        sizes[kind] = (tmp_path / kind / "model.safetensors").stat().st_size
+        answers[kind] = answered(tmp_path / kind)
     n_embedded = 16 * 277
     assert sizes["float32"] - sizes["float16"] == pytest.approx(2 * n_embedded, abs=300)
     assert sizes["float16"] - sizes["int8"] == pytest.approx(n_embedded - 2 * 277, abs=300)  # with a scale per row
-    assert histories == [histories[0]] * 3
+    assert (tmp_path / "int8/model.safetensors").read_bytes() == (tmp_path / "model/model.safetensors").read_bytes()
     for kind in kinds:
         np.testing.assert_allclose(answers[kind], answers["float32"], atol=0.02)
         assert (answers[kind].argmax(axis=1) == answers["float32"].argmax(axis=1)).mean() >= 0.95
@@ -209,18 +200,16 @@ def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: p
     assert held_out.labels_changed == (before.argmax(dim=1) != after.argmax(dim=1)).sum() > 0
 
 
-def test_weights_and_data_are_named_by_their_sha256(run: Path, table: Callable[..., str], tmp_path: Path) -> None:
+def test_weights_and_data_are_named_by_their_sha256(run: Path) -> None:
     assert load_metrics(run).weights_sha256 == hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
     assert load_metrics(run).weights_sha256 == load_checkpoint(run).revision
 
-    rows = [("a good film", 1), ("a bad film", 0)] * 4
-    found = set()
-    for number, change in enumerate(
-        (rows, rows[::-1], [*rows[:-1], ("a bad movie", 0)], [(t, 1 - n) for t, n in rows])
-    ):
-        finished(replace_values(SPEC, dataset=table(*change)), tmp_path / str(number))
-        found.add(load_metrics(tmp_path / str(number)).data_sha256)
-    assert len(found) == 4
+    corpus = load_corpus(TextOptions(dataset="sample", split="train"))
+    texts, labels = corpus.texts, [document.label or 0 for document in corpus.documents]
+    of_run = run_module._sha256(texts, labels)
+    assert load_metrics(run).data_sha256 == of_run
+    others = (texts[::-1], labels[::-1]), ((*texts[:-1], "a bad movie"), labels), (texts, labels[::-1])
+    assert len({of_run, *(run_module._sha256(*each) for each in others)}) == 4
 
 
 @pytest.mark.parametrize("n_texts", [40, 10])

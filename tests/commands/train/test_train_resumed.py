@@ -25,7 +25,17 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.options import replace_values
 from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
-from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
+from tests.commands.train.runs import (
+    CHECKPOINT,
+    GOING_BACK,
+    N_STEPS,
+    SPEC,
+    contents,
+    finished,
+    probe_little,
+    resumed,
+    stopped,
+)
 from tests.made import Bomb
 from tests.process import leave_part
 from tests.starting import train
@@ -185,9 +195,19 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run leaves that was stopped in its second epoch. Not to be changed."""
+    folder = tmp_path_factory.mktemp("unfinished") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        probe_little(patch)
+        stopped(SPEC, folder, 6)
+    return folder
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_state_is_a_damaged_file(damage: Callable[[Path], object], tmp_path: Path) -> None:
-    stopped(SPEC, tmp_path, 6)
+def test_a_damaged_state_is_a_damaged_file(damage: Callable[[Path], object], unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished, tmp_path, dirs_exist_ok=True)
     damage(tmp_path / STATE)
     names = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(
