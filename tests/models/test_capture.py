@@ -103,19 +103,6 @@ def test_a_pass_that_fails_is_over() -> None:
     assert places(captured(run)) == [(0, "blocks.0.attn"), (1, "blocks.0.attn"), (1, "blocks.1.attn")]
 
 
-def test_another_thread_is_not_captured() -> None:
-    """It runs while this thread is within a pass of its own."""
-    model, other, states = Model().eval(), Model().eval(), drawn(50, 1, 3, 8)
-
-    def meanwhile(*_: Any) -> None:
-        thread = threading.Thread(target=lambda: other(states))
-        thread.start()
-        thread.join()
-
-    model.blocks[1].register_forward_pre_hook(meanwhile)
-    assert places(captured(lambda: model(states))) == [(0, "blocks.0.attn"), (0, "blocks.1.attn")]
-
-
 def test_two_threads_capture_each_their_own() -> None:
     found: dict[int, list[Call]] = {}
     barrier = threading.Barrier(2)

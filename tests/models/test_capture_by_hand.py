@@ -18,22 +18,12 @@ from tests.models.captures import STATES, WEIGHTS, captured, drawn, only, softma
     "run",
     [
         lambda: softmaxed() @ STATES,
-        lambda: torch.matmul(softmaxed(), STATES),
-        lambda: torch.matmul(input=softmaxed(), other=STATES),
-        lambda: softmaxed().matmul(STATES),
         lambda: torch.einsum("bhqk,bhkd->bqhd", softmaxed(), STATES),
         lambda: torch.einsum("...kd, ...qk -> ...qd", STATES, softmaxed()),
-        lambda: torch.bmm(softmaxed().view(6, 5, 5), STATES.view(6, 5, 4)),
         lambda: torch.baddbmm(torch.ones(6, 5, 4), softmaxed().flatten(0, 1), STATES.flatten(0, 1)),
-        lambda: functional.softmax(STATES @ STATES.transpose(-2, -1), -1) @ STATES,
-        lambda: torch.softmax(STATES @ STATES.transpose(-2, -1), dim=3) @ STATES,
-        lambda: nn.Softmax(dim=-1)(STATES @ STATES.transpose(-2, -1)) @ STATES,
         lambda: nn.Dropout(0.3).eval()(softmaxed()) @ STATES,
-        lambda: functional.dropout(softmaxed(), 0.0, training=True) @ STATES,
         lambda: softmaxed().double().type_as(STATES).clone().contiguous() @ STATES,
         lambda: softmaxed().masked_fill(torch.zeros(5, 5, dtype=torch.bool), 0) @ STATES,
-        lambda: softmaxed().view(6, 5, 5).view(2, 3, 5, 5)[:, :] @ STATES,
-        lambda: softmaxed().to(torch.float64) @ STATES.double(),
     ],
 )
 def test_a_softmax_that_is_multiplied(run: Callable[[], Tensor]) -> None:
@@ -140,29 +130,6 @@ def test_rounded_weights_sum_to_one(dtype: torch.dtype) -> None:
 def test_dropout_by_hand_is_refused(dropout: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(InvalidRecord, match="drops 30% of the weights"):
         captured(lambda: dropout(softmaxed()) @ STATES)
-
-
-class Merged(nn.Module):
-    """Heads and batch on one axis, as older code has them."""
-
-    def __init__(self, n_heads: int) -> None:
-        super().__init__()
-        self.n_heads = n_heads
-        self.project = nn.Identity()
-
-    def forward(self, *, states: Tensor) -> Tensor:
-        states = self.project(states)
-        n_batch, n_tokens, _ = states.shape
-        heads = states.view(n_batch, n_tokens, self.n_heads, -1).transpose(1, 2)
-        heads = heads.reshape(n_batch * self.n_heads, n_tokens, -1)
-        weights = torch.bmm(heads, heads.transpose(1, 2)).softmax(dim=-1)
-        return torch.bmm(weights, heads)
-
-
-@pytest.mark.parametrize(("n_batch", "n_heads"), [(1, 4), (3, 1), (1, 1)])
-def test_merged_heads_of_one_text_or_one_head_of_many(n_batch: int, n_heads: int) -> None:
-    states = drawn(41, n_batch, 5, 8)
-    assert only(lambda: Merged(n_heads)(states=states)).weights.shape == (n_batch, n_heads, 5, 5)
 
 
 def test_merged_scores_whose_weights_get_an_axis_of_heads() -> None:

@@ -75,41 +75,6 @@ def test_a_causal_hint_counts_as_the_mask() -> None:
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
-def test_a_padded_query_of_the_module_has_no_weights(need_weights: bool) -> None:
-    """Padding on the left and a causal mask leave the first query nothing."""
-    module, states = multihead(batch_first=True), drawn(24, 1, 3, 8)
-    masks = {
-        "attn_mask": torch.ones(3, 3, dtype=torch.bool).triu(1),
-        "key_padding_mask": torch.tensor([[True, False, False]]),
-    }
-    call = only(lambda: module(states, states, states, need_weights=need_weights, **masks))
-    np.testing.assert_allclose(call.weights[0].sum(axis=-1), [[0, 1, 1]] * 2, atol=1e-6)
-    np.testing.assert_array_equal(call.attendable[0].sum(axis=-1), [0, 1, 2])
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_module_in_half_precision(dtype: torch.dtype, need_weights: bool) -> None:
-    module, states = multihead(batch_first=True), drawn(31, 2, 9, 8) * 3
-    with torch.no_grad():
-        _, weights = module(states, states, states, average_attn_weights=False)
-    module, states = module.to(dtype), states.to(dtype)
-    call = only(lambda: module(states, states, states, need_weights=need_weights))
-    np.testing.assert_allclose(call.weights.sum(axis=-1), 1, atol=1e-6)
-    np.testing.assert_allclose(call.weights, weights.numpy(), atol=20 * torch.finfo(dtype).eps)
-
-
-def test_weights_that_a_module_gives_are_the_callers() -> None:
-    module, states = multihead(batch_first=True), drawn(32, 2, 5, 8)
-
-    def run() -> None:
-        _, weights = module(states, states, states, average_attn_weights=False)
-        weights.zero_()
-
-    np.testing.assert_allclose(only(run).weights.sum(axis=-1), 1, atol=1e-6)
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
 def test_a_module_in_training_mode_is_refused(need_weights: bool) -> None:
     module, states = multihead(dropout=0.25).train(), drawn(26, 5, 8)
     with pytest.raises(InvalidRecord, match="drops 25% of the weights"):

@@ -14,7 +14,6 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
-from attnviz.measures import measure_maps
 from attnviz.models.capture import masks
 from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps
@@ -102,30 +101,6 @@ def test_real_models_at_300_tokens(kind: str) -> None:
     assert len(maps.factors[0].key) == {"minilm": 12, "stories": 4}[kind]
     few, _ = both(model, {"input_ids": ids}, layers=[3], heads=[1, 6])
     assert np.array_equal(few[0].weights[0], found[0].weights[3, [1, 6]])
-
-
-@pytest.mark.parametrize("kind", ["bert", "mistral"])
-def test_every_measure_at_1024_tokens(kind: str) -> None:
-    window: dict[str, Any] = {"sliding_window": 300} if kind == "mistral" else {}
-    model = pretrained.built(
-        kind, "sdpa", max_position_embeddings=1024, num_hidden_layers=1, num_attention_heads=2, **window
-    )
-    ids = torch.randint(4, 32, (1, 1024), generator=torch.Generator().manual_seed(0))
-    found, dense = both(model, {"input_ids": ids})
-    for one, other in zip(measure_maps(found[0], ["all"]), measure_maps(dense[0], ["all"]), strict=True):
-        assert one.values == pytest.approx(other.values, abs=1e-5, rel=1e-5), one.name
-        assert one.bounds == other.bounds
-
-
-def test_an_encoder_decoder_has_cross_attention_too() -> None:
-    model = pretrained.built("bart", "sdpa", auto="AutoModel")
-    source, target = torch.tensor([[5, 6, 7, 8, 9]]), torch.tensor([[3, 11, 12]])
-    found, dense = both(model, {"input_ids": source, "decoder_input_ids": target})
-    assert [maps.provenance.facts.group for maps in found] == [maps.provenance.facts.group for maps in dense]
-    for one, other in zip(found, dense, strict=True):
-        np.testing.assert_allclose(one.weights, other.weights, atol=5e-6)
-        assert np.array_equal(one.attendable, other.attendable)
-        assert one.self_attention == other.self_attention
 
 
 def test_a_folder_is_attended_with_as_its_weights(tmp_path: Path) -> None:

@@ -77,18 +77,6 @@ def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: boo
             np.testing.assert_array_equal(one.attendable[0], np.tri(n_tokens, dtype=bool))
 
 
-def test_heads_that_share_their_values_in_torchs_order() -> None:
-    states = drawn(81, 2, 4, 5, 8)
-
-    class Shared(nn.Module):
-        def forward(self, given: Tensor) -> Tensor:
-            return torch.matmul((given @ given.mT).softmax(dim=-1), given[:, :1])
-
-    with record() as maps:
-        Shared()(states)
-    np.testing.assert_allclose(maps[1].weights[0], (states @ states.mT).softmax(dim=-1)[1].numpy(), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "attend",
     [grouped, partial(grouped, fused=True), single, partial(single, causal=True)],
@@ -104,39 +92,6 @@ def test_what_the_module_reads_tells_texts_from_heads(attend: Callable[..., Any]
         np.testing.assert_allclose(one.weights[0], expected, atol=1e-6)
         np.testing.assert_array_equal(one.attendable[0], (expected > 0).any(axis=0))
         assert not one.provenance.facts.guess
-
-
-def test_a_kernel_with_heads_and_texts_on_one_axis() -> None:
-    def merged(*given: Tensor) -> Any:
-        query, key, value = (one.view(-1, 5, 4, 4).transpose(1, 2).reshape(-1, 5, 4) for one in given)
-        return given[0], SDPA(query, key, value)
-
-    for n_texts in (1, 2):
-        with record() as maps:
-            Attention(merged)(drawn(83, n_texts, 5, 16))
-        assert [one.weights.shape for one in maps] == [(1, 4, 5, 5)] * n_texts
-
-
-def test_a_module_that_reads_queries_says_nothing_of_texts() -> None:
-    """Its input has the heads already."""
-
-    class Kernel(nn.Module):
-        def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            return SDPA(query, key, value)
-
-    class Around(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.kernel = Kernel()
-
-        def forward(self, states: Tensor) -> Tensor:
-            heads = states.view(5, 4, 4).transpose(0, 1) * 2
-            output: Tensor = self.kernel(heads, heads, heads)
-            return output
-
-    with record() as maps:
-        Around()(drawn(84, 1, 5, 16))
-    assert maps[0].weights.shape == (1, 4, 5, 5)
 
 
 @pytest.mark.parametrize("factored", [False, True])

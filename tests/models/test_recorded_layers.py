@@ -190,22 +190,6 @@ def test_what_is_not_of_tokens_is_named_and_not_recorded() -> None:
     assert maps.provenance.facts.guess == ""
 
 
-@pytest.mark.parametrize("first", ["memory", "states"])
-def test_heads_and_batch_on_one_axis_whichever_input_comes_first(first: str) -> None:
-    """Two texts of 3 tokens that attend to 6 each: 4 heads and one text would fit the memory's 12 positions as well."""
-    states, memory = drawn(62, 2, 3, 8), drawn(63, 2, 6, 8)
-
-    def across(own: Any, *given: Tensor) -> Tensor:
-        query, keys = given if first == "states" else given[::-1]
-        heads = [one.view(2, -1, 2, 4).transpose(1, 2).reshape(4, -1, 4) for one in (own.query(query), own.key(keys))]
-        return torch.bmm(torch.bmm(heads[0], heads[1].mT).softmax(dim=-1), heads[1])
-
-    parts = {"query": nn.Linear(8, 8), "key": nn.Linear(8, 8)}
-    module = Module(across, **parts)
-    given = (states, memory) if first == "states" else (memory, states)
-    assert [one.weights.shape for one in recorded(lambda: module(*given))] == [(1, 2, 3, 6)] * 2
-
-
 class Layers(nn.Module):
     """Two attentions in each layer, the second to `memory` where there is one."""
 
@@ -260,26 +244,6 @@ def test_torchs_own_encoder_gives_what_it_gives_unseen(padded: bool, part: str) 
     torch.testing.assert_close(found, expected, atol=0, rtol=0)
     assert [one.weights.shape[2] for one in maps] == [6, 4 if padded else 6]
     assert maps[0].weights.shape[0] == (1 if part == "layer" else 2)
-
-
-@pytest.mark.parametrize("part", ["layers.0", "layers.0.linear1", "layers.1.self_attn"])
-@pytest.mark.parametrize("before", [False, True])
-def test_hooks_of_others_run_once_in_torchs_own_encoder(part: str, before: bool) -> None:
-    """Torch fuses no layer whose parts have hooks, but the other one still."""
-    model, ran = encoder(), []
-    module = model.get_submodule(part)
-    if before:
-        module.register_forward_pre_hook(lambda *given: ran.append("before"))
-    else:
-        module.register_forward_hook(lambda *given: ran.append("behind"))
-    with torch.no_grad():
-        expected = model(X)
-        assert len(ran) == 1
-        with record() as maps:
-            found = model(X)
-    assert len(ran) == 2
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
-    assert maps[0].weights.shape == (2, 4, 6, 6)
 
 
 @pytest.mark.parametrize("kernel", [True, False])

@@ -69,42 +69,6 @@ class GPT(nn.Module):
         return logits.softmax(dim=-1)  # never multiplied, so not attention
 
 
-class VisionBlock(nn.Module):
-    """As in timm without its fused attention."""
-
-    def __init__(self, d_model: int, n_heads: int) -> None:
-        super().__init__()
-        self.qkv, self.n_heads = nn.Linear(d_model, 3 * d_model), n_heads
-        self.attn_drop = nn.Dropout(0.0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        b, n, c = x.shape
-        q, k, v = self.qkv(x).reshape(b, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-        attn = self.attn_drop((q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1))
-        return torch.add(x, (attn @ v).transpose(1, 2).reshape(b, n, c))
-
-
-class Vision(nn.Module):
-    """Patches become tokens; with `stages`, four tokens become one between two stages, as in Swin."""
-
-    def __init__(self, stages: tuple[int, ...] = (2,)) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.patch_embed = nn.Conv2d(3, 8, 4, 4)
-        self.layers = nn.ModuleList(
-            [nn.ModuleList([VisionBlock(8, 2 ** (stage + 1)) for _ in range(n)]) for stage, n in enumerate(stages)]
-        )
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        x: Tensor = self.patch_embed(pixels).flatten(2).transpose(1, 2)
-        for stage, blocks in enumerate(self.layers):
-            x = x if stage == 0 else x.reshape(len(x), -1, 4, x.shape[-1]).mean(dim=2)
-            assert isinstance(blocks, nn.ModuleList)
-            for block in blocks:
-                x = block(x)
-        return x
-
-
 IDS = torch.tensor([[3, 7, 1, 9, 4]])
 WORDS = ["the", "cat", "sat", "on", "mats"]
 
@@ -218,32 +182,6 @@ def test_names_that_do_not_fit(names: Any, n_texts: int, said: str) -> None:
 def test_masks_that_do_not_fit(mask: Any, said: str) -> None:
     with pytest.raises(InvalidRecord, match=f"attention_mask {said}"), record(attention_mask=mask):
         GPT()(IDS)
-
-
-def test_stages_of_different_sizes_are_a_record_each() -> None:
-    with record() as maps:
-        Vision((2, 3))(drawn(1, 1, 3, 16, 16))
-    assert maps.groups == ("layers.0.*", "layers.1.*")
-    assert [one.weights.shape for one in maps] == [(2, 2, 16, 16), (3, 4, 4, 4)]
-
-
-def test_calls_of_other_lengths_are_records_apart() -> None:
-    block = VisionBlock(8, 2)
-
-    class Twice(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.block = block
-
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.relu(self.block(self.block(x)[:, :2]))
-
-    with record() as maps:
-        Twice()(drawn(2, 1, 5, 8))
-    assert [(one.provenance.facts.group, one.weights.shape) for one in maps] == [
-        ("block #1", (1, 2, 5, 5)),
-        ("block #2", (1, 2, 2, 2)),
-    ]
 
 
 # --- padding ------------------------------------------------------------------------------------------------------

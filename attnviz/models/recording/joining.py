@@ -34,10 +34,8 @@ Places = tuple[np.ndarray, np.ndarray, np.ndarray]  # of heads, queries and keys
 def _put_together(calls: list[Call], places: Sequence[Places], shape: tuple[int, ...]) -> Call:
     """One call of several, which are let go one by one. What is placed beyond `shape` is left out."""
     first, last, error, after = calls[0], calls[-1], max(call.error for call in calls), 0
-    guess, has_sink = (
-        next((call.guess for call in calls if call.guess), ""),
-        any(call.sink is not None for call in calls),
-    )
+    guess = next((call.guess for call in calls if call.guess), "")
+    has_sink = any(call.sink is not None for call in calls)
     rows, weights = np.arange(shape[0]), np.zeros(shape, dtype=np.float32)
     attendable, sink = np.zeros((shape[0], *shape[2:]), dtype=bool), np.zeros(shape[:3], dtype=np.float32)
     for at in places:
@@ -118,7 +116,7 @@ def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
         return first
     if first.factors is not None:
         raise InvalidRecord(
-            f"the heads of {_leave_last_number(first.path)} are modules of their own, which have no factors together",
+            f"the heads of {first.path or 'this block'} are calls of their own, which have no factors together",
             hint="Leave out factored.",
         )
     n_rows, _, *axes = first.shape
