@@ -62,7 +62,7 @@ MEASURES = (
         "Voita et al. 2019",
     ),
     _measure(
-        "distance:distance",
+        "shares:distance",
         "how far away a query attends",
         TOKENS,
         "Vig & Belinkov 2019",

@@ -14,7 +14,6 @@ from attnviz.measures.rows import (
     compute_entropies,
     compute_statistics,
     find_unlike_layers,
-    layer_received,
     max_attendable,
     split_real_queries,
 )
@@ -72,7 +71,7 @@ def query_information(maps: AttentionMaps) -> Measurement:
 
 def average_received(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
     """Return the mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
-    return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
+    return np.array([compute_statistics(maps, layer).received for layer in range(maps.n_layers)])
 
 
 def make_uniform(maps: AttentionMaps) -> AttentionMaps:

@@ -13,8 +13,8 @@ from attnviz.measures.rows import (
     QueryBlock,
     cache_on_record,
     compute_entropies,
+    compute_statistics,
     real_queries,
-    row_sums,
     split_real_queries,
 )
 from attnviz.records import TINY, AttentionMaps, Measurement
@@ -186,7 +186,7 @@ def split_mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
 
 def read_halved_rows(maps: AttentionMaps, layer: int, block: QueryBlock) -> Float32[np.ndarray, "head query key"]:
     """Return half of each row of a layer's heads, for means of two, in float32 and without zeros."""
-    scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
+    scales = (0.5 / compute_statistics(maps, layer).sums[:, block.places, None]).astype(np.float32)
     found = np.empty((*scales.shape[:2], len(maps.keys)), dtype=np.float32)
     for heads in maps.heads_at_once:
         np.multiply(maps.rows(layer, heads, block.queries), scales[heads], out=found[heads])

@@ -158,11 +158,6 @@ def choose_pool_size(maps: AttentionMaps) -> int:
     return 1 if n_heads * len(maps.queries) * len(maps.keys) <= MAX_DRAWN_WEIGHTS else -(-longest // side)
 
 
-def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """Return the sum of each row of each head, nearly 1."""
-    return compute_statistics(maps, layer).sums
-
-
 def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | None = None) -> Rows:
     """Return the real queries of one head, or a block of them; rows sum to exactly 1, which a record promises nearly.
 
@@ -190,14 +185,9 @@ def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offs
     for start in range(0, len(real), QUERIES_AT_ONCE):
         places = slice(start, start + QUERIES_AT_ONCE)
         for layer in range(maps.n_layers):
-            shares = 1 / row_sums(maps, layer)[:, None, places]
+            shares = 1 / compute_statistics(maps, layer).sums[:, None, places]
             found[layer] += (shares @ maps.read_around(layer, real[places], MAX_OFFSET))[:, 0]
     return found
-
-
-def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head key"]:
-    """Return what each key receives of each head: the mean over queries of the weight on it."""
-    return compute_statistics(maps, layer).received
 
 
 def compute_entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:

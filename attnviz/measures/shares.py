@@ -1,26 +1,34 @@
-"""Where attention goes: shares of it on one place, on some tokens, on a learned sink. Knows records only."""
+"""Where attention goes: how far, and shares of it on one place, on some tokens, on a learned sink, on tokens that come
+twice. Knows records only.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from unicodedata import category
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float64, Int
 
+from attnviz.errors import InvalidOption
 from attnviz.measures.rows import (
     MAX_OFFSET,
+    cache_on_record,
     check_self_attention,
-    layer_received,
+    compute_statistics,
+    max_attendable_distance,
     real_queries,
-    row_sums,
     sum_by_distance,
 )
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.arithmetic import sum_rows
+from attnviz.records.walk import MIN_ROWS
 from attnviz.shapes import PerHead
 
 MAX_GROUP_SIZE = 64  # tokens of a group whose pairs are looked up one by one
+MAX_QUERIES = 512  # rows that are read: quartiles over more are hardly better
+SCORES = ("induction", "duplicate token", "previous token")
 
 
 def to_self(maps: AttentionMaps) -> Measurement:
@@ -122,7 +130,9 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
 
 def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
     """Return the share of attention that goes to some keys: the mean over queries of each row's sum there."""
-    return np.array([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
+    return np.array(
+        [compute_statistics(maps, layer).received @ keys.astype(np.float64) for layer in range(maps.n_layers)]
+    )
 
 
 def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
@@ -135,7 +145,7 @@ def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) 
         group = np.flatnonzero(groups == number)
         queries = group[real[group]]
         for layer, head in np.ndindex(totals.shape):
-            sums = row_sums(maps, layer)[head, place[queries]]
+            sums = compute_statistics(maps, layer).sums[head, place[queries]]
             tile = maps.tile(layer, head, queries, group)
             own = tile[np.arange(len(queries)), np.searchsorted(group, queries)]
             totals[layer, head] += ((sum_rows(tile) - own) / sums).sum()
@@ -151,7 +161,7 @@ def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[
     place = np.cumsum(real_queries(maps)) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
     for layer in range(maps.n_layers if len(queries) else 0):
-        sums = row_sums(maps, layer)[:, place[queries]]
+        sums = compute_statistics(maps, layer).sums[:, place[queries]]
         totals[layer] = (maps.read_cells_of_heads(layer, queries, keys) / sums).sum(axis=-1)
     return totals
 
@@ -172,3 +182,84 @@ def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " g
 def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
     """Return the share that goes to the key `offset` after each query, before it where negative; 0 if there is none."""
     return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(real_queries(maps).sum()))
+
+
+def distance(maps: AttentionMaps) -> Measurement:
+    """Return the mean over queries of Σ w |query position - key position| (Vig and Belinkov 2019, arXiv:1906.04284).
+
+    Tokens, from 0 (each token attends to itself) to the largest distance that may be attended to. Self-attention
+    only: positions in two texts have no distance. Raises InvalidOption otherwise.
+    """
+    check_self_attention(maps, "distance")
+    values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
+    farthest = float(max_attendable_distance(maps))
+    return Measurement("distance", "tokens", values, (0.0, farthest))
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceBands:
+    """Shares of attention by distance, in bands that double: 0 tokens, 1, 2 to 3, 4 to 7, and so on."""
+
+    starts: Int[np.ndarray, " band"]  # tokens: the smallest distance of each
+    shares: Float64[np.ndarray, "head query band"]  # of each query's attention; they sum to 1
+    equal: Float64[np.ndarray, "query band"]  # the same of uniform attention to all keys that are allowed
+    n_real: int  # how many real queries there are
+
+
+@cache_on_record
+def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
+    """Measure the bands of a layer's real queries, of more than MAX_QUERIES at as many that are evenly spaced.
+
+    `layer` is a place in the record. Self-attention only. Raises InvalidOption otherwise.
+    """
+    check_self_attention(maps, "attention by distance")
+    real = np.flatnonzero(real_queries(maps))
+    queries = real[np.unique(np.linspace(0, len(real) - 1, MAX_QUERIES).round().astype(int))]
+    starts = np.array([0, *(2**power for power in range((len(maps.keys) - 1).bit_length()))])
+    shares = np.empty((maps.n_heads, len(queries), len(starts)))
+    equal = np.empty(shares.shape[1:])
+    for start in range(0, len(queries), MIN_ROWS):
+        some = queries[start : start + MIN_ROWS]
+        places = slice(start, start + len(some))
+        for head in range(maps.n_heads):
+            shares[head, places] = _sum_bands(maps.rows(layer, head, some), some, starts)
+        equal[places] = _sum_bands(maps.read_allowed(layer, some), some, starts)
+    return DistanceBands(starts, shares, equal, len(real))
+
+
+def _sum_bands(
+    rows: np.ndarray, queries: Int[np.ndarray, " query"], starts: Int[np.ndarray, " band"]
+) -> Float64[np.ndarray, "query band"]:
+    """Sum each row in each band of distances, before and after the query, and divide by the sum of the row."""
+    before = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1, dtype=np.float64)], axis=1)
+    n_keys = rows.shape[1]
+    at = np.arange(len(rows))[:, None]
+    near, far = starts, np.append(starts[1:], n_keys)  # a band holds distances from `near` up to `far`, without it
+    behind = [np.clip(queries[:, None] + edge, 0, n_keys) for edge in (near, far)]
+    ahead = [np.clip(queries[:, None] - edge + 1, 0, n_keys) for edge in (np.maximum(far, 1), np.maximum(near, 1))]
+    found = before[at, behind[1]] - before[at, behind[0]] + before[at, ahead[1]] - before[at, ahead[0]]
+    return np.asarray(found / before[:, -1:])
+
+
+def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:
+    """Return mean attention along three diagonals of a text that says the same n tokens twice (Olsson et al. 2022).
+
+    Shares, from 0 to 1 (arXiv:2209.11895), as TransformerLens works them out: induction is the key n - 1 before the
+    query, behind the token's first occurrence; duplicate that occurrence itself, n before; previous the key before.
+    Markers are left out. Raises InvalidOption where the second half does not say what the first does.
+    """
+    tokens = maps.queries
+    places = np.flatnonzero(~np.array(tokens.special))
+    pieces = [tokens.pieces[place].strip() for place in places]
+    n = len(pieces) // 2
+    if not n or pieces[:n] != pieces[n:]:
+        raise InvalidOption(
+            "the second half of the tokens does not repeat the first",
+            hint="The model's tokenizer cuts the halves differently.",
+        )
+    weights = maps.weights[:, :, places[0] : places[-1] + 1, places[0] : places[-1] + 1]
+    offsets = dict(zip(SCORES, (1 - n, -n, -1), strict=True))
+    return {
+        name: np.asarray(np.diagonal(weights, offset, axis1=2, axis2=3).mean(axis=-1, dtype=np.float64))
+        for name, offset in offsets.items()
+    }

@@ -44,7 +44,16 @@ def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) 
         maps = replace(maps, factors=tuple(of.round_to_half() for of in maps.factors))
     layers = [(of.query, of.key, of.sums) for of in maps.factors]
     tensors = {name: np.stack(parts) for name, parts in zip(REQUIRED_PARTS, zip(*layers, strict=True), strict=True)}
-    tensors |= {name: tensors[name].astype(np.float16) for name in HALF_PARTS if half} | _encode_optional_parts(maps)
+    tensors |= {name: tensors[name].astype(np.float16) for name in HALF_PARTS if half}
+    # Not every model has a bias. Where a layer has one of fewer distances, its farthest numbers go on.
+    if any(of.bias is not None for of in maps.factors):
+        biases = [np.zeros((1, 1), dtype=np.float32) if of.bias is None else of.bias for of in maps.factors]
+        n_biased, n_distances = (max(sizes) for sizes in zip(*(bias.shape for bias in biases), strict=True))
+        missing = [(n_distances - bias.shape[1]) // 2 for bias in biases]
+        longer = [np.pad(bias, ((0, 0), (n, n)), mode="edge") for bias, n in zip(biases, missing, strict=True)]
+        tensors["bias"] = np.stack([np.broadcast_to(bias, (n_biased, n_distances)) for bias in longer])
+    if any(of.attendable_keys is not None for of in maps.factors):
+        tensors["attendable_keys"] = np.stack([of.keys_mask for of in maps.factors])
     tensors |= {} if maps.value_norms is None else {"value_norms": maps.value_norms}
     found = {**meta, "schema": FACTORED}
     found |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
@@ -57,20 +66,6 @@ def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) 
     for name, (of_json, arrays) in told.items():
         found[name], tensors = of_json, tensors | arrays
     return tensors, {**found, "schema": COMPACT}
-
-
-def _encode_optional_parts(maps: FactoredMaps) -> dict[str, np.ndarray]:
-    """The tensors that not every model has. Where a layer has a bias of fewer distances, its farthest numbers go on."""
-    found = {}
-    if any(of.bias is not None for of in maps.factors):
-        biases = [np.zeros((1, 1), dtype=np.float32) if of.bias is None else of.bias for of in maps.factors]
-        n_biased, n_distances = (max(sizes) for sizes in zip(*(bias.shape for bias in biases), strict=True))
-        missing = [(n_distances - bias.shape[1]) // 2 for bias in biases]
-        longer = [np.pad(bias, ((0, 0), (n, n)), mode="edge") for bias, n in zip(biases, missing, strict=True)]
-        found["bias"] = np.stack([np.broadcast_to(bias, (n_biased, n_distances)) for bias in longer])
-    if any(of.attendable_keys is not None for of in maps.factors):
-        found["attendable_keys"] = np.stack([of.keys_mask for of in maps.factors])
-    return found
 
 
 def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:

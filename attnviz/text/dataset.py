@@ -1,4 +1,7 @@
-"""From `--dataset` and `--split` to named texts, as a whole or one by one. Knows no file format and no library."""
+"""From `--dataset` and `--split` to named texts, as a whole or one by one. Knows no file format and no library.
+
+The grammar of --split is the same for every source: `train`, `train[:1000]`, `train[-10%:]`, `train+test`.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,62 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from attnviz.display import replace_surrogates
-from attnviz.errors import InvalidSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import suggest_name
 from attnviz.specs import TextOptions
-from attnviz.text import Corpus, Document, describe_argument, load_corpus, mend_surrogates, splits
+from attnviz.text import Corpus, Document, describe_argument, load_corpus, mend_surrogates
 from attnviz.text.files import check_encoding
 from attnviz.text.local import open_source
 from attnviz.text.source import Source, Wanted
 
 DEFAULT_DATASET = "sample"
+GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
+
+_BOUND = r"\s*(-?[0-9]{1,18}%?)?\s*"  # 18 digits: no number that int() refuses
+_PART = re.compile(rf"\s*(?P<name>\w+(?:[.-]\w+)*)\s*(?P<slice>\[{_BOUND}:{_BOUND}\])?\s*")
+_ONE_TEXT = re.compile(r"\s*(?P<name>[^\[\]+]*)\[\s*(?P<number>-?[0-9]+)\s*\]\s*")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One end of a slice: a number of texts, or a share of all of them in percent."""
+
+    value: int
+    percent: bool = False
+
+    def resolve(self, count: int) -> int:
+        """Return the bound in texts, rounded as `datasets` does, so that neighbouring shares meet without overlap."""
+        return round(self.value * count / 100) if self.percent else self.value
+
+    def __str__(self) -> str:
+        return f"{self.value}%" if self.percent else str(self.value)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One split, or a slice of it."""
+
+    name: str
+    sliced: bool = False
+    start: Bound | None = None
+    stop: Bound | None = None
+
+    def positions(self, count: int) -> range:
+        """Return the positions in a split of `count` texts, by Python's rules for slices."""
+        start, stop = (bound and bound.resolve(count) for bound in (self.start, self.stop))
+        return range(*slice(start, stop).indices(count))
+
+    @property
+    def needed(self) -> int | None:
+        """How many of the first texts suffice to find the positions; None where all have to be counted."""
+        ends = (self.start or Bound(0), self.stop)
+        if self.stop is None or any(end is None or end.percent or end.value < 0 for end in ends):
+            return None
+        return self.stop.value
+
+    def __str__(self) -> str:
+        bounds = (str(bound) if bound else "" for bound in (self.start, self.stop))
+        return f"{self.name}[{':'.join(bounds)}]" if self.sliced else self.name
 
 
 def read_dataset(spec: TextOptions) -> Corpus:
@@ -45,19 +95,19 @@ def read_dataset(spec: TextOptions) -> Corpus:
     return Corpus(name, documents, (*source.notices, *notices))
 
 
-def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]:
+def open_parts(spec: TextOptions) -> tuple[Source, tuple[Part, ...], str]:
     """Open a source; return it, its chosen parts (else its default split) and the name of both.
 
     Raises InvalidOption for an invalid --split, InvalidSource for a source that cannot be opened or lacks the split.
     """
-    chosen = None if spec.split is None else splits.parse(spec.split)  # checked first: to open a source may be slow
+    chosen = None if spec.split is None else parse(spec.split)  # checked first: to open a source may be slow
     check_encoding(spec.encoding)
     wanted = Wanted(spec.text_column, spec.label_column, spec.encoding)
     source = open_source(DEFAULT_DATASET if spec.dataset is None else spec.dataset, wanted)
     if chosen is None and "train" not in source.splits and len(source.splits) != 1:
         hint = f"Choose with --split: {', '.join(source.splits)}."
         raise InvalidSource(f"{source.name} has no split train", hint=hint)
-    parts = chosen or (splits.Part("train" if "train" in source.splits else source.splits[0]),)
+    parts = chosen or (Part("train" if "train" in source.splits else source.splits[0]),)
     for part in parts:
         if part.name not in source.splits:
             raise InvalidSource(
@@ -98,3 +148,20 @@ def stream_corpus(spec: TextOptions) -> TextStream:
                 yield Document(replace_surrogates(text), title, f"text-{next(slugs)}", label)
 
     return TextStream(name, read_documents, (*describe_argument(spec), *source.notices))
+
+
+def parse(written: str) -> tuple[Part, ...]:
+    """Parse the parts between plus signs. Raises InvalidOption for anything outside the grammar."""
+    parts = []
+    for part in written.split("+"):
+        match = _PART.fullmatch(part)
+        if match is None:
+            # A single number in brackets is the commonest mistake, and --index selects one text.
+            one = _ONE_TEXT.fullmatch(part)
+            said = f"One text is --split {one['name']} --index {one['number']}. " if one and one["name"] else ""
+            raise InvalidOption(f"--split {written!r} is not a split", hint=f"{said}{GRAMMAR}")
+        ends = [Bound(int(end.removesuffix("%")), end.endswith("%")) if end else None for end in match.groups()[2:]]
+        if any(end and end.percent and abs(end.value) > 100 for end in ends):
+            raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
+        parts.append(Part(match["name"], match["slice"] is not None, *ends))
+    return tuple(parts)

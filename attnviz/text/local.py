@@ -48,7 +48,7 @@ def open_source(name: str, wanted: Wanted) -> Source:
     place: Place | None = None
     if name and exists(path):
         if any(all(is_file(path / each) for each in names) for names in _SAVED_FILES):
-            from attnviz.text.saved import open_saved  # it imports datasets, which takes a second
+            from attnviz.text.hub import open_saved  # it imports datasets, which takes a second
 
             return open_saved(path, wanted, _make_title(path))
         place = open_archive(path) if is_archive(path) and not path.is_dir() else path

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.display import pluralize
-from attnviz.measures.distance import DistanceBands, measure_distance_bands
+from attnviz.measures.shares import DistanceBands, measure_distance_bands
 from attnviz.records import AttentionMaps
 from attnviz.report import Curve, Curves, Line
 from attnviz.views.head_pictures import Place, name_within_layer

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.measures.notable import choose_notable, name_moved, read_moved_rows
-from attnviz.measures.rows import layer_received
+from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps
 from attnviz.report import Fold, Heatmap, HeatmapGrid, Note
 from attnviz.shapes import PerRow
@@ -100,7 +100,8 @@ def _find_first_shares(
         picture.values[:, column] if column is not None else _average_rows(maps, place, first, picture.block)
         for picture, place in zip(pictures, places, strict=True)
     ]
-    received = {place: layer_received(maps, place[0])[place[1], first] for place in places if not is_mean(maps, place)}
+    heads = [place for place in places if not is_mean(maps, place)]
+    received = {place: compute_statistics(maps, place[0]).received[place[1], first] for place in heads}
     label = f"grey, beside each map and row by row: the share that goes to {quote_token(maps.keys, first)}, on average"
     of_all = np.mean([*received.values()])
     if drawn is None:
@@ -115,8 +116,7 @@ def _average_rows(maps: AttentionMaps, place: Place, key: int, block: int) -> Pe
     queries = np.arange(len(maps.queries))
     weights = maps.cells(*place, queries, np.full(len(queries), key))
     starts = np.arange(0, len(queries), block)
-    means: PerRow = np.add.reduceat(weights, starts) / np.diff([*starts, len(queries)])
-    return means
+    return np.asarray(np.add.reduceat(weights, starts) / np.diff([*starts, len(queries)]))
 
 
 def describe_notable(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.measures.pools import PooledMaps
-from attnviz.measures.rows import choose_pool_size, compute_statistics, count_attendable, layer_received, real_queries
+from attnviz.measures.rows import choose_pool_size, compute_statistics, count_attendable, real_queries
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
@@ -29,7 +29,7 @@ def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heat
 
     A block of queries is called by its first, a block of keys by the one that gets most.
     """
-    received = np.sum([layer_received(maps, layer)[head] for layer, head in places], axis=0)
+    received = np.sum([compute_statistics(maps, layer).received[head] for layer, head in places], axis=0)
     size, starts = choose_pool_size(maps), range(0, len(maps.keys), choose_pool_size(maps))
     columns = [start + int(received[start : start + size].argmax()) for start in starts]
     rows = list(range(0, len(maps.queries), size))

@@ -10,8 +10,8 @@ import pytest
 
 import attnviz
 from attnviz.errors import InvalidOption
-from attnviz.measures import distance as bands
-from attnviz.measures.distance import measure_distance_bands
+from attnviz.measures import shares as bands
+from attnviz.measures.shares import measure_distance_bands
 from attnviz.options import build
 from attnviz.report import Curves
 from attnviz.specs import FigureOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.measures.excerpts import choose_shown, find_strongest, read_row
+from attnviz.measures.notable import choose_shown, find_strongest, read_row
 from tests.made import record, tokens
 
 RESTS = np.array([True, False, False, False])

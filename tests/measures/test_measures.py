@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from attnviz.errors import InvalidOption
 from attnviz.measures import DEFAULT_MEASURES, MEASURES, SOME_TEXTS_MEASURES, Measure, choose_measures, measure_maps
 from attnviz.measures.concentration import effective_keys, entropy, peak
-from attnviz.measures.distance import distance
+from attnviz.measures.shares import distance
 from attnviz.records import AttentionMaps
 from attnviz.registry import load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps

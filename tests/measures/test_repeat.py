@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.repeat import SCORES, score_repeats
+from attnviz.measures.shares import SCORES, score_repeats
 from tests.made import record, tokens
 
 WORDS = ("the", "film", "was", "fine")

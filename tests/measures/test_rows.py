@@ -18,9 +18,7 @@ from attnviz.measures.rows import (
     compute_entropies,
     compute_statistics,
     head_rows,
-    layer_received,
     layer_rows,
-    row_sums,
 )
 from attnviz.measures.shares import measure_share_among
 from attnviz.records import TINY, AttentionMaps, walk
@@ -47,7 +45,7 @@ def test_rows_are_those_of_real_queries_brought_to_sum_1(maps: AttentionMaps) ->
         expected = given / given.sum(axis=-1, keepdims=True)
         assert head_rows(maps, layer, head) == pytest.approx(expected, rel=1e-15)
         assert layer_rows(maps, layer)[head].tolist() == head_rows(maps, layer, head).tolist()
-        assert row_sums(maps, layer)[head] == pytest.approx(given.sum(axis=-1), rel=1e-15)
+        assert compute_statistics(maps, layer).sums[head] == pytest.approx(given.sum(axis=-1), rel=1e-15)
 
 
 @pytest.mark.parametrize("at_once", [1, 50, 2**16])
@@ -116,8 +114,8 @@ def per_head_of_rows(maps: AttentionMaps, there: np.ndarray) -> np.ndarray:
 
 def test_keys_receive_what_queries_give(maps: AttentionMaps) -> None:
     for layer in range(maps.n_layers):
-        assert layer_received(maps, layer) == pytest.approx(layer_rows(maps, layer).mean(axis=1), abs=1e-7)
-        assert layer_received(maps, layer).sum(axis=-1) == pytest.approx(1)
+        assert compute_statistics(maps, layer).received == pytest.approx(layer_rows(maps, layer).mean(axis=1), abs=1e-7)
+        assert compute_statistics(maps, layer).received.sum(axis=-1) == pytest.approx(1)
 
 
 def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:

@@ -14,7 +14,7 @@ import torch
 
 import attnviz
 from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, TooLarge
-from attnviz.measures.repeat import score_repeats
+from attnviz.measures.shares import score_repeats
 from attnviz.models.attribution import Attributable
 from attnviz.models.huggingface import packaged
 from attnviz.models.huggingface.packaged import MINILM, SMOLLM2, ConvertedReference, PackagedModel, find_folder

@@ -15,7 +15,7 @@ import pytest
 from datasets.features.features import _FEATURE_TYPES
 
 from attnviz.errors import InvalidSource
-from attnviz.text.saved import as_source
+from attnviz.text.hub import as_source
 from attnviz.text.source import Wanted
 from tests.process import ROOT
 from tests.text.corpora import opened, texts_of
@@ -29,10 +29,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "List": {"feature": datasets.Value("string")},
     "LargeList": {"feature": datasets.Value("string")},
 }
-# Calls of these two modules that load a data set or give its rows. A new one belongs here only if it decodes nothing.
+# Calls of this module that load a data set or give its rows. A new one belongs here only if it decodes nothing.
 CALLS = {
-    "saved.py": ["iter", "load_from_disk", "select_columns", "with_format"],
-    "hub.py": ["as_dataset", "download_and_prepare", "load_dataset_builder"],
+    "hub.py": [
+        *("as_dataset", "download_and_prepare", "iter", "load_dataset_builder", "load_from_disk"),
+        *("select_columns", "with_format"),
+    ],
 }
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.text.splits import parse
+from attnviz.text.dataset import parse
 
 BOUNDS = st.none() | st.integers(-60, 60)
 

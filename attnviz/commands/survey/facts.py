@@ -12,8 +12,8 @@ import numpy as np
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures import SOME_TEXTS_MEASURES, measure_possible
-from attnviz.measures.repeat import SCORES, score_repeats
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
+from attnviz.measures.shares import SCORES, score_repeats
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import name_offset

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Int64, UInt64
 
-from attnviz.measures.excerpts import AttentionRow, find_strongest, read_row
+from attnviz.measures.notable import AttentionRow, find_strongest, read_row
 from attnviz.measures.rows import real_queries
 from attnviz.numbers.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS
 from attnviz.numbers.table import Numbers, stack

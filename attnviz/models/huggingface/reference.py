@@ -62,7 +62,20 @@ class HuggingFaceReference(ModelReference):
             )
         if needs is Ablatable:
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
-        check_generation(self.extras)
+        low, high = TEMPERATURES
+        if self.extras.generate is not None and self.extras.generate < 1:
+            raise InvalidOption(f"--generate {self.extras.generate} is too small", hint="It is at least 1 token.")
+        if self.extras.temperature is not None and self.extras.generate is None:
+            raise InvalidOption("--temperature is of --generate", hint="Say with --generate how many tokens to write.")
+        if self.extras.temperature is not None and not low <= self.extras.temperature <= high:  # nor is NaN
+            raise InvalidOption(
+                f"--temperature {self.extras.temperature:g} is not from {low:g} to {high:g}",
+                hint="Without it, the most probable token is chosen each time.",
+            )
+        if self.extras.target_text is not None and self.extras.generate is not None:
+            raise InvalidOption(
+                "--generate and --target-text both say what the decoder writes", hint="Give one of them."
+            )
         classes = self.list_classes()
         if needs is Generates and not any(each.endswith(WRITING) for each in classes):
             raise InvalidModel(f"{self} is {_join_classes(classes)}, which writes no text", hint=WRITERS)
@@ -164,22 +177,6 @@ def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
         if each.endswith(("ForCausalLM", "LMHeadModel")) and needs in (Attributable, Decomposable):
             return "tokens"
     return "none"
-
-
-def check_generation(extras: PretrainedOptions) -> None:
-    """Raises InvalidOption for what no model could do."""
-    low, high = TEMPERATURES
-    if extras.generate is not None and extras.generate < 1:
-        raise InvalidOption(f"--generate {extras.generate} is too small", hint="It is at least 1 token.")
-    if extras.temperature is not None and extras.generate is None:
-        raise InvalidOption("--temperature is of --generate", hint="Say with --generate how many tokens to write.")
-    if extras.temperature is not None and not low <= extras.temperature <= high:  # nor is NaN
-        raise InvalidOption(
-            f"--temperature {extras.temperature:g} is not from {low:g} to {high:g}",
-            hint="Without it, the most probable token is chosen each time.",
-        )
-    if extras.target_text is not None and extras.generate is not None:
-        raise InvalidOption("--generate and --target-text both say what the decoder writes", hint="Give one of them.")
 
 
 def refuse_options(spec: ModelOptions) -> None:

@@ -16,7 +16,7 @@ from attnviz.commands.survey.files import MOMENTS
 from attnviz.commands.survey.moments import KINDS, N_MOMENTS, mix_hashes
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.errors import InvalidRecord
-from attnviz.measures.excerpts import choose_shown
+from attnviz.measures.notable import choose_shown
 from attnviz.models.loading import find_model
 from attnviz.options import build
 from attnviz.records import AttentionMaps
