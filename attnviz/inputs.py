@@ -62,13 +62,7 @@ class Inputs:
         return found
 
 
-def read_inputs(
-    models: Sequence[ModelReference],
-    text: TextOptions,
-    *,
-    every: bool,
-    out: str | None = None,
-) -> Inputs:
+def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: bool, out: str | None = None) -> Inputs:
     """Read the texts that `text` names: those of --index, else all of them if `every`, else the first.
 
     Raises InvalidOption, InvalidSource or InvalidSelection for texts that do not exist, InvalidOption where

@@ -77,12 +77,9 @@ def _run(arguments: Sequence[str]) -> int:
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
             show.line(write_command_help(command.name, load(command.spec), is_full=arguments[1] == HELP_ALL))
             return DONE
-    from attnviz.cli.parser import UsageError, parse_and_run  # it imports typer
+    from attnviz.cli.parser import parse_and_run  # it imports typer
 
-    try:
-        return parse_and_run(arguments, COMMANDS)
-    except UsageError as error:
-        return _report_failure(str(error), error.exit_code)
+    return parse_and_run(arguments, COMMANDS)
 
 
 def _report_failure(message: str, code: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.cli import show
 from attnviz.cli.process import collect_interrupts, resume_gc
-from attnviz.cli.show import ProgressBar, ProgressLog, create_progress_view
+from attnviz.cli.show import create_progress_view
 from attnviz.commands import start_command
 from attnviz.running import Progress
 from attnviz.specs import FigureOptions, PrintOptions
@@ -34,9 +34,9 @@ def run_command(command: Command, spec: Any) -> None:
         shown = replace(result, report=result.document or result.report)
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)
     if kind not in ("table", "none"):
-        from attnviz.cli.printing import print_documents  # numpy comes with it
+        from attnviz.cli.printing import write_documents  # numpy comes with it
 
-        print_documents(results, kind, full=figure.table == "full")
+        sys.stdout.writelines(write_documents(results, kind, full=figure.table == "full"))
     if figure.open:
         pages = (file for result in results for file in result.files if file.suffix == ".html")
         # Of several texts the index, which lies above them. A part of a survey has none.
@@ -59,7 +59,11 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
         for event in events:
             resume_gc()
             if isinstance(event, Progress):
-                _show_progress(event if show_lines else replace(event, line=""), view)
+                view.show(event if show_lines else replace(event, line=""))
+                for notice in (*event.notices, *event.log):
+                    view.note(f"note: {notice}")
+                if event.error:
+                    view.note(f"error: {event.error}")
                 if event.if_left and asked is None:
                     asked = stack.enter_context(collect_interrupts())
                 if asked:
@@ -74,14 +78,6 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
                 yield event
 
 
-def _show_progress(progress: Progress, view: ProgressBar | ProgressLog) -> None:
-    view.show(progress)
-    for notice in (*progress.notices, *progress.log):
-        view.note(f"note: {notice}")
-    if progress.error:
-        view.note(f"error: {progress.error}")
-
-
 def _show(result: Result, table: TableKind) -> None:
     for notice in result.notices:
         show.note(notice)
@@ -93,17 +89,12 @@ def _show(result: Result, table: TableKind) -> None:
     for line in result.lines:
         show.line(line)
     sys.stdout.flush()
-    if result.files:
-        show.note(f"wrote {_describe_files(result.files)}")
+    if len(result.files) == 1:
+        show.note(f"wrote {result.files[0]}")
+    elif first := next(iter(result.files), None):
+        show.note(f"wrote {len(result.files)} files to {first.parent}/ ({first.name} … {result.files[-1].name})")
     for line in result.closing:
         show.note(line)
-
-
-def _describe_files(files: Sequence[Path]) -> str:
-    """`a/b.png` alone; `8 files to a/ (b.png … z.png)` for more."""
-    if len(files) == 1:
-        return str(files[0])
-    return f"{len(files)} files to {files[0].parent}/ ({files[0].name} … {files[-1].name})"
 
 
 def _open(page: Path) -> None:

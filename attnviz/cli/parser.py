@@ -41,8 +41,8 @@ NO_TYPER_DEFAULTS = {
 def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
     """Run the command that the arguments name. Gives its exit code.
 
-    Raises what the command raises, InvalidOption for a value that an option does not take, and UsageError for words
-    that are no command and no option.
+    Raises what the command raises, and InvalidOption for a value that an option does not take and for words that are
+    no command and no option.
     """
     try:
         program = get_command(_make_app(arguments, commands))
@@ -50,16 +50,8 @@ def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:
-        raise UsageError(error.format_message(), error.exit_code) from error
+        raise InvalidOption(error.format_message()) from error
     return code if isinstance(code, int) else 0
-
-
-class UsageError(Exception):
-    """What typer says of a command line, and its exit code."""
-
-    def __init__(self, message: str, exit_code: int = 2) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 def make_function(command: Command) -> Callable[..., None]:
@@ -72,10 +64,9 @@ def make_function(command: Command) -> Callable[..., None]:
         for each in options:
             if words[each.name] is not None:
                 given[each.name] = parse_option(each, words[each.name])
-            elif each.default is MISSING and each.option.panel == ARGUMENT:
-                raise UsageError(f"Missing argument {each.option.metavar}. Such as: {find_example(spec)}")
             elif each.default is MISSING:
-                raise UsageError(f"Missing option {each.flag}. Such as: {find_example(spec)}")
+                name = f"argument {each.option.metavar}" if each.option.panel == ARGUMENT else f"option {each.flag}"
+                raise InvalidOption(f"Missing {name}", hint=f"Such as: {find_example(spec)}")
         run_command(command, build(spec, **given))
 
     parameters = [

@@ -48,9 +48,8 @@ def pause_gc() -> None:
 
     Nothing that is imported is garbage, and there is so much of it that looking took a tenth of the time of a picture.
     """
-    gc.set_threshold(
-        *DEFAULT_THRESHOLDS[:2], 60
-    )  # torch and matplotlib come to 40 looks through what is younger, by default to 4
+    # Torch and matplotlib come to 40 looks through what is younger, by default to 4.
+    gc.set_threshold(*DEFAULT_THRESHOLDS[:2], 60)
 
 
 def resume_gc() -> None:
@@ -65,19 +64,14 @@ def resume_gc() -> None:
 
 def interrupt_on_end_signals() -> None:
     """When the run is asked to end, or the terminal leaves, nothing half-written stays, no process and no folder."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # asked twice, it is at it
+        raise KeyboardInterrupt
+
     for number in END_SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup has it ignored
-            signal.signal(number, _interrupt)
-
-
-def list_handled_signals() -> list[int]:
-    """Those that end a run."""
-    return [signal.SIGINT, *(number for number in END_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)]
-
-
-def _interrupt(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # asked twice, it is at it
-    raise KeyboardInterrupt
+            signal.signal(number, interrupt)
 
 
 @contextmanager
@@ -90,7 +84,8 @@ def collect_interrupts() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {number: signal.signal(number, ask) for number in list_handled_signals()}
+    ending = (number for number in END_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, *ending)}
     try:
         yield asked
     finally:

@@ -49,17 +49,14 @@ def detect_screen() -> Screen:
     """The terminal as it is; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
     from attnviz.renderers.terminal.show import Screen  # numpy comes with it
 
-    terminal = sys.stdout.isatty()
+    terminal, written = sys.stdout.isatty(), os.environ.get("COLUMNS", "")
     wanted = bool(os.environ.get("FORCE_COLOR")) or (terminal and os.environ.get("TERM") != "dumb")
     colour = wanted and "NO_COLOR" not in os.environ
-    width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns if terminal else _parse_columns()
+    width = int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
+    if terminal:
+        width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns
     true_colour = os.environ.get("COLORTERM") in ("truecolor", "24bit")
     return Screen(width, colour, sys.stdout.encoding or "utf-8", true_colour)
-
-
-def _parse_columns() -> int:
-    written = os.environ.get("COLUMNS", "")
-    return int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
 
 
 class ProgressLog:

@@ -15,109 +15,67 @@ from attnviz.running import Command, Events, Progress
 if TYPE_CHECKING:
     from attnviz.models.loading import ModelReference
 
+
+def _register(name: str, help: str, *addresses: str, wing: str = "", **more: Any) -> Command:
+    """Register a command by the addresses in its wing: what it does, its spec and, where it reads any, its inputs."""
+    run, spec, *inputs = (f"attnviz.commands.{wing or name}.{address}" for address in addresses)
+    return Command(name, run, help, spec=spec, inputs=inputs[0] if inputs else None, **more)
+
+
 COMMANDS = (
-    Command(
-        "heatmap",
-        "attnviz.commands.heatmap.run:heatmap",
-        "Draw who attends to what",
-        spec="attnviz.commands.heatmap.spec:HeatmapSpec",
-        inputs="attnviz.commands.heatmap.inputs:heatmap_inputs",
-    ),
-    Command(
+    _register("heatmap", "Draw who attends to what", "run:heatmap", "spec:HeatmapSpec", "inputs:heatmap_inputs"),
+    _register(
         "explain",
-        "attnviz.commands.explain.run:explain",
         "Say which heads wrote an answer, and why",
-        spec="attnviz.commands.explain.spec:ExplainSpec",
-        inputs="attnviz.commands.explain.inputs:explain_inputs",
+        "run:explain",
+        "spec:ExplainSpec",
+        "inputs:explain_inputs",
         is_document=True,
     ),
-    Command(
-        "lesson",
-        "attnviz.commands.lesson.run:lesson",
-        "Make a page to learn attention from",
-        spec="attnviz.commands.lesson.spec:LessonSpec",
-        inputs="attnviz.commands.lesson.inputs:lesson_inputs",
-    ),
-    Command(
-        "render",
-        "attnviz.commands.render.run:render",
-        "Draw a saved record again",
-        spec="attnviz.commands.render.spec:RenderSpec",
-        inputs="attnviz.commands.render.inputs:render_inputs",
-    ),
-    Command(
+    _register("lesson", "Make a page to learn attention from", "run:lesson", "spec:LessonSpec", "inputs:lesson_inputs"),
+    _register("render", "Draw a saved record again", "run:render", "spec:RenderSpec", "inputs:render_inputs"),
+    _register(
         "compare",
-        "attnviz.commands.compare.run:compare",
         "Compare models, or the heads of one, on the same texts",
-        spec="attnviz.commands.compare.spec:CompareSpec",
-        inputs="attnviz.commands.compare.inputs:compare_inputs",
+        "run:compare",
+        "spec:CompareSpec",
+        "inputs:compare_inputs",
         rows="measures.csv",
     ),
-    Command(
+    _register(
         "survey",
-        "attnviz.commands.survey.run:survey",
         "Measure every head over a corpus, and what its absence costs",
-        spec="attnviz.commands.survey.spec:SurveySpec",
-        inputs="attnviz.commands.survey.inputs:survey_inputs",
+        "run:survey",
+        "spec:SurveySpec",
+        "inputs:survey_inputs",
         rows="heads.csv",
         preloads=("attnviz.models.classifier_model",),
         compares=("attended.parquet", "attnviz.commands.survey.diff:compare_files"),
     ),
-    Command(
-        "merge",
-        "attnviz.commands.survey.merge:merge",
-        "Merge the parts of a survey",
-        spec="attnviz.commands.survey.spec:MergeSpec",
-    ),
-    Command(
-        "diff",
-        "attnviz.commands.batch.diff:diff",
-        "Compare two batches, records, surveys or pictures",
-        spec="attnviz.commands.batch.spec:DiffSpec",
-    ),
-    Command(
+    _register("merge", "Merge the parts of a survey", "merge:merge", "spec:MergeSpec", wing="survey"),
+    _register("diff", "Compare two batches, records, surveys or pictures", "diff:diff", "spec:DiffSpec", wing="batch"),
+    _register(
         "predict",
-        "attnviz.commands.train.predict:predict",
         "Classify texts with a trained model",
-        spec="attnviz.commands.train.spec:PredictSpec",
-        inputs="attnviz.commands.train.predict_inputs:predict_inputs",
+        "predict:predict",
+        "spec:PredictSpec",
+        "predict_inputs:predict_inputs",
+        wing="train",
         rows="predictions.csv",
         preloads=("attnviz.models.classifier_model", "attnviz.commands.train.predict"),
     ),
-    Command(
+    _register(
         "attribute",
-        "attnviz.commands.attribute.run:attribute",
         "Score which tokens a prediction depends on",
-        spec="attnviz.commands.attribute.spec:AttributeSpec",
-        inputs="attnviz.commands.attribute.inputs:attribute_inputs",
+        "run:attribute",
+        "spec:AttributeSpec",
+        "inputs:attribute_inputs",
         rows="attribution.csv",
     ),
-    Command(
-        "batch",
-        "attnviz.commands.batch.run:batch",
-        "Run the jobs of config files",
-        spec="attnviz.commands.batch.spec:BatchSpec",
-    ),
-    Command(
-        "measures",
-        "attnviz.commands.measures.run:measures",
-        "List the measures of attention",
-        spec="attnviz.commands.measures.spec:MeasuresSpec",
-    ),
-    Command(
-        "train",
-        "attnviz.commands.train.run:train",
-        "Train a model on labelled texts",
-        spec="attnviz.commands.train.spec:TrainSpec",
-        inputs="attnviz.commands.train.inputs:train_inputs",
-    ),
-    Command(
-        "vocab",
-        "attnviz.commands.train.vocab:vocab",
-        "Build a vocabulary",
-        spec="attnviz.commands.train.spec:VocabSpec",
-        inputs="attnviz.commands.train.inputs:vocab_inputs",
-    ),
+    _register("batch", "Run the jobs of config files", "run:batch", "spec:BatchSpec"),
+    _register("measures", "List the measures of attention", "run:measures", "spec:MeasuresSpec"),
+    _register("train", "Train a model on labelled texts", "run:train", "spec:TrainSpec", "inputs:train_inputs"),
+    _register("vocab", "Build a vocabulary", "vocab:vocab", "spec:VocabSpec", "inputs:vocab_inputs", wing="train"),
 )
 
 

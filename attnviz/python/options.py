@@ -11,16 +11,7 @@ FIGURE_NAMES = (
     *("cmap", "annotate", "theme", "width", "font_size"),
 )
 MODEL_NAMES = (
-    "model",
-    "heads",
-    "d_model",
-    "layers",
-    "causal",
-    "seed",
-    "device",
-    "max_tokens",
-    "keep",
-    "max_memory",
+    *("model", "heads", "d_model", "layers", "causal", "seed", "device", "max_tokens", "keep", "max_memory"),
     *WITHOUT,
 )
 

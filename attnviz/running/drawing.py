@@ -16,7 +16,7 @@ from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
 from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
-from attnviz.records import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps
 from attnviz.report import RenderedFrom
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
@@ -95,11 +95,13 @@ class Drawing:
             report = replace(report, render=self._describe_command())
         drawn = yield from self.pictures.write(report, folder, records)
         text = maps.provenance.text_name
+        # [layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row.
+        chosen = {m.name: choose_heads(m.values, layers, heads).reshape(len(layers), -1) for m in found}
         return replace(
             drawn,
             is_text=True,
             rows=rows,
-            numbers={text: _list_numbers(found, layers, heads)},
+            numbers={text: {name: values.tolist() for name, values in chosen.items()}},
             layers=_note_numbers(text, [maps.layer_numbers[layer] for layer in layers]),
             heads=_note_numbers(text, [maps.head_names[head] for head in heads]),
         )
@@ -110,10 +112,8 @@ class Drawing:
             return None
         values = find_changed(self.spec)
         heads = " ".join(_write_flag(name, each) for name in HEAD_OPTIONS for each in values.get(name, ()))
-        options = " ".join(
-            _write_flag(name, value) for name, value in values.items() if name not in OPTIONS_NOT_REPLAYED
-        )
-        return RenderedFrom(store.RECORD, heads, options)
+        others = {name: value for name, value in values.items() if name not in OPTIONS_NOT_REPLAYED}
+        return RenderedFrom(store.RECORD, heads, " ".join(_write_flag(name, value) for name, value in others.items()))
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
         """Raises InvalidSelection for very many pictures that nobody chose."""
@@ -144,21 +144,12 @@ def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: f
     """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
     n_heads, n_queries, n_keys = sizes
     cells = n_heads * n_queries * n_keys
-    shown = (
-        DRAWN_CELL_BYTES * cells
-        if cells <= MAX_DRAWN_WEIGHTS
-        else POOLED_CELL_BYTES * min(n_heads * MAX_SIDE**2, MAX_DRAWN_WEIGHTS)
-    )
+    shown = DRAWN_CELL_BYTES * cells
+    if cells > MAX_DRAWN_WEIGHTS:
+        shown = POOLED_CELL_BYTES * min(n_heads * MAX_SIDE**2, MAX_DRAWN_WEIGHTS)
     needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
     check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
 
 
 def _note_numbers(text: str, numbers: Sequence[Number]) -> dict[str, list[Number]]:
     return {} if list(numbers) == list(range(len(numbers))) else {text: list(numbers)}
-
-
-def _list_numbers(
-    found: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]
-) -> dict[str, list[list[float]]]:
-    """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
-    return {m.name: choose_heads(m.values, layers, heads).reshape(len(layers), -1).tolist() for m in found}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures._base import DoneAndNotDoneFutures
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from attnviz.bounded import MAX_JSON, expand_path, is_file, parse_json, read_bytes
@@ -125,31 +124,27 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
         one, other = (f"--{name.replace('_', '-')}" for name in given[:2])
         raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
     files = {name: getattr(cluster, name) for name in ("tls_ca", "tls_cert", "tls_key", "scheduler_file")}
-    for name, file in files.items():
-        if file is not None and not is_file(expand_path(file, InvalidOption)):
-            raise InvalidOption(f"--{name.replace('_', '-')}: no file {file}")
+    for name, written in files.items():
+        if written is not None and not is_file(expand_path(written, InvalidOption)):
+            raise InvalidOption(f"--{name.replace('_', '-')}: no file {written}")
     tls = [name for name in files if name.startswith("tls") and files[name] is not None]
     if tls and (len(tls) < 3 or not cluster.asked):
         raise InvalidOption(
             "--tls-ca, --tls-cert and --tls-key belong together", hint="Give all three, with a --scheduler."
         )
     if cluster.scheduler_file is not None:
-        _check_scheduler_file(expand_path(cluster.scheduler_file, InvalidOption))
+        file = expand_path(cluster.scheduler_file, InvalidOption)
+        try:
+            found = parse_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE_HINT))
+        except (ValueError, RecursionError) as error:
+            raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE_HINT) from error
+        if not isinstance(found, dict) or not isinstance(found.get("address"), str):
+            raise InvalidOption(f"--scheduler-file: {file} holds no address", hint=SCHEDULER_FILE_HINT)
     if cluster.asked:
         try:
             import distributed  # noqa: F401  # of an extra
         except ImportError as error:
             raise InvalidOption("a dask cluster needs the extra cluster", hint=f"{EXTRA} installs it.") from error
-
-
-def _check_scheduler_file(file: Path) -> None:
-    """Raises InvalidOption for a file that holds no address of a scheduler."""
-    try:
-        found = parse_json(read_bytes(file, MAX_JSON, InvalidOption, SCHEDULER_FILE_HINT))
-    except (ValueError, RecursionError) as error:
-        raise InvalidOption(f"--scheduler-file: {file} is not JSON", hint=SCHEDULER_FILE_HINT) from error
-    if not isinstance(found, dict) or not isinstance(found.get("address"), str):
-        raise InvalidOption(f"--scheduler-file: {file} holds no address", hint=SCHEDULER_FILE_HINT)
 
 
 @contextmanager

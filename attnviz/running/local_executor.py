@@ -143,29 +143,21 @@ def create_process_context(preloaded: Sequence[str] = DRAWING_MODULES) -> ForkSe
     context.set_forkserver_preload([PREPARE_MODULE, *preloaded])
     resource_tracker.ensure_running()  # which the next starts too, and which unblocks what is blocked here
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is not theirs to understand
+    asked = tempfile.tempdir
     try:
-        _start_forkserver()
-    except (OSError, OutputError):  # such as a TMPDIR whose name is too long for a socket
+        tempfile.tempdir = _make_place()  # of its socket
+        forkserver.ensure_running()
+    except (OSError, OutputError):  # a TMPDIR whose name is too long for a socket, or a disk that refuses
         return multiprocessing.get_context("spawn")
     finally:
+        tempfile.tempdir = asked
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return context
 
 
-def _start_forkserver() -> None:
-    """Start what workers are forked from, with its socket in a folder that the next run clears away if this is killed.
-
-    Raises OSError where the name of the folder is too long for a socket, OutputError where the disk refuses.
-    """
-    asked, tempfile.tempdir = tempfile.tempdir, _make_place()
-    try:
-        forkserver.ensure_running()
-    finally:
-        tempfile.tempdir = asked
-
-
 @lru_cache(maxsize=1)
 def _make_place() -> str:
+    """Make a folder that the next run clears away if this one is killed."""
     stack = ExitStack()
     path = stack.enter_context(temporary_folder())
     Finalize(None, stack.close, exitpriority=-200)  # after multiprocessing removes what it has in it

@@ -71,10 +71,9 @@ class Pictures:
             for render in self.renderers:
                 for count, (name, data) in enumerate(render(report, self.look), 1):
                     if len(data) > LARGE_FILE:
-                        size = (
-                            f"{folder / name} will take {len(data) / 1e6:.1f} MB; --layer and --head choose fewer heads"
-                        )
-                        yield Progress(count - 1, total, "pictures", notices=(size,))
+                        size = f"{folder / name} will take {len(data) / 1e6:.1f} MB"
+                        notice = f"{size}; --layer and --head choose fewer heads"
+                        yield Progress(count - 1, total, "pictures", notices=(notice,))
                     files.append(new.write(name, data))
                     yield Progress(count, total, "pictures", str(folder / name))
             for name, record in (records or {}).items():
@@ -82,20 +81,16 @@ class Pictures:
                     files.append(new.write(name, record))
                 else:
                     files.append(new.make(name, partial(store.write_record, record)))
-            old = self._earlier(folder, files)
+            endings = {f".{renderer.name}" for renderer in RENDERERS}
+            mine = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
+            # Of an earlier run: ours by name and by what stands in them.
+            old = sorted(path.name for path in mine - {*files} if path.is_file() and _is_from_attnviz(path))
             others = [] if records is None else [*_list_other_records(new, self.records)]
             gone = [name for name in old if others or not _shows_same_inputs((folder / name).read_bytes(), report)]
             new.discard([*gone, *others])
         left = [name for name in old if name not in gone]
-        return Result(
-            report, tuple(files), (*_describe_omissions(report, self.look), *_describe_earlier(folder, gone, left))
-        )
-
-    def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
-        """Pictures of an earlier run: ours by name and by what stands in them."""
-        endings = {f".{renderer.name}" for renderer in RENDERERS}
-        found = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
-        return sorted(path.name for path in found - set(files) if path.is_file() and _is_from_attnviz(path))
+        notices = (*_describe_omissions(report, self.look), *_describe_earlier(folder, gone, left))
+        return Result(report, tuple(files), notices)
 
 
 def parse_inches(length: str | None) -> float | None:
@@ -119,13 +114,10 @@ def _list_other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
     for path in sorted(new.folder.glob(pattern)):
         mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
         other = new.path / path.name
-        if (
-            mine
-            and path.is_file()
-            and _is_from_attnviz(path)
-            and not (other.is_file() and cmp(path, other, shallow=False))
-        ):
-            yield path.name
+        if mine and path.is_file() and _is_from_attnviz(path):
+            is_new = other.is_file() and cmp(path, other, shallow=False)
+            if not is_new:
+                yield path.name
 
 
 def _is_from_attnviz(path: Path) -> bool:
@@ -155,16 +147,13 @@ def _describe_earlier(folder: Path, gone: Sequence[str], left: Sequence[str]) ->
 def _describe_omissions(report: Report, look: FigureStyle) -> list[str]:
     """What the pictures could not show."""
     notices = []
-    missing = undrawable(report)
-    if missing:
+    if missing := undrawable(report):
         shown = ", ".join(f"U+{ord(character):04X}" for character in missing[:5])
         more = ", …" if len(missing) > 5 else ""
+        said = f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes"
         if len(missing) == 1:
-            notices.append(f"1 character has no glyph in our fonts and is drawn as a box ({shown})")
-        else:
-            notices.append(
-                f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes ({shown}{more})"
-            )
+            said = "1 character has no glyph in our fonts and is drawn as a box"
+        notices.append(f"{said} ({shown}{more})")
     if look.annotate and not all(is_annotated(picture, look) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices

@@ -56,7 +56,8 @@ def _take_out(registry: Path, wing: str) -> None:
     lines = source.splitlines(keepends=True)
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     for call in sorted(calls, key=lambda call: -call.lineno):
-        if any(isinstance(each, ast.Constant) and f".{wing}." in str(each.value) for each in call.args):
+        of = next((each.value for each in call.keywords if each.arg == "wing"), call.args[0] if call.args else None)
+        if ast.unparse(call.func) == "_register" and isinstance(of, ast.Constant) and of.value == wing:
             del lines[call.lineno - 1 : call.end_lineno]
     registry.write_text("".join(lines), encoding="utf-8")
 

@@ -128,8 +128,11 @@ class _Config:
         if job := self.validate(schema.job_model(command), entry, steps):
             own = {name: getattr(getattr(job, command), name) for name in entry[command] or {}}
             matrix = {name: getattr(job.matrix, name) for name in entry.get("matrix") or {}}
-            n_jobs = prod(map(len, matrix.values()))
-            if self.check_together(command, own, matrix, steps) and self.has_room(n_jobs, steps):
+            fits, before = self.check_together(command, own, matrix, steps), self.batch.n_jobs
+            self.batch.n_jobs += prod(map(len, matrix.values())) if fits else 0
+            if before <= MAX_JOBS < self.batch.n_jobs:  # told once, by the job that is too much
+                self.source.report(steps, f"makes {self.batch.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
+            if fits and self.batch.n_jobs <= MAX_JOBS:
                 name = f"{command}-{self.numbers[command]}" if job.name is None else job.name
                 self.make(name, command, {**defaults, **own}, matrix, steps)
         return command
@@ -157,14 +160,6 @@ class _Config:
                     self.source.report((*steps, "matrix", setting, number), "is in the list twice")
                 seen.add(value)
         return len(self.source.problems) == before
-
-    def has_room(self, n_jobs: int, steps: Steps) -> bool:
-        """Told once, by the job that is too much."""
-        before = self.batch.n_jobs
-        self.batch.n_jobs += n_jobs
-        if before <= MAX_JOBS < self.batch.n_jobs:
-            self.source.report(steps, f"makes {self.batch.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
-        return self.batch.n_jobs <= MAX_JOBS
 
     def make(self, name: str, command: str, settings: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
         """Check the names of an entry's jobs and, while nothing is wrong, make them."""

@@ -1,4 +1,4 @@
-"""Manifests, and single entries of them, as JSON and back. What is written and read again is the same."""
+"""Manifests as JSON and back. What is written and read again is the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
 MAX_PART = 255  # bytes of a name in a path: what file systems take
 MAX_MANIFEST = 2**27  # bytes: all measures of 2,200 texts through 144 heads; ten times that in memory
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
-KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
 
 
 def to_bytes(manifest: Manifest) -> bytes:
@@ -36,31 +35,21 @@ def to_bytes(manifest: Manifest) -> bytes:
 
     Raises ValueError for a number that JSON does not have.
     """
-    return _encode({"schema": manifest.schema, **asdict(manifest), "jobs": [*map(_encode_entry, manifest.jobs)]})
-
-
-def entry_bytes(entry: Entry) -> bytes:
-    """One entry, as `to_bytes` writes it within a manifest."""
-    return _encode(_encode_entry(entry))
-
-
-def _encode_entry(entry: Entry) -> dict[str, Any]:
-    """Without what earlier versions do not know, where there is nothing to say of it."""
-    return {name: value for name, value in asdict(entry).items() if value or name not in ("layers", "heads")}
+    whole = {"schema": manifest.schema, **asdict(manifest)}
+    for entry in whole["jobs"]:  # without what earlier versions do not know, where there is nothing to say of it
+        for name in ("layers", "heads"):
+            if not entry[name]:
+                del entry[name]
+    return (json.dumps(_clean(whole), indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
 def from_file(path: str | Path) -> Manifest:
     """The manifest in a file. Raises InvalidConfig where it cannot be read, or is not one that this version writes."""
-    manifest: Manifest = _read(Path(path), "manifest")
+    manifest = _read(Path(path))
     _check_names(Path(path), manifest.jobs)
-    return replace(manifest, jobs=tuple(map(_as_it_was, manifest.jobs)))
-
-
-def entry_from_file(path: str | Path) -> Entry:
-    """The entry in a file. Raises InvalidConfig as `from_file` does."""
-    entry: Entry = _read(Path(path), "entry")
-    _check_names(Path(path), (entry,))
-    return _as_it_was(entry)
+    settings = ({name: _tuples(value) for name, value in entry.settings.items()} for entry in manifest.jobs)
+    jobs = (replace(entry, settings=of) for entry, of in zip(manifest.jobs, settings, strict=True))
+    return replace(manifest, jobs=tuple(jobs))
 
 
 def _check_names(path: Path, entries: Sequence[Entry]) -> None:
@@ -90,7 +79,7 @@ def _is_within(path: str, folder: str) -> bool:
     return plain and first == folder and bool(below) and ".." not in below
 
 
-def _read(path: Path, kind: str) -> Any:
+def _read(path: Path) -> Manifest:
     try:
         text = read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8")
         data = json.loads(text, parse_constant=_refuse)
@@ -101,10 +90,10 @@ def _read(path: Path, kind: str) -> Any:
     except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 among them
         raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
     schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
-    if kind == "manifest" and schema != SCHEMA:  # told first: of a later schema all the rest may look wrong
+    if schema != SCHEMA:  # told first: of a later schema all the rest may look wrong
         raise InvalidConfig([f"{path}: schema: this attnviz reads {SCHEMA}, not {schema!r:.40}; make the batch again"])
     try:
-        found = _adapter(kind).validate_json(text, strict=True, extra="forbid")
+        found = _adapter().validate_json(text, strict=True, extra="forbid")
         json.dumps(asdict(found), allow_nan=False)
     except ValidationError as problems:
         raise InvalidConfig([_line(path, error) for error in problems.errors(include_url=False)]) from problems
@@ -114,8 +103,8 @@ def _read(path: Path, kind: str) -> Any:
 
 
 @cache
-def _adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(KINDS[kind])
+def _adapter() -> TypeAdapter[Manifest]:
+    return TypeAdapter(Manifest)
 
 
 def _line(path: Path, error: ErrorDetails) -> str:
@@ -127,17 +116,9 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number")
 
 
-def _as_it_was(entry: Entry) -> Entry:
-    """JSON has no tuples, and settings have no lists."""
-    return replace(entry, settings={name: _tuples(value) for name, value in entry.settings.items()})
-
-
 def _tuples(value: object) -> object:
+    """JSON has no tuples, and settings have no lists."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _encode(data: dict[str, Any]) -> bytes:
-    return (json.dumps(_clean(data), indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
 def _clean(value: Any, name: str = "") -> Any:

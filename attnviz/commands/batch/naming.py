@@ -37,9 +37,9 @@ def combinations(name: str, matrix: Mapping[str, Sequence[object]]) -> list[tupl
     A name that ends in the first setting does not repeat it: a job called heads makes "heads-8-index-0".
     """
     settings = list(matrix)
-    stem = (
-        name.removesuffix(settings[0]).rstrip("-") if settings and re.search(rf"(?:^|-){settings[0]}$", name) else name
-    )
+    stem = name
+    if settings and re.search(rf"(?:^|-){settings[0]}$", name):
+        stem = name.removesuffix(settings[0]).rstrip("-")
     found = []
     for chosen in product(*(zip(_labels(values), values, strict=True) for values in matrix.values())):
         labels = [f"{setting}-{label}" for setting, (label, _) in zip(settings, chosen, strict=True)]

@@ -57,14 +57,9 @@ def _from_folder(folder: Path, setting: str, written: str) -> str:
     if written == "~" or written.startswith("~/") or Path(written).is_absolute() or not written:
         return written
     path = folder / written
-    if not _is_path(setting, written, path):
-        return written
+    if setting not in PATHS and not written.startswith(("./", "../")):
+        may_be_there = setting == "dataset" and written.count("/") == 1  # else it is a name on the hub
+        is_path = exists(path) if may_be_there else "/" in written or ("." in written and exists(path))
+        if not is_path:
+            return written
     return str(path) if path.is_absolute() else f"./{path}"  # never a bare word, which would be a name
-
-
-def _is_path(setting: str, written: str, path: Path) -> bool:
-    if setting in PATHS or written.startswith(("./", "../")):
-        return True
-    if setting != "dataset" or written.count("/") != 1:
-        return "/" in written or ("." in written and exists(path))
-    return exists(path)

@@ -57,23 +57,17 @@ def read(path: Path) -> SourceFile:
         said = "is not UTF-8; save it in that encoding" if LONE_SURROGATE.match(bad[0]) else said
         source.report_at((len(lines), len(lines[-1]) + 1), (), said)
     else:
-        _read_text(text, source)
+        try:
+            node = yaml.compose(text, Loader=_Loader)
+            if node is None:
+                source.report_at((), (), "is empty; a config has jobs")
+            else:
+                source.data = _Reading(source).value(node, ())
+        except yaml.MarkedYAMLError as error:
+            said = ", ".join(filter(None, (error.context, error.problem)))
+            said = "a tab cannot indent; use spaces" if "'\\t'" in said else said
+            source.report_at(_place(error.problem_mark), (), f"is not read as YAML: {said}")
     return source
-
-
-def _read_text(text: str, source: SourceFile) -> None:
-    try:
-        node = yaml.compose(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        said = ", ".join(filter(None, (error.context, error.problem)))
-        if "'\\t'" in said:
-            said = "a tab cannot indent; use spaces"
-        source.report_at(_place(error.problem_mark), (), f"is not read as YAML: {said}")
-        return
-    if node is None:
-        source.report_at((), (), "is empty; a config has jobs")
-    else:
-        source.data = _Reading(source).value(node, ())
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attnviz.commands.batch.jobs import Job
 from attnviz.display import escape_for_display
 from attnviz.report import Column, Note, Report, Table
-from attnviz.store.manifest import Entry, Manifest
+from attnviz.store.manifest import Manifest
 from attnviz.views.index_page import batch_title, format_settings
 
 MAX_MESSAGE_LENGTH = 500
@@ -16,14 +16,15 @@ MAX_MESSAGE_LENGTH = 500
 
 def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
     """How each job ended; `ended` says by its name whether it was made, unchanged or failed."""
-    rows = tuple(
-        (entry.name, entry.command, ended[entry.name], len(entry.files), _why(entry)) for entry in manifest.jobs
-    )
+    rows = []
+    for entry in manifest.jobs:
+        why = escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""
+        rows.append((entry.name, entry.command, ended[entry.name], len(entry.files), why))
     columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
     warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
     warnings = [Note(f"{entry.name}: {escape_for_display(warning, MAX_MESSAGE_LENGTH)}") for entry, warning in warned]
     configs = ", ".join(escape_for_display(name, MAX_MESSAGE_LENGTH) for name in manifest.configs)
-    table = Table("jobs", "Jobs", "facts", columns, rows)
+    table = Table("jobs", "Jobs", "facts", columns, tuple(rows))
     data = {"jobs": [dict(zip(("job", "command", "ended", "files", "error"), row, strict=True)) for row in rows]}
     subtitle = f"{configs}, made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
     return Report(batch_title(manifest), subtitle, (table, *warnings), data=data)
@@ -52,7 +53,3 @@ def how_ended(ended: Iterable[str], total: int) -> str:
     left = total - counts.total()
     said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]
     return ", ".join([*said, *([f"{left} not begun"] if left else [])])
-
-
-def _why(entry: Entry) -> str:
-    return escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.commands.batch.configs import load_all
 from attnviz.commands.batch.jobs import BatchPlan
-from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.batch.report import batch_report, command_line, how_ended, plan_report
 from attnviz.commands.batch.schema import json_schema
 from attnviz.commands.batch.spec import BatchSpec
@@ -45,17 +45,16 @@ def batch(spec: BatchSpec) -> Events:
     check_workers(spec.workers)
     plan = load_all(spec.configs, spec.out)
     folder = store.check_output_folder(spec.out or plan.out or DEFAULT_OUT)
-    return _make(spec, plan, folder)
-
-
-def _make(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
     n_workers = max(1, min(spec.workers or count_cores(), len(plan.jobs)))
     if spec.dry_run:
         n = len(plan.jobs)
         would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
         lines = tuple(map(command_line, plan.jobs)) if spec.printing.kind == "table" else ()
-        yield Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder)))
-        return
+        return iter((Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder))),))
+    return _make(spec, plan, folder, n_workers)
+
+
+def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
     with store.locked(folder):
         try:
             yield from _make_all(spec, plan, folder, n_workers)
@@ -75,7 +74,7 @@ def _make_all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) ->
         for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
             done[each.entry.name] = each
             if each.how != "failed":
-                store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
+                _keep(each.entry, folder)
             yield _progress(each, len(done), len(plan.jobs))
     entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
     manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
@@ -85,7 +84,7 @@ def _make_all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) ->
     gone = sorted(set(before) - {job.name for job in plan.jobs})
     said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
     yield Result(
-        notices=(*_describe_gone(folder, gone), *_describe_stale_page(folder, page)),
+        notices=tuple(_describe_leftovers(folder, gone, page)),
         closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
         document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
         failure=_failure(done.values(), len(plan.jobs)),
@@ -122,7 +121,10 @@ def _write_page(manifest: Manifest, folder: Path) -> Path | None:
     return folder / PAGE
 
 
-def _describe_stale_page(folder: Path, page: Path | None) -> Iterator[str]:
+def _describe_leftovers(folder: Path, gone: list[str], page: Path | None) -> Iterator[str]:
+    if gone:
+        jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
+        yield f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}"
     if page is None and (folder / PAGE).is_file():
         yield f"{folder / PAGE} is of an earlier run: no job of this one has --format html"
 
@@ -133,14 +135,16 @@ def _entries(folder: Path) -> dict[str, Entry]:
     What cannot be read is made again: it is no input of the user's.
     """
     found: dict[str, Entry] = {}
-    with suppress(InputError):
-        if (folder / NAME).is_file():
-            found |= {entry.name: entry for entry in from_file(folder / NAME).jobs}
-    for file in sorted((folder / PROGRESS).glob("*.json")):
+    for file in (folder / NAME, *sorted((folder / PROGRESS).glob("*.json"))):
         with suppress(InputError):
-            entry = entry_from_file(file)
-            found[entry.name] = entry
+            if file.is_file():
+                found |= {entry.name: entry for entry in from_file(file).jobs}
     return found
+
+
+def _keep(entry: Entry, folder: Path) -> None:
+    """Write what the next run goes on from: a manifest of one job."""
+    store.write(folder / PROGRESS / f"{entry.name}.json", to_bytes(Manifest({}, {}, (entry,))))
 
 
 def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Done]) -> None:
@@ -151,14 +155,8 @@ def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Map
     names = {job.name for job in plan.jobs}
     for name, entry in before.items():
         if name in names and not entry.error and (name not in done or done[name].how == "failed"):
-            store.write(folder / PROGRESS / f"{name}.json", entry_bytes(entry))
+            _keep(entry, folder)
         else:
             store.remove(folder / PROGRESS / f"{name}.json")
     for name in done.keys() - before.keys():
         store.remove(folder / PROGRESS / f"{name}.json")
-
-
-def _describe_gone(folder: Path, names: list[str]) -> Iterator[str]:
-    if names:
-        jobs = "a job" if len(names) == 1 else f"{len(names)} jobs"
-        yield f"{folder} also holds what {jobs} of an earlier config made, such as {names[0]}"

@@ -39,9 +39,8 @@ def _command(job: Job) -> Command:
 def fingerprint(job: Job, inputs: dict[str, str]) -> str:
     """Of everything that the job's files follow from: two jobs with the same one make the same files."""
     # Paths as they are written: where a config lies on this machine changes nothing.
-    settings = {
-        name: value for name, value in (list_values(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS
-    }
+    values = list_values(job.spec) | job.written
+    settings = {name: value for name, value in values.items() if name not in NOT_IN_CONFIGS}
     whole = {"command": job.command, "settings": settings, "versions": read_versions(), "inputs": inputs}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
@@ -94,9 +93,8 @@ def _run(job: Job, out: Path) -> Result:
 def _write_to(spec: Any, out: Path) -> Any:
     """Return the spec with its folder, and without measured times, which would be other numbers each time."""
     options = {option.name for option in list_options(type(spec))}
-    return replace_values(
-        spec, **{name: value for name, value in {"out": str(out), "time": False}.items() if name in options}
-    )
+    values = {"out": str(out), "time": False}
+    return replace_values(spec, **{name: value for name, value in values.items() if name in options})
 
 
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:

@@ -32,11 +32,7 @@ class Done:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
-    folder: Path,
-    earlier: Mapping[str, Entry],
-    executor: Executor,
-    fail_fast: bool,
+    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor, fail_fast: bool
 ) -> Generator[Done]:
     """Yield each job as it is done; those that read what others make come after these.
 
@@ -60,17 +56,15 @@ def run_jobs(
             if job.name in ready and not needed[job.name] & failed
         }
         made = (_outcome(submitted.pop(future), future) for future in as_completed(submitted))
-        for done in chain((_describe_lack(job, needed[job.name] & failed) for job in lacking), made):
+        others = ((job, min(needed[job.name] & failed)) for job in lacking)
+        lost = (_describe_failure(job, f"the job {other!r}, whose files it reads, failed") for job, other in others)
+        for done in chain(lost, made):
             yield done
             if done.how == "failed":
                 failed.add(done.entry.name)
                 if fail_fast:
                     return
         order.done(*ready)
-
-
-def _describe_lack(job: Job, failed: set[str]) -> Done:
-    return _describe_failure(job, f"the job {min(failed)!r}, whose files it reads, failed")
 
 
 def _outcome(job: Job, future: Future[Done]) -> Done:

@@ -48,13 +48,11 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
         drawn.append(spread)
     if whole.divergences is not None and len(whole.divergences) > 1:
         drawn.append(similarity_picture(whole.divergences, whole.head_names))
-    n_columns = spec.figure.columns
-    return tuple(
-        replace(each, n_columns=n_columns or each.n_columns, reflows=n_columns is None)
-        if isinstance(each, HeatmapGrid)
-        else each
-        for each in drawn
-    )
+    for place, each in enumerate(drawn):
+        if isinstance(each, HeatmapGrid):
+            asked = spec.figure.columns
+            drawn[place] = replace(each, n_columns=asked or each.n_columns, reflows=asked is None)
+    return tuple(drawn)
 
 
 def distributions_picture(whole: Comparison) -> Distributions | None:
@@ -153,13 +151,9 @@ def similarity_picture(divergences: Divergences, names: Sequence[str]) -> Heatma
 
 def highest(pictures: Sequence[Picture]) -> float:
     """The largest weight on any of the maps that share the report's scale."""
-    maps = [
-        m
-        for p in pictures
-        if isinstance(p, HeatmapGrid | Heatmap) and p.scale is None
-        for m in (p.maps if isinstance(p, HeatmapGrid) else (p,))
-    ]
-    return max((float(each.values.max()) for each in maps), default=1.0)
+    shared = [each for each in pictures if isinstance(each, HeatmapGrid | Heatmap) and each.scale is None]
+    maps = (one for each in shared for one in (each.maps if isinstance(each, HeatmapGrid) else (each,)))
+    return max((float(one.values.max()) for one in maps), default=1.0)
 
 
 def _list_maps(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) -> Iterator[tuple[Heatmap, str]]:
@@ -191,9 +185,8 @@ def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKi
     multiples = lift_scale()
     doublings = kind == multiples.kind
     if doublings:
-        of_this, of_first = (
-            np.log2(np.clip(each.shade(multiples), multiples.low, multiples.high)) for each in (of, first)
-        )
+        shades = (np.clip(each.shade(multiples), multiples.low, multiples.high) for each in (of, first))
+        of_this, of_first = map(np.log2, shades)
         values, most = of_this - of_first, float(np.log2(multiples.high / multiples.low))
         apart = f"{of.title} over {first.title}"
         label = f"log₂ of the ratio of multiples, {apart} (equal shares, each 1 to {multiples.high:g} ×)"
@@ -231,9 +224,8 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: Scal
         _map(maps, f"rollout-{place}", name, values, find_reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
-    return HeatmapGrid(
-        "rollout", rollout_title(several), tuple(panels), _columns(len(panels)), rollout_scale(scale, high, several)
-    )
+    own_scale = rollout_scale(scale, high, several)
+    return HeatmapGrid("rollout", rollout_title(several), tuple(panels), _columns(len(panels)), own_scale)
 
 
 def _columns(n_maps: int) -> int:

@@ -75,7 +75,11 @@ class MeasuredTexts:
 
         aligned = align(several)
         self.last, self.merged = aligned.maps, self.merged or aligned.merged
-        rows = [_describe_text(several[0], self.last[0], self.measures)]
+        # The row of attention that favours nothing: how large the text is, and its measures.
+        n_tokens, in_text = _count_tokens(self.last[0]), several[0].provenance.facts.tokens_in_text
+        by_chance = measure_maps(make_uniform(self.last[0]), self.measures, "head")
+        means: dict[str, object] = {each.name: float(each.values.mean()) for each in by_chance}
+        rows = [{"tokens": n_tokens, "in_text": n_tokens if in_text is None else in_text, **means}]
         left_out = aligned.left_out or (None,) * len(several)
         for name, given, is_right, share in zip(self.models, several, right, left_out, strict=True):
             rows.append({"model": name, "tokens": _count_tokens(given), "right": is_right, "left_out": share})
@@ -86,14 +90,6 @@ class MeasuredTexts:
         if sum(maps.n_layers * maps.n_heads for maps in self.last) <= MAX_HEADS:
             apart = measure_divergences_across(self.last)
             self.divergences = apart if self.divergences is None else self.divergences + apart
-
-
-def _describe_text(given: AttentionMaps, aligned: AttentionMaps, measures: Sequence[str]) -> dict[str, object]:
-    """Return the row of attention that favours nothing: how large the text is, and its measures."""
-    n_tokens, in_text = _count_tokens(aligned), given.provenance.facts.tokens_in_text
-    by_chance = measure_maps(make_uniform(aligned), measures, "head")
-    means = {each.name: float(each.values.mean()) for each in by_chance}
-    return {"tokens": n_tokens, "in_text": n_tokens if in_text is None else in_text, **means}
 
 
 def _count_tokens(maps: AttentionMaps) -> int:

@@ -88,14 +88,13 @@ def change(pair: PairedDifference, n_digits: int) -> str:
 
 def _choose_shown(comparison: Comparison, named: Sequence[str]) -> list[Measure]:
     """Leave out measures that are 0 everywhere, but for those that were named."""
-    names = ",".join(named).split(",")
-    models = [model.name for model in comparison.models]
-
-    def is_zero(name: str) -> bool:
-        of = [*models, UNIFORM] if comparison.has(UNIFORM, name) else models
-        return not any(comparison.per_text(model, name).any() for model in of)
-
-    return [measure for measure in comparison.measures if measure.name in names or not is_zero(measure.name)]
+    names, shown = ",".join(named).split(","), []
+    for measure in comparison.measures:
+        models = [*(model.name for model in comparison.models), UNIFORM]
+        of = models if comparison.has(UNIFORM, measure.name) else models[:-1]
+        if measure.name in names or any(comparison.per_text(model, measure.name).any() for model in of):
+            shown.append(measure)
+    return shown
 
 
 def _measures(comparison: Comparison, shown: Sequence[Measure], named: Sequence[str]) -> Iterator[Table]:
@@ -110,10 +109,8 @@ def _measures(comparison: Comparison, shown: Sequence[Measure], named: Sequence[
         n_digits = digits(measure)
         means = [comparison.mean(model, measure.name) for model in (UNIFORM, *(m.name for m in comparison.models))]
         written = ("-" if isnan(mean) else f"{mean:.{n_digits}f}" for mean in means)
-        label, against = (
-            f"{measure.name} ({measure.unit})",
-            [change(p, n_digits) for p in comparison.differences[measure.name]],
-        )
+        label = f"{measure.name} ({measure.unit})"
+        against = [change(p, n_digits) for p in comparison.differences[measure.name]]
         rows.append((label, *written, *(against if two else ())))
         changes.append((label, *against))
     if two:
@@ -239,11 +236,7 @@ def _model_data(comparison: Comparison, model: ComparedModel) -> Mapping[str, ob
 
 
 def _difference(pair: PairedDifference) -> Mapping[str, object]:
-    found: dict[str, object] = {
-        "value": _none_if_nan(pair.value),
-        "low": _none_if_nan(pair.low),
-        "high": _none_if_nan(pair.high),
-    }
+    found = {name: _none_if_nan(getattr(pair, name)) for name in ("value", "low", "high")}
     return {**found, "no_interval": explain_missing(pair), "includes_zero": pair.includes_zero}
 
 

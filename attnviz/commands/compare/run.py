@@ -25,7 +25,6 @@ from attnviz.models.protocols import AttentionModel, Classifies, quickest_attent
 from attnviz.models.sizes import Work, check_memory
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Prediction
-from attnviz.report import Block
 from attnviz.running import Events, Progress
 from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures
@@ -77,7 +76,9 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     pictures = pictures_of(spec, whole, measured.last)
     extent = highest(pictures), len(measured.last[0].keys)
     scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
-    report = compare_report(whole, pictures, scales, _explain_theory(spec, whole), spec)
+    n_tokens, width = round(whole.mean(names[0], "tokens")), whole.models[0].d_model
+    theory = theory_blocks(n_tokens, width, spec.kernel) if spec.theory else ()
+    report = compare_report(whole, pictures, scales, theory, spec)
     if spec.figure.weigh == "values":
         report = replace(report, subtitle=f"{report.subtitle} · {WEIGHED_LABEL}")
     kept = measured.last if spec.figure.weigh == "attention" else attended  # weights, whatever is shown of them
@@ -122,13 +123,6 @@ def _compare_models(models: tuple[ComparedModel, ...], measured: MeasuredTexts, 
         texts_sha256=hashlib.sha256(" ".join(measured.texts).encode()).hexdigest(),
         divergences=None if apart is None else apart / len(measured.texts),
     )
-
-
-def _explain_theory(spec: CompareSpec, whole: Comparison) -> tuple[Block, ...]:
-    if not spec.theory:
-        return ()
-    first = whole.models[0]
-    return theory_blocks(round(whole.mean(first.name, "tokens")), first.d_model, spec.kernel)
 
 
 def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
-from attnviz.records import AttentionMaps, Provenance
+from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
@@ -50,7 +50,9 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
                 entries.append(_make_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
         if any(file.path.endswith(".html") for entry in entries for file in entry.files):
-            yield Result(files=(_write_index(spec, entries, maps.provenance, out),))
+            ((_, page),) = html(texts_page(maps.provenance, spec.figure.title, entries), FigureStyle())
+            store.write(out / PAGE, page)
+            yield Result(files=(out / PAGE,))
 
 
 def _choose_heads(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
@@ -69,14 +71,12 @@ def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: Attention
     """Write numbers from the end, such as -2, as the model counts them: a record of some layers ends elsewhere."""
     if maps.provenance.facts.n_heads_in_model is None:
         return drawing
-    layer = _count_from_zero(drawing.spec.layer, model.n_layers, maps.layer_numbers, "layer")
-    head = _count_from_zero(drawing.spec.head, model.n_heads, maps.head_numbers, "head")
-    return replace(drawing, spec=replace(drawing.spec, layer=layer, head=head))
-
-
-def _count_from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
-    found = select_numbers(written, n_there, what, mean=what == "head")
-    return tuple(map(str, found)) if written and {*found} <= {*here} else written
+    spec, found = drawing.spec, {}
+    layers = "layer", spec.layer, model.n_layers, maps.layer_numbers
+    for what, written, n_there, here in (layers, ("head", spec.head, model.n_heads, maps.head_numbers)):
+        chosen = select_numbers(written, n_there, what, mean=what == "head")
+        found[what] = tuple(map(str, chosen)) if written and {*chosen} <= {*here} else written
+    return replace(drawing, spec=replace(spec, layer=found["layer"], head=found["head"]))
 
 
 def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
@@ -107,13 +107,6 @@ def _make_entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result
     settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
     settings["model"] = maps.provenance.model
     return Entry(name, "heatmap", settings, "", {}, drawn.numbers, (), files, layers=drawn.layers, heads=drawn.heads)
-
-
-def _write_index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
-    """Write the page that leads to those of the texts."""
-    ((_, content),) = html(texts_page(provenance, spec.figure.title, entries), FigureStyle())
-    store.write(out / PAGE, content)
-    return out / PAGE
 
 
 def _first_notices(spec: HeatmapSpec, inputs: Inputs, trained: bool | None) -> Iterator[str]:

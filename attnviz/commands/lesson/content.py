@@ -11,9 +11,9 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidText, TooLarge
-from attnviz.models.protocols import Ablatable, Classifies, Traceable
+from attnviz.models.protocols import Ablatable, Traceable
 from attnviz.records import Tokens
-from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace
+from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
 from attnviz.text import Document
@@ -86,29 +86,18 @@ def describe_model(model: Traceable, document: Document, layers: Sequence[int]) 
 
 def _describe_layer(traces: Sequence[VerifiedTrace]) -> dict[str, Any]:
     """Return q, k, v [3, head, token, component] and the position bias [head, query, key] of all queries."""
-    of_queries = [each.trace for each in traces]
-    first = of_queries[0]
-    vectors = [_stack_queries(of_queries), *(_stack(first, name) for name in ("keys", "values"))]
-    has_bias = first.heads[0].position is not None
+    first = traces[0].trace.heads
+    of_heads = [[each.trace.heads[head] for each in traces] for head in range(len(first))]
+    queries = [[each.query for each in of_queries] for of_queries in of_heads]
+    vectors = [queries, [head.keys for head in first], [head.values for head in first]]
+    biases = [[each.position for each in of_queries] for of_queries in of_heads]
     return {
-        "dHead": first.heads[0].d_head,
-        "vectors": _pack(np.stack(vectors)),
-        "bias": _pack(_stack_biases(of_queries)) if has_bias else None,
+        "dHead": first[0].d_head,
+        "vectors": _pack(np.array(vectors)),
+        "bias": None if first[0].position is None else _pack(np.array(biases)),
         "error": max(each.error for each in traces),
         "weightsError": max(each.weights_error for each in traces),
     }
-
-
-def _stack_queries(traces: Sequence[AttentionTrace]) -> np.ndarray:
-    return np.stack([[trace.heads[head].query for trace in traces] for head in range(len(traces[0].heads))])
-
-
-def _stack(trace: AttentionTrace, name: str) -> np.ndarray:
-    return np.stack([getattr(head, name) for head in trace.heads])
-
-
-def _stack_biases(traces: Sequence[AttentionTrace]) -> np.ndarray:
-    return np.stack([[trace.heads[head].position for trace in traces] for head in range(len(traces[0].heads))])
 
 
 def _describe_answers(model: Traceable, document: Document, layers: Sequence[int]) -> dict[str, Any] | None:
@@ -122,25 +111,16 @@ def _describe_answers(model: Traceable, document: Document, layers: Sequence[int
     kept = np.array([[not choice >> head & 1 for head in range(model.n_heads)] for choice in off])
     by_layer = [model.answer_with_heads(document.text, layer, kept) for layer in layers]
     shown = np.argsort(-by_layer[0][0], kind="stable")[:MAX_LABELS]
+    labels, of_none = model.answers.labels, [answers[-1] for answers in by_layer]  # the last choice: all are off
+    (prediction,) = model.classify([document])
     return {
-        "labels": [model.answers.labels[label] for label in shown],
-        "nLabels": len(model.answers.labels),
+        "labels": [labels[label] for label in shown],
+        "nLabels": len(labels),
         "choices": off,
         "layers": [_pack(answers[:, shown]) for answers in by_layer],
-        "nothing": [_name_best(model, answers[-1]) for answers in by_layer],  # the last choice: all are off
-        "whole": describe_prediction(model, document, shown),
+        "nothing": [(labels[int(each.argmax())], float(each.max())) for each in of_none],
+        "whole": [prediction.probabilities[label] for label in shown],
     }
-
-
-def _name_best(model: Classifies, probabilities: np.ndarray) -> tuple[str, float]:
-    best = int(probabilities.argmax())
-    return model.answers.labels[best], float(probabilities[best])
-
-
-def describe_prediction(model: Classifies, document: Document, labels: np.ndarray) -> list[float]:
-    """Return the probabilities of these labels, as `attnviz predict` gives them."""
-    (prediction,) = model.classify([document])
-    return [prediction.probabilities[label] for label in labels]
 
 
 def list_choices(n_heads: int) -> list[int]:

@@ -10,7 +10,6 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Traceable
-from attnviz.specs import ModelOptions
 
 SENTENCE = 'attnviz lesson "the acting saved the film"'
 KINDS = "A lesson takes single, multi:8, random:4 and such, or a folder that attnviz train wrote."
@@ -24,7 +23,12 @@ def lesson_inputs(spec: LessonSpec) -> Inputs:
     """
     if not (spec.text.chosen or spec.text.text_file):
         raise InvalidOption("no sentence to make a lesson of", hint=f"Give one, as in {SENTENCE}.")
-    references = [find_model(options) for options in _choose_models(spec)]
+    beside, chosen = spec.beside, [spec.model]
+    if beside is None and spec.model.model.partition(":")[0] == "multi" and spec.model.heads != 1:
+        beside = "single"
+    if beside is not None:  # of the same options but for its heads
+        chosen.append(replace(spec.model, model=beside, heads=None))
+    references = [find_model(options) for options in chosen]
     for reference in references:
         if not reference.works_by_hand:
             raise InvalidModel(f"{reference} cannot be worked out by hand", hint=KINDS)
@@ -41,11 +45,3 @@ def split_out(out: str) -> tuple[str, str]:
     """Return the folder and the name of the page that `--out` asks for."""
     path = Path(out)
     return (str(path.parent), path.name) if path.suffix.lower() == SUFFIX else (out, NAME)
-
-
-def _choose_models(spec: LessonSpec) -> list[ModelOptions]:
-    """Return the model and, where another is shown beside it, that one: of the same options but for its heads."""
-    beside = spec.beside
-    if beside is None and spec.model.model.partition(":")[0] == "multi" and spec.model.heads != 1:
-        beside = "single"
-    return [spec.model, *([] if beside is None else [replace(spec.model, model=beside, heads=None)])]

@@ -23,22 +23,19 @@ def describe_reviews() -> list[dict[str, Any]]:
         metrics = load_metrics(folder) if (folder / NAME).is_file() else None
         if metrics is not None and metrics.tested is not None:
             first = first or metrics.tested
-            change = _compare_seeds(first, metrics.tested)
-            found.append({"heads": heads, **_describe(metrics), "change": change})
+            found.append({"heads": heads, **_describe(metrics, first, metrics.tested)})
     return found
 
 
-def _compare_seeds(first: TestMetrics, other: TestMetrics) -> list[float] | None:
-    """Return how much more is right, seed by seed, with its interval: overlap of two intervals does not say that."""
-    if (first.data, first.seeds) != (other.data, other.seeds) or len(first.seeds) < 2:
-        return None
-    pairs = zip(first.accuracies, other.accuracies, strict=True)
-    return _list_interval(compute_seed_interval([after - before for before, after in pairs]))
+def _describe(metrics: Metrics, first: TestMetrics, tested: TestMetrics) -> dict[str, Any]:
+    """Describe what was tested, and how much more than of the first is right, seed by seed, with its interval.
 
-
-def _describe(metrics: Metrics) -> dict[str, Any]:
-    tested = metrics.tested
-    assert tested is not None
+    Overlap of two intervals does not say the latter.
+    """
+    change = None
+    if (first.data, first.seeds) == (tested.data, tested.seeds) and len(first.seeds) > 1:
+        pairs = zip(first.accuracies, tested.accuracies, strict=True)
+        change = _list_interval(compute_seed_interval([after - before for before, after in pairs]))
     losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
     uniform = next((cost.seeds for cost in tested.costs if cost.what == "every key alike"), None)
     return {
@@ -47,6 +44,7 @@ def _describe(metrics: Metrics) -> dict[str, Any]:
         "accuracy": _list_interval(tested.mean),
         "loss": losses[-1] if losses else None,
         "cost": None if uniform is None else _list_interval(uniform),
+        "change": change,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from string import Template
 from typing import Any, cast
 
@@ -12,11 +11,10 @@ from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
-from attnviz.commands.lesson.words import choose_words
+from attnviz.commands.lesson.words import load_table
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.records import Tokens
 from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part, write_json, write_policy, write_title
 from attnviz.running import Events, Result
 from attnviz.views import captions
@@ -38,16 +36,20 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         notices.append(f"{models[1].name} cuts the text into other tokens, and is left out")
         del models[1:]
     layers = choose_layers(models, len(tokens))
-    notices += _list_left_out(models, layers)
+    for model, chosen in zip(models, layers, strict=True):
+        if len(chosen) < model.n_layers:
+            shown = f"the last {len(chosen)} of {model.n_layers} layers of {model.name}"
+            notices.append(f"the page shows {shown}, and has no room for more")
+    n_tokens = len(tokens) - sum(tokens.special)
     content = {
         "language": spec.lang,
-        "words": choose_words(spec.lang),
+        "words": {name: words[spec.lang] for name, words in load_table().items()},
         "text": escape_for_display(document.text, MAX_LENGTH),
         "tokens": describe_tokens(tokens),
         "nUnknown": sum(tokens.unknown),
-        "nTokens": len(tokens) - sum(tokens.special),
+        "nTokens": n_tokens,
         "mostlyUnknown": tokens.mostly_unknown,
-        "cut": _find_cut(models[0], document.text, tokens),
+        "cut": models[0].encode(document.text).n_tokens - n_tokens,
         "models": [describe_model(model, document, chosen) for model, chosen in zip(models, layers, strict=True)],
         "reviews": describe_reviews(),
         "capacity": describe_capacity(),
@@ -57,18 +59,6 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     with store.locked(inputs.out):
         store.write(inputs.out / name, write_page(content))
     yield Result(files=(inputs.out / name,), notices=tuple(notices))
-
-
-def _list_left_out(models: Sequence[Traceable], layers: Sequence[Sequence[int]]) -> Iterator[str]:
-    for model, chosen in zip(models, layers, strict=True):
-        if len(chosen) < model.n_layers:
-            shown = f"the last {len(chosen)} of {model.n_layers} layers of {model.name}"
-            yield f"the page shows {shown}, and has no room for more"
-
-
-def _find_cut(model: Traceable, text: str, tokens: Tokens) -> int:
-    """Return how many tokens of the text are not read."""
-    return model.encode(text).n_tokens - (len(tokens) - sum(tokens.special))
 
 
 def write_page(content: dict[str, Any]) -> bytes:

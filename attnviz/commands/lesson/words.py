@@ -6,8 +6,6 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from attnviz.commands.lesson.spec import Language
-
 TABLE = "words.toml"
 
 
@@ -16,8 +14,3 @@ def load_table() -> dict[str, dict[str, str]]:
     """Return each entry by its name, in each language."""
     found = tomllib.loads(files("attnviz.commands.lesson").joinpath(TABLE).read_text(encoding="utf-8"))
     return {f"{part}.{name}": words for part, entries in found.items() for name, words in entries.items()}
-
-
-def choose_words(language: Language) -> dict[str, str]:
-    """Return each entry in one language."""
-    return {name: words[language] for name, words in load_table().items()}

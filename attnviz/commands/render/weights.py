@@ -1,16 +1,24 @@
-"""Files of weights as records. torch comes with it."""
+"""Files of weights as records, with names of tokens from a file or an option. torch comes with it."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from attnviz.bounded import expand_path
 from attnviz.commands.render.inputs import check_weights_memory
-from attnviz.commands.render.names import read_token_names
 from attnviz.commands.render.spec import RenderSpec
+from attnviz.display import format_count
+from attnviz.errors import InvalidSource
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.weights_file import read_weights_file
 from attnviz.records import AttentionMaps
+from attnviz.text import decode_argument
+from attnviz.text.files import decode_strictly, read_content
+
+Names = Sequence[str] | None
 
 
 def read_maps(spec: RenderSpec) -> tuple[AttentionMaps, tuple[str, ...]]:
@@ -21,3 +29,27 @@ def read_maps(spec: RenderSpec) -> tuple[AttentionMaps, tuple[str, ...]]:
     weights = read_weights_file(Path(spec.record), spec.array, check)
     unread = (f"{weights.name}: not read: {weights.unread}",) if weights.unread else ()
     return from_attentions(weights, tokens, keys=keys, row=spec.row), (*of_tokens, *of_keys, *unread)
+
+
+def read_token_names(file: str | None, words: str | None = None) -> tuple[Names, tuple[str, ...]]:
+    """Return the names in a file or an option, or None, and how they were read.
+
+    Lines are a name each; a single line is words separated by blanks; a .json holds a list. Raises InvalidSource.
+    """
+    if file is None:
+        return (None, ()) if words is None else (decode_argument(words).split(), ())
+    path = expand_path(file, InvalidSource)
+    text = decode_strictly(read_content(path), file).removeprefix("\ufeff")
+    if path.suffix.lower() == ".json":
+        try:
+            names, read_as = json.loads(text), "of its list"
+        except (ValueError, RecursionError) as error:
+            raise InvalidSource(f"{file} is not JSON") from error
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InvalidSource(f"{file} is not a list of texts", hint='Such as ["the", "cat"].')
+    else:
+        names = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+        read_as = "one a line"
+        if len(names) == 1:
+            names, read_as = text.split(), "separated by blanks in its only line"
+    return names, (f"{file}: {format_count(len(names), 'tokens')}, {read_as}",)

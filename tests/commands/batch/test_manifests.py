@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.commands.batch.jobs import Job
-from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.commands.batch.manifests import from_file, to_bytes
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidConfig
 from attnviz.options import build
@@ -32,6 +32,10 @@ FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), "no such thing", {"z": [1
 MANIFEST = Manifest({"b.yaml": "1", "a.yaml": "2"}, {"torch": "2", "attnviz": "1"}, (ENTRY, FAILED))
 
 
+def of_one(entry: Entry) -> Manifest:
+    return Manifest({}, {}, (entry,))
+
+
 def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     path.write_bytes(to_bytes(MANIFEST))
@@ -41,16 +45,11 @@ def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:
     assert to_bytes(found) == to_bytes(MANIFEST)
 
 
-def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
-    for entry in (ENTRY, FAILED):
-        (tmp_path / "e.json").write_bytes(entry_bytes(entry))
-        assert entry_from_file(tmp_path / "e.json") == entry
-    (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("../b.png", "0" * 64, 1),))))
-    with pytest.raises(InvalidConfig, match=r"'\.\./b\.png' is not a path within 'a'"):
-        entry_from_file(tmp_path / "e.json")
-    (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("a/" + "é" * 128, "0" * 64, 1),))))
-    with pytest.raises(InvalidConfig, match=r"é.* is not a path within 'a'"):
-        entry_from_file(tmp_path / "e.json")
+def test_a_file_lies_in_the_folder_of_its_job(tmp_path: Path) -> None:
+    for path, said in (("../b.png", r"'\.\./b\.png'"), ("a/" + "é" * 128, "é.*")):
+        (tmp_path / "m.json").write_bytes(to_bytes(of_one(replace(ENTRY, files=(File(path, "0" * 64, 1),)))))
+        with pytest.raises(InvalidConfig, match=f"{said} is not a path within 'a'"):
+            from_file(tmp_path / "m.json")
 
 
 def test_the_bytes(tmp_path: Path) -> None:
@@ -67,13 +66,13 @@ def test_the_bytes(tmp_path: Path) -> None:
 
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "e.json"
-    path.write_bytes(entry_bytes(replace(FAILED, error="\ud800", settings={"text": ("\udfff",)})))
-    assert entry_from_file(path) == replace(FAILED, error="\ufffd", settings={"text": ("\ufffd",)})
+    path.write_bytes(to_bytes(of_one(replace(FAILED, error="\ud800", settings={"text": ("\udfff",)}))))
+    assert from_file(path) == of_one(replace(FAILED, error="\ufffd", settings={"text": ("\ufffd",)}))
 
 
 def test_there_is_no_json_of_infinity() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        entry_bytes(replace(ENTRY, numbers={"a": {"b": [[float("nan")]]}}))
+        to_bytes(of_one(replace(ENTRY, numbers={"a": {"b": [[float("nan")]]}})))
 
 
 GOOD = json.loads(to_bytes(MANIFEST))
@@ -135,7 +134,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match=r"cannot read .*nix: No such file"):
         from_file(tmp_path / "nix")
     with pytest.raises(InvalidConfig, match=r"cannot read .*: Is a directory"):
-        entry_from_file(tmp_path)
+        from_file(tmp_path)
     with (tmp_path / "long").open("wb") as file:
         file.truncate(2**27 + 1)
     with pytest.raises(InvalidConfig, match=r"long is 128 MiB long, at most 128 MiB are read"):

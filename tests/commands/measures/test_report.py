@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnviz.commands.measures.report import measures_report
+from attnviz.commands.measures.run import measures_report
 from attnviz.measures import DEFAULT_MEASURES, MEASURES
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Column
