@@ -62,11 +62,9 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, which Python 3.11 calls an error
             return INTERRUPTED
-        return (
-            _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
-            if os.strerror(errno.EMFILE) in str(error)
-            else _report_bug(error)
-        )
+        if os.strerror(errno.EMFILE) in str(error):
+            return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
+        return _report_bug(error)
     return code if arguments else NO_COMMAND
 
 

@@ -8,7 +8,8 @@ not there; and a word with a dot, such as reviews.csv, is one if it is there. ~/
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +39,16 @@ def find_needed_jobs(jobs: Sequence[Job], folder: Path) -> dict[str, set[str]]:
     `folder` is that of the batch, in which each job has a folder of its own.
     """
     names, top = {job.name for job in jobs}, resolve_links(folder)
-    return {job.name: ({*_list_owners(job, top)} & names) - {job.name} for job in jobs}
-
-
-def _list_owners(job: Job, top: Path) -> Iterator[str]:
-    """List the folders just within `top` that the job reads from."""
-    values = list_values(job.spec)
-    for name in values.keys() & {*PATHS, *NAMES_OR_PATHS}:
-        for written in values[name] if isinstance(values[name], tuple) else (values[name],):
+    needed: dict[str, set[str]] = {job.name: set() for job in jobs}
+    for job in jobs:
+        values = list_values(job.spec)
+        several = (values[name] for name in values.keys() & {*PATHS, *NAMES_OR_PATHS})
+        for written in chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in several):
             if written is not None and "/" in written:  # else it is a name
                 path = resolve_links(Path(os.path.expanduser(written)))  # noqa: PTH111  # never raises
                 if path != top and path.is_relative_to(top):
-                    yield path.relative_to(top).parts[0]
+                    needed[job.name] |= {path.relative_to(top).parts[0]} & names - {job.name}
+    return needed
 
 
 def _from_folder(folder: Path, setting: str, written: str) -> str:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from attnviz.commands.compare.comparison import KEYS, MAX_HEADS
-from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
 from attnviz.errors import InvalidOption
 from attnviz.measures import measure_heads, measure_maps
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.divergence import Divergences, measure_divergences_across
 from attnviz.measures.merging import find_common_units, merge_tokens
-from attnviz.records import AttentionMaps
+from attnviz.measures.rows import check_self_attention
+from attnviz.records import AttentionMaps, Tokens
 
 if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
     from attnviz.numbers.table import Numbers
@@ -44,6 +46,40 @@ def align(several: Sequence[AttentionMaps]) -> Aligned:
         except InvalidOption as other:
             name = several[0].provenance.text_name
             raise InvalidOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
+
+
+def without_markers(maps: AttentionMaps) -> AttentionMaps:
+    """The attention between tokens of the text. What goes to markers such as [CLS] goes to the `sink` of each row.
+
+    Nothing is renormalised: rows and sinks sum to 1. Self-attention only. Raises InvalidOption for other attention, and
+    where all tokens are markers.
+    """
+    check_self_attention(maps, "leaving out markers")
+    marked = np.array(maps.queries.special)
+    if not marked.any():
+        return maps
+    if marked.all():
+        raise InvalidOption("all tokens are markers", hint="Give a text.")
+    kept = np.flatnonzero(~marked)
+    of_kept = maps.weights[:, :, kept]
+    sink = of_kept[..., marked].sum(axis=-1)
+    all_tokens = maps.queries
+    tokens = Tokens(
+        pieces=tuple(all_tokens.pieces[place] for place in kept),
+        offsets=tuple(all_tokens.offsets[place] for place in kept),
+        special=tuple(all_tokens.special[place] for place in kept),
+        unknown=tuple(all_tokens.unknown[place] for place in kept),
+    )
+    return AttentionMaps(
+        weights=np.ascontiguousarray(of_kept[..., kept]),
+        queries=tokens,
+        keys=tokens,
+        attendable=maps.attendable[:, kept][:, :, kept],
+        provenance=maps.provenance,
+        sink=sink if maps.sink is None else sink + maps.sink[:, :, kept],
+        layer_numbers=maps.layer_numbers,
+        head_numbers=maps.head_numbers,
+    )
 
 
 def _merge(several: Sequence[AttentionMaps]) -> Aligned:

@@ -36,7 +36,13 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
         if model.answers:
             readings = describe_given_labels(model.answers, [each.gold for each in model.predictions])
             sentences += [f"{model.label}: {reading[0].lower()}{reading[1:]}" for reading in readings]
-    sentences += _unknown(comparison.models)
+    for model in comparison.models:  # how much of the texts the vocabularies do not hold, and what is not judged for it
+        n, n_unknown = len(model.predictions), sum(each.n_unknown for each in model.predictions)
+        n_others = sum(not each.is_judged for each in model.predictions)
+        if n_unknown and (n > 1 or not n_others):
+            n_read = sum(each.n_read for each in model.predictions)
+            left = f"; {n_others} of {n} texts, half unknown or more, are not judged" if n_others else ""
+            sentences.append(f"{model.label} reads {n_unknown:,} of {n_read:,} tokens as [UNK]{left}.")
     sentences += _cards(first, others)
     return tuple(sentences)
 
@@ -94,17 +100,6 @@ def _kinds(comparison: Comparison, model: ComparedModel) -> Iterator[str]:
             f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({share:.0%} of the most that "
             f"{model.n_heads} heads can have): so much a single map of means does not show."
         )
-
-
-def _unknown(models: Sequence[ComparedModel]) -> Iterator[str]:
-    """Say how much of the texts the vocabularies do not hold, and what is not judged for that."""
-    for model in models:
-        n, n_unknown = len(model.predictions), sum(each.n_unknown for each in model.predictions)
-        n_others = sum(not each.is_judged for each in model.predictions)
-        if n_unknown and (n > 1 or not n_others):
-            n_read = sum(each.n_read for each in model.predictions)
-            left = f"; {n_others} of {n} texts, half unknown or more, are not judged" if n_others else ""
-            yield f"{model.label} reads {n_unknown:,} of {n_read:,} tokens as [UNK]{left}."
 
 
 def _task(comparison: Comparison, first: ComparedModel, other: ComparedModel, place: int) -> Iterator[str]:

@@ -20,7 +20,6 @@ from attnviz.running import Events, Progress, Result
 from attnviz.running.drawing import Drawing, check_factored_room
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.selection import select_numbers, select_pairs
-from attnviz.specs import FigureOptions
 from attnviz.store.manifest import PAGE, Entry, File
 from attnviz.views.index_page import texts_page
 
@@ -55,18 +54,6 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
             yield Result(files=(out / PAGE,))
 
 
-def _choose_heads(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
-    """Choose the layers and heads to record where not all are kept: those that are drawn, averaged or measured."""
-    if figure.rollout:
-        return EVERY
-    layers = select_numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
-    heads = select_numbers(figure.head, model.n_heads, "head", mean=True) if figure.head else None
-    if figure.pick:
-        layers, heads = zip(*select_pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
-    of_layers = any(measure.level == "layer" for measure in choose_measures(figure.measure))
-    return LayersAndHeads(layers, None if of_layers or model.n_heads in (heads or ()) else heads)
-
-
 def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
     """Write numbers from the end, such as -2, as the model counts them: a record of some layers ends elsewhere."""
     if maps.provenance.facts.n_heads_in_model is None:
@@ -80,10 +67,20 @@ def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: Attention
 
 
 def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
-    """Return what is drawn and measured, and which option needs all weights for it."""
+    """Return what is drawn and measured, and which option needs all weights for it.
+
+    Where not all are kept, the layers and heads are recorded that are drawn, averaged or measured.
+    """
+    figure = spec.figure
+    layers = select_numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
+    heads = select_numbers(figure.head, model.n_heads, "head", mean=True) if figure.head else None
+    if figure.pick:
+        layers, heads = zip(*select_pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
+    of_layers = any(measure.level == "layer" for measure in choose_measures(figure.measure))
+    chosen = LayersAndHeads(layers, None if of_layers or model.n_heads in (heads or ()) else heads)
     options = {
-        "--rollout": spec.figure.rollout,
-        "--merge": spec.figure.merge,
+        "--rollout": figure.rollout,
+        "--merge": figure.merge,
         "--show-padding": spec.model.show_padding,
         "--generate": spec.pretrained.generate,
     }
@@ -93,7 +90,7 @@ def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
         check_factored_room(sizes, maps.n_bytes, spec.model.max_memory)
 
     return Needs(
-        choice=_choose_heads(spec.figure, model),
+        choice=EVERY if figure.rollout else chosen,
         needs_weights=next((option for option, given in options.items() if given), None),
         factored=spec.factored,
         max_shown=MAX_DRAWN_WEIGHTS,

@@ -44,26 +44,20 @@ def check(spec: TrainSpec) -> None:
     whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "layers": 1}
     whole |= {"pretrain": 0, "max_distance": 0}
     for name, least in whole.items():
-        if (getattr(spec, name) or 0) < least:
-            raise InvalidOption(
-                f"{name_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}."
-            )
+        if (value := getattr(spec, name) or 0) < least:
+            raise InvalidOption(f"{name_option(name)} {value} is too small", hint=f"It is at least {least}.")
     if not 0 <= spec.seed < 2**63:
         raise InvalidOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {2**63 - 1}.")
     for name, limit in {"dropout": 1, "word_dropout": 1, "label_smoothing": 1, "validation": 0.5}.items():
-        if not 0 <= getattr(spec, name) < limit:
-            raise InvalidOption(
-                f"{name_option(name)} {getattr(spec, name):g} is out of range",
-                hint=f"It is a share: 0 ≤ {name} < {limit}.",
-            )
+        if not 0 <= (value := getattr(spec, name)) < limit:
+            hint = f"It is a share: 0 ≤ {name} < {limit}."
+            raise InvalidOption(f"{name_option(name)} {value:g} is out of range", hint=hint)
     for option, rate in (("--learning-rate", spec.learning_rate), ("--pretrain-rate", spec.pretrain_rate)):
         if rate is not None and not 0 < rate <= 1:
             raise InvalidOption(f"{option} {rate:g} is out of range", hint="0 < rate ≤ 1.")
     for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
-        if (getattr(spec, name) or 0) > most:
-            raise InvalidOption(
-                f"{name_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}."
-            )
+        if (value := getattr(spec, name) or 0) > most:
+            raise InvalidOption(f"{name_option(name)} {value} is too large", hint=f"It is at most {most:,}.")
     head_size(spec.d_model or 0, spec.heads or 0)
 
 

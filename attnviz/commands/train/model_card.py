@@ -28,14 +28,7 @@ NORM_TEXTS = {"pre": "before each sublayer", "post": "after each sublayer"}
 POOL_TEXTS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
 FAR = re.compile("[0-9]+ (before|after)")  # places that only name heads
 HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3), Column("× equal", digits=1))
-COSTS = (
-    Column("without"),
-    Column("accuracy lost", digits=4),
-    Column("low"),
-    Column("high"),
-    Column("p"),
-    Column("mean over seeds"),
-)
+COSTS = (Column("without"), Column("accuracy lost", digits=4), *map(Column, ("low", "high", "p", "mean over seeds")))
 KEEP_TEXTS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
 

@@ -87,7 +87,17 @@ class Pretraining:
             epoch = self.done // self.steps_per_epoch
             windows = self.windows.shuffle(np.random.default_rng((self.seed, epoch, self.n_steps)))
             for number in range(self.steps_per_epoch):
-                yield self._step(windows[number * BATCH : (number + 1) * BATCH])
+                generator = np.random.default_rng((self.seed, self.done))
+                parts = self.windows.corrupt(windows[number * BATCH : (number + 1) * BATCH], generator)
+                given = Corrupted(*(part.to(self._device) for part in parts))
+                self.encoder.eval()  # no dropout: what is hidden and replaced is noise enough
+                hidden, replaced, found = self.objectives.compute_losses(self.encoder, given)
+                loss = hidden + REPLACED_WEIGHT * replaced
+                if not loss.isfinite():
+                    raise ExecutionError(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
+                self.optimizer.step(loss, self.done)
+                self.done += 1
+                yield hidden.item(), replaced.item(), found
         self._choose_what_learns()
 
     def _choose_what_learns(self) -> None:
@@ -95,18 +105,6 @@ class Pretraining:
         for module in self.encoder.modules():
             if isinstance(module, PositionBias):
                 module.bias.requires_grad_(self.done < self.n_steps)
-
-    def _step(self, windows: Int[np.ndarray, "window token"]) -> tuple[float, float, float]:
-        generator = np.random.default_rng((self.seed, self.done))
-        given = Corrupted(*(tensor.to(self._device) for tensor in self.windows.corrupt(windows, generator)))
-        self.encoder.eval()  # no dropout: what is hidden and replaced is noise enough
-        hidden, replaced, found = self.objectives.compute_losses(self.encoder, given)
-        loss = hidden + REPLACED_WEIGHT * replaced
-        if not loss.isfinite():
-            raise ExecutionError(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
-        self.optimizer.step(loss, self.done)
-        self.done += 1
-        return hidden.item(), replaced.item(), found
 
     def measure_held_out_loss(self, windows: Windows) -> float:
         """Return the masked-word loss on some windows of texts that were not trained on, the same each time."""

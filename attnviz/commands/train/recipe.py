@@ -97,16 +97,12 @@ def _name_labels(labels: Sequence[int]) -> tuple[str, ...]:
     kinds = sorted(set(labels))
     if len(kinds) < 2:
         found = f"every text has the label {kinds[0]}" if kinds else "there are none"
-        raise InvalidSource(
-            f"a classifier needs texts of at least two labels, and {found}", hint="Choose another --split."
-        )
+        problem = f"a classifier needs texts of at least two labels, and {found}"
+        raise InvalidSource(problem, hint="Choose another --split.")
     if kinds != list(range(len(kinds))):
-        raise InvalidSource(
-            f"the labels are {', '.join(map(str, kinds[:8]))}", hint="They have to be 0, 1, 2 and so on."
-        )
-    few = [label for label in kinds if sum(other == label for other in labels) < 2]
-    if few:
-        raise InvalidSource(
-            f"only one text has the label {few[0]}", hint="Each label needs two texts: one is held out."
-        )
+        listed = ", ".join(map(str, kinds[:8]))
+        raise InvalidSource(f"the labels are {listed}", hint="They have to be 0, 1, 2 and so on.")
+    if few := [label for label in kinds if sum(other == label for other in labels) < 2]:
+        hint = "Each label needs two texts: one is held out."
+        raise InvalidSource(f"only one text has the label {few[0]}", hint=hint)
     return SENTIMENT if len(kinds) == 2 else tuple(map(str, kinds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.commands.compare.markers import without_markers
+from attnviz.commands.compare.measuring import without_markers
 from attnviz.errors import InvalidOption
 from tests.made import cross_maps, record, softmax, tokens
 
