@@ -202,8 +202,6 @@ def test_wrong_uses_end_in_one_line() -> None:
         (InvalidRecord, r'attnviz.attention\("the cat"\) makes one of a text', lambda: attnviz.heatmap("the cat")),  # type: ignore[arg-type]
         (InvalidRecord, r"got 2. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
         (InvalidOption, "names 15 measures", lambda: attnviz.measure(maps, "all")),
-        (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),
-        (InvalidOption, "scale='lin': write one of lift", lambda: attnviz.heatmap(maps, scale="lin")),
         (InvalidOption, "a record has its tokens", lambda: attnviz.show(maps, ["a"])),
         (InvalidOption, "axes hold one map", lambda: attnviz.heatmap(maps, ax=Figure().subplots())),
         (InvalidSelection, "no layer 7", lambda: attnviz.heatmap(maps, pick="7.0")),

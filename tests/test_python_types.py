@@ -89,9 +89,6 @@ def test_weights_that_are_none(weights: Any, options: dict[str, Any], kind: type
     refused(lambda: attnviz.from_attentions(weights, **options), said, kind)
 
 
-def test_numbers_may_be_numpys_and_none_is_no_setting() -> None:
-    numbers: dict[str, Any] = {"columns": np.int64(2), "font_size": np.float32(8), "annotate": np.bool_(True)}
-    absent: dict[str, Any] = dict.fromkeys(("pick", "layer", "head", "query", "merge", "title", "width"))
-    assert attnviz.heatmap(random_maps(), **numbers, **absent).axes
+def test_a_row_may_be_numpys() -> None:
     row: Any = np.int64(0)
     assert attnviz.from_attentions([THIRDS], row=row).n_heads == 2

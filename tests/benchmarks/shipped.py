@@ -34,7 +34,7 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
 from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
-from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.predicting import logits
 from attnviz.numbers.intervals import compute_intervals, compute_seed_interval
 from attnviz.options import build
@@ -42,8 +42,8 @@ from attnviz.records.training_metrics import AttentionCost, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
-from attnviz.text import load_corpus
-from tests.benchmarks.worth import ALIKE, OTHER, describe_costs, measure_costs
+from attnviz.text import Corpus, load_corpus
+from tests.benchmarks.worth import ALIKE, OTHER, Right, describe_costs, measure_costs
 from tests.starting import train
 
 HEADS = (1, 2, 4, 8)
@@ -96,22 +96,27 @@ def run_one(data: str, runs: Path, folder: Path, heads: int, seed: int) -> None:
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
     corpus = load_corpus(TextOptions(dataset=data, split="test"))
-    texts = [
-        cut_text(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)
-    ]
-    gold = np.array([document.label for document in corpus.documents])
-    stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
-    drawn = np.random.default_rng(0).permutation(len(texts))[:N_COST_TEXTS]
-    right = measure_costs(saved.classifier, [texts[place] for place in drawn], gold[drawn])
-    np.savez(folder / COSTS, allow_pickle=False, **right)
-    np.save(folder / RIGHT, stored == gold)
+    right, costs = ask_once(saved, corpus)
+    np.savez(folder / COSTS, allow_pickle=False, **costs)
+    np.save(folder / RIGHT, right)
     found = {
         "data": corpus.name,
-        "n_texts": len(texts),
-        "accuracy": float((stored == gold).mean()),
+        "n_texts": len(right),
+        "accuracy": float(right.mean()),
         "seconds": seconds,
     }
     (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def ask_once(saved: Checkpoint, corpus: Corpus) -> tuple[Right, dict[str, Right]]:
+    """Return which texts of a split are judged rightly, and which of some drawn ones are with each change of heads."""
+    every = saved.tokenizer.ids(document.text for document in corpus.documents)
+    texts = [cut_text(ids, saved.max_tokens, saved.keep) for ids in every]
+    gold = np.array([document.label for document in corpus.documents])
+    stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
+    drawn = np.random.default_rng(0).permutation(len(texts))[:N_COST_TEXTS]
+    costs = measure_costs(saved.classifier, [texts[place] for place in drawn], gold[drawn])
+    return stored == gold, costs
 
 
 def run_all(data: str, runs: Path, at_once: int) -> None:

@@ -79,7 +79,6 @@ def test_one_help_to_the_letter(flag: str, file: str, run_cli: RunCli) -> None:
     ("arguments", "file"),
     [
         (("heatmap", "--heads", "8", "-h"), "heatmap.txt"),
-        (("heatmap", "--heads", "8", "--help-all"), "heatmap-all.txt"),
         (("help", "heatmap"), "heatmap.txt"),
     ],
 )

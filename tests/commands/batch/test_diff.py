@@ -215,7 +215,6 @@ def test_a_weight_is_named_by_its_query_and_key() -> None:
         ({"tolerance": ("jsd",)}, "is not a number or NAME=N"),
         ({"tolerance": ("jsd=-1",)}, "--tolerance jsd=-1.0 is not a tolerance"),
         ({"tolerance": ("inf",)}, "--tolerance inf is not a tolerance"),
-        ({"tolerance": ("jdd=1",)}, "Did you mean 'jsd'"),
         ({"tolerance": ("jsd=1,jsd=2",)}, "two tolerances of jsd"),
         ({"tolerance": ("1",), "exact": True}, "--exact leaves no tolerance"),
         ({"pixels": 1.0}, "--pixels is of pictures"),

@@ -226,10 +226,7 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"tokenizer": "bpe", "pretrain": 1},
         {"pool": "cls", "max_tokens": 2, "crop": 2},
-        {"pool": "attention", "norm": "post", "keep": "head"},
-        {"layers": 3, "heads": 16},
         {"batch_size": 10**9, "crop": 10**9, "max_tokens": 10_000},
     ],
     ids=str,
