@@ -122,9 +122,6 @@ def _compare(values: Values, is_own: np.ndarray, strata: Strata, label: int) -> 
     freedom = square**2 / np.maximum((squares**2 / np.maximum(n - 1, 0.5)).sum(axis=(0, 1)), TINY)
     enough = (np.where(known, n, 0.0).sum(axis=1) >= MIN_TEXTS).all(axis=0)
     for place in np.flatnonzero(enough & varies).tolist():  # of equal numbers nothing can be tested
-        degrees, error, apart_by = (
-            max(1, min(MAX_DEGREES, int(freedom[place]))),
-            sqrt(square[place]),
-            float(change[place]),
-        )
+        degrees = max(1, min(MAX_DEGREES, int(freedom[place])))
+        error, apart_by = sqrt(square[place]), float(change[place])
         yield ClassDifference(label, place, apart_by, error, degrees, p_value(apart_by / error, degrees))

@@ -10,12 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.errors import NotMeasurable
-from attnviz.measures.rows import (
-    cache_on_record,
-    check_self_attention,
-    find_unlike_layers,
-    real_queries,
-)
+from attnviz.measures.rows import cache_on_record, check_self_attention, find_unlike_layers, real_queries
 from attnviz.measures.shares import is_punctuation, sum_cells
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS

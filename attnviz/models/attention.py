@@ -270,21 +270,15 @@ def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tens
 def own_norms(attentions: Sequence[nn.Module], n_heads: int) -> Iterator[list[Norms]]:
     """Of modules of ours, filled in while they work; () for such as have no values of their own."""
     found: list[Norms] = []
+
+    def note(projection: Tensor, _: nn.Module, __: object, states: Tensor) -> None:
+        heads = states.reshape(-1, *projection.shape[1:]).transpose(0, 1)
+        found.append(value_norms(heads, projection))
+
     with ExitStack() as stack:
         for attention in attentions:
             value, output = (getattr(attention, name, None) for name in ("value", "output"))
             if isinstance(value, nn.Linear) and isinstance(output, nn.Linear):
                 projection = output.weight.reshape(len(output.weight), n_heads, -1)
-                stack.enter_context(value.register_forward_hook(partial(_note_norms, found, projection)))
+                stack.enter_context(value.register_forward_hook(partial(note, projection)))
         yield found
-
-
-def _note_norms(
-    found: list[Norms],
-    projection: Float[Tensor, "d_model head d_head"],
-    _: nn.Module,
-    __: object,
-    states: Float[Tensor, "*batch token d_model"],
-) -> None:
-    heads = states.reshape(-1, *projection.shape[1:]).transpose(0, 1)
-    found.append(value_norms(heads, projection))

@@ -109,7 +109,12 @@ def _read_config(file: Path) -> dict[str, Any]:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
         if not isinstance(found, dict) or found.get("schema") not in (EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
-        _refuse_ngrams(file, found)
+        for sizes in (found, found.get("encoder")):  # a 0 says that pairs of words had no weights or vectors
+            if isinstance(sizes, dict) and sizes.pop("n_bigrams", 0) != 0:
+                raise InvalidModel(
+                    f"{file} is of a model with n-grams beside its attention (n_bigrams), as earlier versions had them",
+                    hint="This version reads models without them: train it again with attnviz train.",
+                )
         if type(found["trained"]) is not bool:
             raise ValueError("trained is true or false")
         if type(found["max_tokens"]) is not int or found["max_tokens"] < 1:
@@ -126,19 +131,6 @@ def _read_config(file: Path) -> dict[str, Any]:
         raise InvalidModel(f"{file} is not an attnviz configuration: {error}", hint="Copy the folder again.") from error
     head_size(classifier.encoder.d_model, classifier.encoder.n_heads)
     return {**found, "classifier": classifier, "keep": keep}
-
-
-def _refuse_ngrams(file: Path, found: dict[str, Any]) -> None:
-    """Raises InvalidModel for a model of an earlier version in which pairs of words had weights or vectors.
-
-    Those that had none say so with a 0, and are what models are now.
-    """
-    for sizes in (found, found.get("encoder")):
-        if isinstance(sizes, dict) and sizes.pop("n_bigrams", 0) != 0:
-            raise InvalidModel(
-                f"{file} is of a model with n-grams beside its attention (n_bigrams), as earlier versions made them",
-                hint="This version reads models without them: train it again with attnviz train.",
-            )
 
 
 def _encoder(sizes: dict[str, Any]) -> EncoderConfig:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -205,12 +204,24 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
         assert isinstance(block, EncoderBlock)
         attention, before = block.attention, block.attention_residual.before(states)
         assert isinstance(attention, MultiHeadAttention)
-        if layer == last:
-            query, key, _ = _project(attention, before)  # no kernel is called: nobody wants the output
-            yield Factors(log_sum_exp=None, **_parts(attention, query, key, causal=causal))
+        query, key, value = (  # the value also where it is not wanted, as `own_norms` looks at it
+            projected(before).unflatten(-1, (attention.n_heads, -1)).transpose(0, 1)
+            for projected in (attention.query, attention.key, attention.value)
+        )
+        factors = Factors(
+            query=query.contiguous().numpy(),
+            key=key.contiguous().numpy(),
+            log_sum_exp=None,
+            scale=1 / math.sqrt(query.shape[-1]),
+            bias=None if attention.position is None else attention.position.bias.detach().numpy(),
+            window=CAUSAL if causal else EVERYWHERE,
+        )
+        if layer == last:  # no kernel is called: nobody wants the output
+            yield factors
             return
-        attended, factors = factor_attention(attention, before, causal=causal)
-        yield factors
+        heads, log_sum_exp = _attend_with_sums(attention, query, key, value, causal=causal)
+        yield replace(factors, log_sum_exp=log_sum_exp.contiguous().numpy())
+        attended = attention.output(heads.transpose(0, 1).flatten(-2))
         states = block.add_feed_forward(block.attention_residual.after(states, attended))
 
 
@@ -225,13 +236,12 @@ def choose_heads(factors: Factors, heads: Sequence[int]) -> Factors:
     return replace(factors, **parts, log_sum_exp=sums, bias=bias)
 
 
-def factor_attention(
-    attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool
-) -> tuple[Float[Tensor, "token d_model"], Factors]:
-    """What a module of attention gives, and the factors of its weights: one call of the kernel gives both."""
-    query, key, value = _project(attention, states)
+def _attend_with_sums(
+    attention: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, *, causal: bool
+) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token"]]:
+    """What each head gives, and the log-sum-exp of its rows: one call of the kernel gives both."""
     n_heads, n_tokens, _ = query.shape
-    added = states.new_zeros(1, 2 * n_tokens - 1) if attention.position is None else attention.position(*[n_tokens] * 2)
+    added = query.new_zeros(1, 2 * n_tokens - 1) if attention.position is None else attention.position(*[n_tokens] * 2)
     if causal:
         added[:, n_tokens:] = -torch.inf  # a vector of every distance, which no module keeps
     # From the last query to the first: then what is added overlaps in memory from query to query, see `fused`.
@@ -239,33 +249,4 @@ def factor_attention(
         *(each.unsqueeze(0) for each in (query.flip(1), key, value)),
         attn_mask=added.unfold(-1, n_tokens, 1).expand(n_heads, -1, -1).unsqueeze(0),
     )
-    heads = output.squeeze(0).flip(1)
-    return attention.output(heads.transpose(0, 1).flatten(-2)), Factors(
-        log_sum_exp=log_sum_exp.squeeze(0).flip(1).contiguous().numpy(),
-        **_parts(attention, query, key, causal=causal),
-    )
-
-
-def _project(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:
-    """q, k and v [head, token, d_head]; v also where it is not wanted, as `own_norms` looks at it."""
-    return (
-        projected(states).unflatten(-1, (attention.n_heads, -1)).transpose(0, 1)
-        for projected in (attention.query, attention.key, attention.value)
-    )
-
-
-def _parts(
-    attention: MultiHeadAttention,
-    query: Float[Tensor, "head token d_head"],
-    key: Float[Tensor, "head token d_head"],
-    *,
-    causal: bool,
-) -> dict[str, Any]:
-    bias = None if attention.position is None else attention.position.bias
-    return {
-        "query": query.contiguous().numpy(),
-        "key": key.contiguous().numpy(),
-        "scale": 1 / math.sqrt(query.shape[-1]),
-        "bias": None if bias is None else bias.detach().numpy(),
-        "window": CAUSAL if causal else EVERYWHERE,
-    }
+    return output.squeeze(0).flip(1), log_sum_exp.squeeze(0).flip(1)

@@ -39,9 +39,7 @@ class Needs:
     needs_weights: str | None = None  # the option that needs every weight, such as "--rollout"
     factored: bool | None = None  # whether to keep q and k; None: where weights are too many
     max_shown: int | None = None  # weights that can be shown one by one; None: any number
-    check_room: Callable[[AttentionMaps], None] = lambda maps: (
-        None
-    )  # raises TooLarge where a record of q and k has none
+    check_room: Callable[[AttentionMaps], None] = lambda maps: None  # raises TooLarge where q and k have no room
 
 
 @dataclass(frozen=True)

@@ -209,10 +209,8 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
         raise InvalidOption(f"--size {spec.size} is too small", hint=f"{len(SPECIAL)} entries are special tokens.")
     if spec.min_frequency < 1:
         raise InvalidOption(f"--min-frequency {spec.min_frequency} is too small", hint="It is at least 1.")
-    for option, value, most in (
-        ("--size", spec.size, MAX_ENTRIES),
-        ("--min-frequency", spec.min_frequency, MAX_COUNT),
-    ):
+    limits = (("--size", spec.size, MAX_ENTRIES), ("--min-frequency", spec.min_frequency, MAX_COUNT))
+    for option, value, most in limits:
         if value > most:
             raise InvalidOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
     model, trainer = KINDS[spec.tokenizer or "word"]

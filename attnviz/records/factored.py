@@ -14,11 +14,7 @@ from jaxtyping import Bool, Float32, Int
 from attnviz.errors import InvalidRecord, TooLarge
 from attnviz.records import AttentionMaps
 from attnviz.records.factors import EVERYWHERE, N_PROBES, Factors
-from attnviz.records.walk import (
-    Heads,
-    Queries,
-    WalkedRows,
-)
+from attnviz.records.walk import Heads, Queries, WalkedRows
 from attnviz.shapes import Attendable, RealQueries, Weights
 
 MAX_CELLS = 2**28  # weights that are worked out at once for a caller who wants all: 1 GiB

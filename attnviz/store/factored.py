@@ -25,15 +25,12 @@ FACTORED, COMPACT = 4, 5  # schemas; the second in few bytes
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
 REQUIRED_PARTS, HALF_PARTS = PARTS[:3], PARTS[:2]
 MIN_COMPACT_TOKENS = 2**12  # shorter records are as any program reads them
-ROW_TENSORS = {
-    "query": ("query",),
-    "key": ("key", "value_norms"),
-}  # tensors [layer, head, token, ...] that share an index
+# Tensors [layer, head, token, ...] that share an index.
+ROW_TENSORS = {"query": ("query",), "key": ("key", "value_norms")}
 TOKEN_AXIS = 2
 UNSIGNED, SIGNED = ("u1", "<u2", "<u4"), ("i1", "<i2", "<i4")
-MAX_EXPANDED_BYTES = (
-    2**32
-)  # bytes that all tensors may take when their rows are written out: as much as a file may have
+# Bytes that all tensors may take when their rows are written out: as much as a file may have.
+MAX_EXPANDED_BYTES = 2**32
 
 Arrays = dict[str, np.ndarray]
 

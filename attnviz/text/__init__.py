@@ -122,11 +122,7 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     files are and names none.
     """
     given = spec.inline_text
-    if given is None or given in (
-        *spec.text[:1],
-        *spec.text_file[:1],
-        spec.dataset,
-    ):  # the last: it was resolved before
+    if given is None or given in (*spec.text[:1], *spec.text_file[:1], spec.dataset):  # it was resolved before
         return spec
     path = Path(given)
     if not given or not (is_file(path) or is_folder(path)):

@@ -19,14 +19,8 @@ from attnviz.text.files import summarize_error
 from attnviz.text.labels import name_swapped
 from attnviz.text.source import Source, Wanted
 
-FORMATS = (
-    "cache",
-    "parquet",
-    "arrow",
-    "csv",
-    "json",
-    "text",
-)  # modules of `datasets`; the first is an earlier download
+# Modules of `datasets`; the first is an earlier download.
+FORMATS = ("cache", "parquet", "arrow", "csv", "json", "text")
 
 
 def open_imdb(wanted: Wanted) -> Source:

@@ -20,14 +20,7 @@ import torch
 
 from attnviz.bounded import is_file
 from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
-from attnviz.models.huggingface.files import (
-    CONFIG,
-    VOCABULARIES,
-    ModelFiles,
-    check_labels,
-    configuration,
-    drop_choices,
-)
+from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, check_labels, configuration, drop_choices
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.models.tokenizer_bounds import is_panic
