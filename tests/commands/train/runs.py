@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.train import outcome
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
-from attnviz.renderers.figure import files
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
 from tests.starting import train
@@ -46,13 +46,13 @@ def probe_little(patch: pytest.MonkeyPatch) -> None:
 
 def draw_once(patch: pytest.MonkeyPatch) -> None:
     """The same report is drawn once for all tests: that the same is drawn twice is tested where it is drawn."""
-    draw = files.png
+    draw = outcome.png
 
     def pictures(report: Report, look: FigureStyle) -> list[tuple[str, bytes]]:
         asked = pickle.dumps((report, look))
         return DRAWN.get(asked) or DRAWN.setdefault(asked, [*draw(report, look)])
 
-    patch.setattr(files, "png", pictures)
+    patch.setattr(outcome, "png", pictures)
 
 
 def finished(spec: TrainSpec, folder: Path) -> Result:
