@@ -51,44 +51,39 @@ def batch(spec: BatchSpec) -> Events:
         would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
         lines = tuple(map(command_line, plan.jobs)) if spec.printing.kind == "table" else ()
         return iter((Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder))),))
-    return _make(spec, plan, folder, n_workers)
+    return store.run_locked(folder, _make(spec, plan, folder, n_workers))
 
 
 def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
-    with store.locked(folder):
-        try:
-            yield from _make_all(spec, plan, folder, n_workers)
-        finally:
-            store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
-
-
-def _make_all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
     """Make every job, then what tells of all of them."""
-    store.refuse_links(folder, PROGRESS)
-    before = _entries(folder)
-    # Also where all is made again it matters what was made: files that are not made any more go.
-    earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
-    store.make_folder(folder / PROGRESS)
-    done: dict[str, Done] = {}
-    with open_executor(n_workers) as (executor, _):
-        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
-            done[each.entry.name] = each
-            if each.how != "failed":
-                _keep(each.entry, folder)
-            yield _progress(each, len(done), len(plan.jobs))
-    entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
-    manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
-    store.write(folder / NAME, to_bytes(manifest))
-    _clear(folder, plan, before, done)
-    page = _write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
-    gone = sorted(set(before) - {job.name for job in plan.jobs})
-    said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
-    yield Result(
-        notices=tuple(_describe_leftovers(folder, gone, page)),
-        closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
-        document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
-        failure=_failure(done.values(), len(plan.jobs)),
-    )
+    try:
+        store.refuse_links(folder, PROGRESS)
+        before = _entries(folder)
+        # Also where all is made again it matters what was made: files that are not made any more go.
+        earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
+        store.make_folder(folder / PROGRESS)
+        done: dict[str, Done] = {}
+        with open_executor(n_workers) as (executor, _):
+            for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
+                done[each.entry.name] = each
+                if each.how != "failed":
+                    _keep(each.entry, folder)
+                yield _progress(each, len(done), len(plan.jobs))
+        entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
+        manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
+        store.write(folder / NAME, to_bytes(manifest))
+        _clear(folder, plan, before, done)
+        page = _write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
+        gone = sorted(set(before) - {job.name for job in plan.jobs})
+        said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
+        yield Result(
+            notices=tuple(_describe_leftovers(folder, gone, page)),
+            closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
+            document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
+            failure=_failure(done.values(), len(plan.jobs)),
+        )
+    finally:
+        store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
 def _progress(done: Done, number: int, total: int) -> Progress:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from functools import cache
+from importlib.resources import files
 from string import Template
 from typing import Any, cast
 
@@ -11,7 +14,6 @@ from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
-from attnviz.commands.lesson.words import load_table
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
@@ -20,6 +22,7 @@ from attnviz.running import Events, Result
 from attnviz.views import captions
 
 ROOM = "attnviz.commands.lesson.page"
+WORDS = "words.toml"  # what a lesson says, in every language
 MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
 
 
@@ -59,6 +62,13 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     with store.locked(inputs.out):
         store.write(inputs.out / name, write_page(content))
     yield Result(files=(inputs.out / name,), notices=tuple(notices))
+
+
+@cache
+def load_table() -> dict[str, dict[str, str]]:
+    """Return what a lesson says: each entry by its name, in each language, with the same placeholders throughout."""
+    found = tomllib.loads(files("attnviz.commands.lesson").joinpath(WORDS).read_text(encoding="utf-8"))
+    return {f"{part}.{name}": words for part, entries in found.items() for name, words in entries.items()}
 
 
 def write_page(content: dict[str, Any]) -> bytes:

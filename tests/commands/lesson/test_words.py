@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.commands.lesson import page
-from attnviz.commands.lesson.words import load_table
+from attnviz.commands.lesson.run import load_table
 from attnviz.models.built_in import SHIPPED
 
 SCRIPTS = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(page.__file__).parent.glob("*.js")))
