@@ -7,17 +7,19 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from huggingface_hub import constants
 
 from attnviz.errors import InvalidSource
 from attnviz.store.hub import explain_offline
-from attnviz.text.arrow import BATCH_ROWS, ArrowTable
 from attnviz.text.files import summarize_error
 from attnviz.text.labels import name_swapped
 from attnviz.text.source import Source, Wanted
+
+if TYPE_CHECKING:
+    from attnviz.text.arrow import ArrowTable
 
 # Modules of `datasets`; the first is an earlier download.
 FORMATS = ("cache", "parquet", "arrow", "csv", "json", "text")
@@ -118,6 +120,8 @@ def as_source(loaded: Any, wanted: Wanted, name: str, notices: tuple[str, ...] =
 def _as_table(dataset: Any, where: str) -> ArrowTable:
     """Wrap a `Dataset`, which maps its files into memory. In the format "arrow" it decodes nothing."""
     from datasets import ClassLabel, Value
+
+    from attnviz.text.arrow import BATCH_ROWS, ArrowTable  # it imports pyarrow, which a refusal does without
 
     def find_kind(column: str) -> Any:
         feature = dataset.features[column]
