@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
+from attnviz.models.without import average_heads, change_heads
 
 COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
@@ -64,12 +66,11 @@ def answers_with_heads(
     for few in np.array_split(kept, -(-len(kept) // COPIES)):
         scale = torch.from_numpy(few.astype(np.float32))[:, None, :, None]
 
-        def give(_: nn.Module, given: tuple[Tensor], scale: Tensor = scale) -> tuple[Tensor]:
-            (heads,) = given
+        def give(heads: Tensor, scale: Tensor = scale) -> Tensor:
             by_head = heads.reshape(*heads.shape[:-1], scale.shape[2], -1)
-            return ((by_head * scale.to(heads.device)).flatten(-2),)
+            return torch.flatten(by_head * scale.to(heads.device), -2)
 
-        with torch.inference_mode(), attention.get_submodule("output").register_forward_pre_hook(give):
+        with torch.inference_mode(), change_heads(attention.get_submodule("output"), give):
             found.append(_answers(classifier, ids, len(few)))
     return np.concatenate(found)
 
@@ -80,25 +81,15 @@ def mean_outputs(classifier: Classifier, attentions: Sequence[nn.Module], texts:
     The same texts in the same order give the same bits.
     """
     classifier.eval()
-    outputs: list[Tensor] = []
-    totals, n_tokens = np.zeros((len(attentions), classifier.config.encoder.d_model)), 0
-    with torch.inference_mode(), ExitStack() as stack:
-        for attention in attentions:
-            watch = attention.get_submodule("output")
-            stack.enter_context(watch.register_forward_pre_hook(lambda _, given: outputs.append(given[0])))
-        for ids in texts:
-            _answers(classifier, ids, 1)
-            totals += np.stack(
-                [of_layer[0, : len(ids)].cpu().numpy().sum(axis=0, dtype=np.float64) for of_layer in outputs]
-            )
-            n_tokens += len(ids)
-            outputs.clear()
-    return totals / n_tokens
+    passes = (partial(_answers, classifier, ids, 1, multiple=1) for ids in texts)
+    with torch.inference_mode():
+        found = average_heads([attention.get_submodule("output") for attention in attentions], passes)
+    return np.stack([of_layer.cpu().numpy() for of_layer in found])
 
 
-def _answers(classifier: Classifier, ids: Ids, n_copies: int) -> Answers:
+def _answers(classifier: Classifier, ids: Ids, n_copies: int, multiple: int = WIDTH) -> Answers:
     device = classifier.temperature.device
-    batch = pad([ids] * n_copies, WIDTH)
+    batch = pad([ids] * n_copies, multiple)
     return probabilities(classifier, classifier(batch.ids.to(device), batch.real.to(device)).cpu())
 
 
@@ -124,15 +115,14 @@ def _hooks(
         return
     values: list[Tensor] = []
 
-    def give(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
-        (heads,) = given
+    def give(heads: Tensor) -> Tensor:
         if kind == "zero":
-            return (_replace_heads(heads, torch.zeros_like(heads[0]), n_heads),)
+            return _replace_heads(heads, torch.zeros_like(heads[0]), n_heads)
         alike = values[-1][0, :n_tokens].mean(dim=0) if mean is None or kind == "uniform" else mean.to(heads.device)
-        return (_replace_heads(heads, alike.expand_as(heads[0]), n_heads),)
+        return _replace_heads(heads, alike.expand_as(heads[0]), n_heads)
 
     yield attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output))
-    yield attention.get_submodule("output").register_forward_pre_hook(give)
+    yield change_heads(attention.get_submodule("output"), give)
 
 
 def _replace_heads(states: Tensor, others: Tensor, n_heads: int) -> Tensor:

@@ -6,22 +6,18 @@ and the same model. A projection is known by its input: the very numbers that an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
-from attnviz.models.attribution.functions import PRODUCTS
-from attnviz.models.attribution.norms import projection_of
-from attnviz.models.capture.captured import Kernel
+from attnviz.models.attribution.operators import Attention, attending
 from attnviz.selection import select_pairs
 
 MAX_TEXTS = 32  # whose tokens a mean is over
@@ -47,44 +43,21 @@ class OutputWeights(NamedTuple):
         return numbers[..., head * d_value : (head + 1) * d_value]
 
 
-class ProjectionSearch(TorchFunctionMode):
-    """While it is open, find the output projection of each attention of a pass, in order."""
+def find_projections(root: nn.Module, run: Callable[[], object]) -> list[OutputWeights]:
+    """Find the output projection of each attention of one pass, in order: a layer whose weight reads what it gave."""
+    weights = [(module, getattr(module, "weight", None)) for module in root.modules()]
+    owners = {weight.data_ptr(): (module, weight.stride()) for module, weight in weights if isinstance(weight, Tensor)}
+    found: list[OutputWeights] = []
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[OutputWeights] = []
-        self._mixed: list[Tensor] = []  # what attentions gave, or any products: the last two
-        self._at_work: list[nn.Module] = []
+    def keep(attention: Attention) -> None:
+        read_by = attention.read_by
+        if read_by is not None and read_by.data_ptr() in owners:
+            module, strides = owners[read_by.data_ptr()]
+            found.append(OutputWeights(module, attention.n_heads, read_by.stride() == strides))
 
-    def run(self, work: Callable[[], object]) -> list[OutputWeights]:
-        """Find those of one pass."""
-        with (
-            register_module_forward_pre_hook(lambda module, _: self._at_work.append(module)),
-            register_module_forward_hook(self._leave),
-            self,
-        ):
-            work()
-        return self.found
-
-    def _leave(self, *_: object) -> None:
-        self._at_work.pop()
-
-    def __torch_function__(
-        self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        result = function(*args, **kwargs)
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            if function is functional.scaled_dot_product_attention or function in PRODUCTS:
-                if result.ndim == 4:
-                    self._mixed = [*self._mixed[-1:], result]
-                return result
-            for mixed in self._mixed:
-                if projection_of(mixed, function, args, kwargs) is not None and self._at_work:
-                    self.found.append(OutputWeights(self._at_work[-1], mixed.shape[1], function is torch.addmm))
-                    self._mixed = []
-                    break
-        return result
+    with attending(projected=keep):
+        run()
+    return found
 
 
 def remove_heads(
@@ -107,13 +80,13 @@ def remove_heads(
     pairs = select_pairs(written, range(n_layers), range(min(each.n_heads for each in projections)))
     if any(head >= projections[layer].n_heads for layer, head in pairs):
         raise InvalidSelection("the mean over heads is not a head", hint="Name heads by their numbers: --without 0.3.")
-    means = None if passes is None else _average_inputs(projections, passes)
+    means = None if passes is None else average_heads([each.module for each in projections], passes)
     with torch.no_grad():
         for layer, head in pairs:
             projection = projections[layer]
             part = projection.select(projection.weight, head)
             if means is not None:
-                _add_to_bias(projection.module, part @ projection.select(means[layer], head))
+                _add_to_bias(projection.module, part @ projection.select(means[layer].to(part.dtype), head))
             part.zero_()
 
 
@@ -122,29 +95,34 @@ def _add_to_bias(module: nn.Module, constant: Float[Tensor, " d_model"]) -> None
     module.bias = nn.Parameter(bias + constant if isinstance(bias, Tensor) else constant, requires_grad=False)
 
 
-def _average_inputs(
-    projections: Sequence[OutputWeights], passes: Iterable[Callable[[], object]]
-) -> list[Float[Tensor, " heads"]]:
-    """Return the mean over all tokens of what each projection reads: its heads side by side."""
-    totals: list[Tensor | None] = [None] * len(projections)
-    n_tokens = [0] * len(projections)
+def change_heads(projection: nn.Module, change: Callable[[Tensor], Tensor]) -> RemovableHandle:
+    """Let a projection read something else than its heads [… token, heads], until the handle is removed."""
+    return projection.register_forward_pre_hook(lambda _, given: (change(given[0]), *given[1:]))
 
-    def add(layer: int, _: nn.Module, given: tuple[Tensor, ...]) -> None:
-        states = given[0].detach().flatten(0, -2).double()
-        total = totals[layer]
-        totals[layer] = states.sum(dim=0) if total is None else total + states.sum(dim=0)
-        n_tokens[layer] += len(states)
+
+def average_heads(
+    projections: Sequence[nn.Module], passes: Iterable[Callable[[], object]]
+) -> list[Float64[Tensor, " heads"]]:
+    """Return the mean over all tokens of some passes of what each projection reads: its heads side by side.
+
+    The same passes in the same order give the same bits. Raises InvalidOption where there is none.
+    """
+    totals: list[Any] = [0.0] * len(projections)
+    n_tokens = 0
+
+    def add(layer: int, states: Tensor) -> Tensor:
+        nonlocal n_tokens
+        states_of_tokens = states.detach().flatten(0, -2).double()
+        totals[layer] = totals[layer] + states_of_tokens.sum(dim=0)
+        n_tokens += len(states_of_tokens) if layer == 0 else 0
+        return states
 
     with ExitStack() as stack:
         for layer, each in enumerate(projections):
-            stack.enter_context(each.module.register_forward_pre_hook(partial(add, layer)))
+            stack.enter_context(change_heads(each, partial(add, layer)))
         for run in passes:
             with suppress(InvalidText):  # one without tokens
                 run()
-    if not all(n_tokens):
+    if not n_tokens:
         raise InvalidOption("--without-mean is over texts at hand, and there are none", hint="Leave it out.")
-    return [
-        (total / number).to(each.weight.dtype)
-        for total, number, each in zip(totals, n_tokens, projections, strict=True)
-        if total is not None
-    ]
+    return [total / n_tokens for total in totals]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from attnviz.commands.attribute import card as attribution_card
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS, Attributable
-from attnviz.models.attribution.functions import SOFTMAXES
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
+from attnviz.models.attribution.operators import Attention, Operators, attending
+from attnviz.models.attribution.passes import REPLACEMENTS, Replacement, WordInputs, replace_attention
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
@@ -37,29 +36,27 @@ CAUSAL, LABELS = "AutoModelForCausalLM", "AutoModelForSequenceClassification"
 NAMES = [method.name for method in METHODS]
 
 
-class Softmaxes(TorchFunctionMode):
+class Softmaxes(Operators):
     """The weights of an eager model as autograd has them."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[Tensor] = []
 
-    def __torch_function__(
-        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        result = function(*args, **(kwargs or {}))
-        if function in SOFTMAXES:
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        result = super().run(name, func, args, kwargs)
+        if name == "_softmax":
             self.found.append(result)
         return result
 
 
 def of_weights(run: Callable[[], Tensor], words: Tensor) -> list[Tensor]:
     """∂L/∂A of each attention, by our rule."""
-    traced = TracedPass(words)
-    with traced:
+    seen: list[Attention] = []
+    with attending(attended=seen.append), WordInputs(words):
         logit = run()
-    found = torch.autograd.grad(logit, [each.mixed for each in traced.attentions])
-    return [each.weight_gradient(of_mixed) for each, of_mixed in zip(traced.attentions, found, strict=True)]
+    found = torch.autograd.grad(logit, [each.mixed for each in seen])
+    return [each.weight_gradient(of_mixed) for each, of_mixed in zip(seen, found, strict=True)]
 
 
 def agree(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> None:
@@ -82,7 +79,7 @@ def test_gradients_of_weights_under_a_kernel_are_those_of_autograd(kind: str, au
     seen, given = Softmaxes(), {"input_ids": IDS} | ({"decoder_input_ids": IDS[:, :3]} if kind == "t5" else {})
     with frozen(fused), frozen(eager), torch.enable_grad():
         words = eager.get_input_embeddings().weight
-        with TracedPass(words), seen:
+        with WordInputs(words), seen:
             logit = eager(**given).logits.flatten()[1]
         exact = torch.autograd.grad(logit, seen.found)
         ours = of_weights(lambda: fused(**given).logits.flatten()[1], fused.get_input_embeddings().weight)
@@ -336,11 +333,11 @@ def test_attention_is_replaced_under_every_kernel(by: Replacement, kernel: str) 
     model = built("mistral", kernel, CAUSAL)
     with torch.no_grad():
         own = model(input_ids=IDS).logits
-        with ReplacedAttention(by) as instead:
+        with replace_attention(by) as instead:
             changed = model(input_ids=IDS).logits
-        with ReplacedAttention(by):
+        with replace_attention(by):
             again = model(input_ids=IDS).logits
-    assert instead.n_replaced == 2
+    assert len(instead) == 2
     assert float((changed - own).abs().max()) > 1e-3
     assert bool((changed == again).all())
 
@@ -351,11 +348,11 @@ def test_replaced_weights_are_distributions_over_the_same_keys() -> None:
     weights = torch.rand(1, 2, 6, 6).masked_fill(~attendable, 0)
     weights = weights / weights.sum(dim=-1, keepdim=True)
     value = torch.eye(6).expand(1, 2, 6, 6)
-    scores = weights.log()
+    scores, zeros = weights.log(), torch.zeros(1, 2, 6, 6)
     found: dict[str, Tensor] = {}
     for by in REPLACEMENTS:
-        with ReplacedAttention(by):
-            found[by] = functional.softmax(scores, dim=-1) @ value
+        with replace_attention(by):
+            found[by] = functional.scaled_dot_product_attention(zeros, zeros, value, attn_mask=scores)
         assert not found[by][0, 1][~attendable[0, 0]].any()
     torch.testing.assert_close(found["permuted"][0, 1].sort().values, weights[0, 1].sort().values)
     assert not bool((found["permuted"][0, 1] == weights[0, 1]).all())
@@ -365,9 +362,9 @@ def test_replaced_weights_are_distributions_over_the_same_keys() -> None:
 
 def test_a_shipped_encoder_with_keys_alike_is_one_whose_queries_are_zero(shipped: Attributable) -> None:
     subject = shipped.subject(TEXT, "text", Question())
-    with ReplacedAttention("uniform") as instead:
+    with replace_attention("uniform") as instead:
         found = subject.answers()
-    assert instead.n_replaced == 2
+    assert len(instead) == 2
     attentions = [each for each in subject.answering.module.modules() if isinstance(each, MultiHeadAttention)]
     assert len(attentions) == 2
     before = [{name: value.clone() for name, value in each.state_dict().items()} for each in attentions]

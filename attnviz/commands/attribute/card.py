@@ -11,7 +11,7 @@ from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, OF_REPLACED,
 from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall, mean_loss
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
-from attnviz.models.attribution.passes import ReplacedAttention, Replacement
+from attnviz.models.attribution.passes import Replacement, replace_attention
 from attnviz.models.attribution.subject import Subject, attribute
 from attnviz.numbers.table import Numbers
 from attnviz.records.answers import MIN_PROBABILITY
@@ -107,9 +107,9 @@ def without_attention(subject: Subject, known: int | None) -> Iterator[dict[str,
     for by in REPLACED:
         answers = []
         for draw in range(1 if by == "uniform" else N_DRAWS):
-            with ReplacedAttention(by, seed=subject.seed + draw) as instead:
+            with replace_attention(by, seed=subject.seed + draw) as replaced:
                 answers.append(subject.answers())
-            if not instead.n_replaced:
+            if not replaced:
                 return
         found.append(judge_answers(by, answers))
     yield from found

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.passes import TracedPass, WordInputs
+from attnviz.models.attribution.operators import Attention, attending
+from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.attribution.subject import MethodScores, Subject
 from attnviz.records.attribution import COMPLETE
 
@@ -96,17 +97,16 @@ def attention_gradient(subject: Subject) -> MethodScores:
     R ← R + mean over heads of (A ∘ ∂L/∂A)⁺ · R, layer after layer. Read off at the tokens that the answer was taken
     from, which are those whose last attention has a gradient: [CLS], the last token, or all where means are taken.
     """
-    traced, logit = _trace_pass(subject)
-    mixed = [each.mixed for each in traced.attentions]
+    attentions, logit = _trace_pass(subject)
+    mixed = [each.mixed for each in attentions]
     of_mixed: Sequence[Tensor | None] = torch.autograd.grad(logit[0], mixed, allow_unused=True)
     identity = torch.eye(len(subject.ids), dtype=torch.float64)
-    total = identity
-    for attention, of_output in zip(traced.attentions, of_mixed, strict=True):
+    total, read_off = identity, torch.ones(len(subject.ids), dtype=torch.bool)
+    for attention, of_output in zip(attentions, of_mixed, strict=True):
         if of_output is not None:
             of_weights = attention.weights * attention.weight_gradient(of_output)
             total = total + of_weights.clamp(min=0).mean(dim=(0, 1)).cpu().double() @ total
-    last = next(of_output for of_output in reversed(of_mixed) if of_output is not None)
-    read_off = (last.abs().amax(dim=-1) > 0).flatten(0, -2).any(dim=0).cpu()
+            read_off = attention.by_head(of_output).ne(0).any(dim=-1).any(dim=1)[0].cpu()
     if not read_off.any():  # the answer does not hang on attention at all
         read_off = torch.ones_like(read_off)
     scores = (total - identity)[read_off].mean(dim=0)
@@ -119,17 +119,16 @@ def value_norm(subject: Subject) -> MethodScores:
     A token that gets much weight and has a short value, such as a sink, moves little. Summed over queries, heads and
     layers. Raises InvalidModel where no output projection is seen.
     """
-    traced, _ = _trace_pass(subject)
-    total = torch.zeros(len(subject.ids), dtype=torch.float64)
-    for attention in traced.attentions:
-        norms = attention.value_norms()
-        if norms is None:
+    attentions, _ = _trace_pass(subject)
+    total = np.zeros(len(subject.ids))
+    for attention in attentions:
+        if attention.read_by is None:
             raise InvalidModel(
                 f"no linear layer reads the attention of {subject.provenance.model} head by head",
                 hint="Choose --method attention.",
             )
-        total += (attention.weights.sum(dim=2) * norms).cpu().double().sum(dim=(0, 1))
-    return MethodScores((total / total.sum().clamp(min=torch.finfo(total.dtype).tiny)).cpu().numpy(), 1, signed=False)
+        total += (attention.call.weights[0].sum(axis=1) * attention.value_norms()).sum(axis=0, dtype=np.float64)
+    return MethodScores(total / max(total.sum(), np.finfo(np.float64).tiny), 1, signed=False)
 
 
 def attention(subject: Subject) -> MethodScores:
@@ -137,9 +136,9 @@ def attention(subject: Subject) -> MethodScores:
 
     Shares that sum to 1 where no layer has a sink.
     """
-    traced, _ = _trace_pass(subject)
-    received = torch.stack([each.weights.cpu().double().mean(dim=(0, 1, 2)) for each in traced.attentions])
-    return MethodScores(received.mean(dim=0).cpu().numpy(), 1, signed=False)
+    attentions, _ = _trace_pass(subject)
+    received = [each.call.weights.mean(axis=(0, 1, 2), dtype=np.float64) for each in attentions]
+    return MethodScores(np.mean(received, axis=0), 1, signed=False)
 
 
 def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
@@ -147,17 +146,18 @@ def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
     return np.asarray((found * watched.vectors.detach()).cpu().double().sum(dim=-1)[0].cpu().numpy())
 
 
-def _trace_pass(subject: Subject) -> tuple[TracedPass, Tensor]:
+def _trace_pass(subject: Subject) -> tuple[list[Attention], Tensor]:
     """A pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
-    traced, n_tokens = TracedPass(subject.answering.words), len(subject.ids)
-    logit = subject.run(traced)
-    if not traced.attentions:
+    found: list[Attention] = []
+    n_tokens, words = len(subject.ids), WordInputs(subject.answering.words)
+    with attending(attended=found.append):
+        logit = subject.run(words)
+    if not found:
         raise InvalidModel(f"no attention was seen in {subject.provenance.model}", hint=NO_ATTENTION)
-    for each in traced.attentions:
-        if tuple(each.weights.shape[2:]) != (n_tokens, n_tokens) or len(each.weights) != 1:
+    for each in found:
+        if each.call.shape[0::2] != (1, n_tokens) or each.call.shape[3] != n_tokens or not each.is_in_order:
             raise InvalidModel(
-                f"{subject.provenance.model} attends over {tuple(each.weights.shape[2:])} places, the text has "
-                f"{n_tokens} tokens",
+                f"{subject.provenance.model} attends over {each.call.shape[2:]} places, the text has {n_tokens} tokens",
                 hint="Choose --method relevance or leave-one-out.",
             )
-    return traced, logit
+    return found, logit

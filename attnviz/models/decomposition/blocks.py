@@ -5,20 +5,15 @@ A norm in the residual stream itself, as in BERT, is linear once its scale is he
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.models.capture.captured import Kernel
-
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-LAYER_NORMS: tuple[Kernel, ...] = (functional.layer_norm, torch.layer_norm)
-NAMES = ("input", "normalized_shape", "weight", "bias", "eps")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +27,14 @@ class StreamNorm:
     eps: float
 
     @classmethod
-    def from_call(cls, args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> StreamNorm | None:
-        """Return the norm of the states of one text; None of a call that norms anything else."""
-        asked = {"weight": None, "bias": None, "eps": 1e-5, **dict(zip(NAMES, args, strict=False)), **kwargs}
-        read, (*_, width) = asked["input"].detach(), result.shape
-        if result.ndim != 3 or len(result) != 1 or tuple(asked["normalized_shape"]) != (width,):
+    def from_operator(cls, args: Sequence[Any], given: Tensor) -> StreamNorm | None:
+        """Return the norm of the states of one text; None of an operator that norms anything else."""
+        read, shape, weight, bias, eps = args
+        if given.ndim != 3 or len(given) != 1 or len(shape) != 1:
             return None
-        weight = read.new_ones(width) if asked["weight"] is None else asked["weight"].detach()
-        bias = read.new_zeros(width) if asked["bias"] is None else asked["bias"].detach()
-        return cls(read[0], result.detach()[0], weight, bias, asked["eps"])
+        weight = read.new_ones(shape) if weight is None else weight.detach()
+        bias = read.new_zeros(shape) if bias is None else bias.detach()
+        return cls(read.detach()[0], given.detach()[0], weight, bias, eps)
 
     def lose(self, part: Float[Tensor, "token d_model"]) -> Float[Tensor, "token d_model"]:
         """Return what is missing behind the norm where a part is missing before it, the scale computed anew."""

@@ -9,19 +9,20 @@ was written early goes through the norms of later layers, and so does the gradie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.subject import Subject, frozen
+from attnviz.models.capture.kernels import Asked
 from attnviz.models.decomposition.blocks import StreamBlock
-from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, KeysFound, KeysOnly, StreamPass
+from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
+from attnviz.models.without import change_heads
 from attnviz.records.explanation import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6
@@ -54,6 +55,10 @@ class Parts:
         """The sum over writers at each token."""
         found: PerToken = self.embedding + self.heads.sum(axis=(0, 1)) + self.mlps.sum(axis=0) + self.constants
         return found
+
+
+class KeysFound(Exception):
+    """The keys that a layer attends to are there, and nothing else is asked for."""
 
 
 class Stream:
@@ -122,24 +127,28 @@ class Stream:
         """Return the weights of a query once a writer is taken out of the keys of this one head, norms anew."""
         block = self.blocks[head.layer]
         args, kwargs = block.call_with(block.state.detach() - self._read_writer(writer, head.layer))
-        with torch.no_grad(), KeysOnly() as seen, suppress(KeysFound):
-            block.module(*args, **kwargs)
-        scores = _to_numpy(_score_keys(block, head, query, seen.key))
+
+        def stop(asked: Asked) -> Tensor:
+            raise KeysFound(asked.key)
+
+        try:  # nothing behind the keys is computed
+            with torch.no_grad(), Kernels(stop):
+                block.module(*args, **kwargs)
+        except KeysFound as found:
+            scores = _to_numpy(_score_keys(block, head, query, found.args[0]))
         if writer.kind != "distance" and (bias := self.bias_of(head, query)) is not None:
             scores = scores + bias
         return soften(scores, block.attention.attendable[query].cpu().numpy())
 
     def answer_without(self, head: HeadName) -> Logits:
         """Return the model's logits when a head gives nothing, at any token."""
-        block = self.blocks[head.layer]
-        d_value = block.attention.mixed.shape[-1]
+        projection = self.blocks[head.layer].projection
+        part = head.head * projection.weight.shape[2] + torch.arange(projection.weight.shape[2])
 
-        def remove(_: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            changed = given[0].clone()
-            changed[..., head.head * d_value : (head.head + 1) * d_value] = 0
-            return (changed, *given[1:])
+        def remove(heads: Tensor) -> Tensor:
+            return heads.index_fill(-1, part.to(heads.device), 0)
 
-        with block.projection.module.register_forward_pre_hook(remove):
+        with change_heads(projection.module, remove):
             return self._read_logits()
 
     @torch.no_grad()

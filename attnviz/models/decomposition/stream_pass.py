@@ -1,6 +1,6 @@
 """One pass of a model seen layer by layer: what each head and each MLP writes into the residual stream.
 
-Nothing here knows a family of models. A layer is a numbered module; its attention is the kernel that it calls, the
+Nothing here knows a family of models. A layer is a numbered module; its attention is the function that it calls, the
 output projection the linear layer that reads what the kernel gave, and its MLP the module whose output is what remains
 of what the layer adds. Of a layer whose last word is a norm, as in BERT, what heads give is added and normed, then what
 the MLP gives. Where something else remains, the model is refused: parts that miss their sum would be guesses.
@@ -8,7 +8,7 @@ the MLP gives. Where something else remains, the model is refused: parts that mi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,14 +19,14 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.norms import projection_of
+from attnviz.models.attribution.operators import LINEAR, reads_heads
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.kernels import Asked, dot_product, read_arguments
 from attnviz.models.decomposition.blocks import (
-    LAYER_NORMS,
     Arguments,
     Attention,
     OutputProjection,
@@ -43,7 +43,7 @@ NOT_A_SUM = "a layer of it adds something else than its heads and its MLP, as no
 SHARED = "its layers share one module, so that no head is of one layer alone"
 
 
-class StreamPass(HeldPass):
+class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
     """One pass in which norms are held and layers are taken apart. `blocks` are the layers in their order.
 
     Raises InvalidModel where a layer adds something else than its heads and its MLP.
@@ -80,7 +80,7 @@ class StreamPass(HeldPass):
     @contextmanager
     def hooks(self) -> Iterator[None]:
         """Watch the layers and the modules in them, and gate activations as `HeldPass` does."""
-        with super().hooks(), ExitStack() as stack:
+        with super().hooks(), Kernels(self._attend), ExitStack() as stack:
             for layer in find_layers(self._root):
                 stack.enter_context(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
                 for each in layer.modules():
@@ -109,30 +109,31 @@ class StreamPass(HeldPass):
         if self._layer is not None and isinstance(found, Tensor) and found.numel() == self._layer[1].numel():
             self._outputs.append(found.detach())
 
-    def compute(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Keep what attention reads and how it is projected; the numbers stay the function's own."""
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Keep how what heads give is projected, and norms behind it; the numbers stay the operator's own."""
+        result = super().run(name, func, args, kwargs)
         if self._layer is None:
-            return super().compute(function, args, kwargs)
-        if function is functional.scaled_dot_product_attention:
-            return self._attend(args, kwargs)
-        result = super().compute(function, args, kwargs)
+            return result
         if self._attention is None:
-            if function is Tensor.flip and result.ndim == 4:
+            if name == "flip" and result.ndim == 4:
                 self._reversed = args[0], result
         elif self._projection is None:
-            with torch.no_grad(), torch._C.DisableTorchFunction():
-                weight = projection_of(self._attention.mixed, function, args, kwargs)
-                if weight is not None:
-                    bias = args[0] if function is torch.addmm else args[2] if len(args) > 2 else kwargs.get("bias")
+            mixed = self._attention.mixed
+            with _disable_current_modes():
+                if name in LINEAR and reads_heads(args[-2], mixed[None]):
+                    weight, bias = args[-1].T.unflatten(1, (len(mixed), -1)), args[0] if len(args) > 2 else None
                     written = result.detach().reshape(self._layer[1].shape)[0]
                     self._projection = OutputProjection(weight, bias, self._at_work[-1], written)
-        elif function in LAYER_NORMS and (norm := StreamNorm.from_call(args, kwargs, result)) is not None:
+        elif name == "native_layer_norm" and (norm := StreamNorm.from_operator(args, result[0])) is not None:
             self._norms.append(norm)
         return result
 
-    def _attend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
-        asked, kernel = self._put_in_order(read_arguments(args, kwargs)), functional.scaled_dot_product_attention
-        n_tokens = self._layer[1].shape[1] if self._layer else 0
+    def _attend(self, asked: Asked) -> Tensor:
+        kernel = functional.scaled_dot_product_attention
+        if self._layer is None:
+            return torch.as_tensor(kernel(**vars(asked)))
+        asked = self._put_in_order(asked)
+        n_tokens = self._layer[1].shape[1]
         lengths = asked.query.shape[-2], asked.key.shape[-2]
         if self._attention is not None or lengths != (n_tokens, n_tokens):
             raise self._refuse("a layer of it attends more than once, or to others than its tokens")
@@ -198,22 +199,23 @@ class StreamPass(HeldPass):
         return InvalidModel(f"{self._name} cannot be taken apart: {why}", hint=FORMS)
 
 
-class KeysFound(Exception):
-    """The rest of a layer is not computed."""
+class Kernels(TorchFunctionMode):
+    """While it is open, `attend` stands for scaled_dot_product_attention.
 
+    The one function that is looked at above the dispatcher. Below, q and k are no more: where keys are shared by heads
+    or no kernel fits, a pass with gradients runs as products of matrices that were scaled, repeated and turned before.
+    """
 
-class KeysOnly(TorchFunctionMode):
-    """Keep the keys that the next attention reads, and compute nothing behind them."""
-
-    key: Tensor
+    def __init__(self, attend: Callable[[Asked], Tensor]) -> None:
+        super().__init__()
+        self._attend = attend
 
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
         if function is functional.scaled_dot_product_attention:
-            self.key = args[1] if len(args) > 1 else kwargs["key"]
-            raise KeysFound
+            return self._attend(read_arguments(args, kwargs))
         return function(*args, **kwargs)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.models.attribution.norms import NormsOfCalls
+from attnviz.models.attention import Norms
+from attnviz.models.attribution.operators import Attending, Attention
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import Capture, capture
 from attnviz.models.device import enough_memory, seeded, versions
@@ -25,7 +26,7 @@ from attnviz.models.recording.assembly import assemble, describe_origin, facts_o
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
-from attnviz.models.without import MAX_TEXTS, ProjectionSearch, remove_heads
+from attnviz.models.without import MAX_TEXTS, find_projections, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 
@@ -181,11 +182,16 @@ class HuggingFaceModel:
         self, read: Read, text: str, text_name: str, choice: LayersAndHeads = EVERY, *, factored: bool = False
     ) -> AttentionMaps:
         calls: list[Call] = []
-        with capture(calls.append, choice, factored=factored) as watching, NormsOfCalls() as norms:
+        norms: dict[int, Norms] = {}
+
+        def keep_norms(of: Attention) -> None:
+            norms[of.call.place] = of.value_norms()[list(of.call.heads)]
+
+        with capture(calls.append, choice, factored=factored) as watching, Attending(calls, projected=keep_norms):
             self._run(read)
         group, value_norms = self._group(calls, watching, read.kind, choice), None
-        if len(norms.calls) == watching.n_seen:  # else some attention has no projection of its own
-            value_norms = np.stack([norms.calls[call.place][0][list(call.heads)] for call in group.calls])
+        if all(call.place in norms for call in group.calls):  # else some attention has no projection of its own
+            value_norms = np.stack([norms[call.place] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied
         queries, keys = (side.tokens for side in axes_of(read))
         if group.shape[2:] != (len(queries), len(keys)):
@@ -210,7 +216,7 @@ class HuggingFaceModel:
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
         few = Read(self.loaded.tokenizer.encode_ids(self.ordinary_ids[:FEW]), None, self._kind())
-        projections = ProjectionSearch().run(partial(self._run, few))
+        projections = find_projections(self.loaded.model, partial(self._run, few))
         passes = (partial(self._run_text, text) for text in islice(texts, MAX_TEXTS))
         mean = passes if self.spec.without_mean else None
         remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)

@@ -1,0 +1,171 @@
+"""Operators as a pass runs them, one after another, and those among them that attend: seen where `record` sees them.
+
+At the dispatcher every way to write a thing has become one of a few operators. Attention is known by the rule of
+`capture`, and by no other: what runs within a capture is handed over as soon as it has attended, and `Attending` says
+which operator that was, so that its values, its output and the projection behind it are at hand, in the graph.
+
+The dispatcher lies below autograd. Numbers can be changed there, gradients cannot: they are changed on the node that
+autograd makes for an operator right after it ran (see `held`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch._ops import HigherOrderOperator
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from attnviz.models.attention import Norms, value_norms
+from attnviz.models.capture.call import Call
+from attnviz.models.capture.fused import is_kernel
+from attnviz.models.capture.tap import capture
+
+LINEAR = ("mm", "addmm")  # a linear layer is one of them; what it reads and its weight [read, given] come last
+ROUNDED = 0.02  # by how much an output in half precision may miss, as a share of the largest value
+
+
+class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is open, each operator that is not made of others comes by `run`."""
+
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = {} if kwargs is None else dict(kwargs)
+        if isinstance(func, HigherOrderOperator):
+            return self.run(str(func.__name__), func, args, kwargs)
+        if func.namespace == "aten" and func._can_decompose():
+            with self:  # in inference mode what is made of other operators comes whole
+                return func.decompose(*args, **kwargs)
+        return self.run(func._schema.name.removeprefix("aten::").rstrip("_"), func, args, kwargs)
+
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operator, which subclasses do in a way of their own. In place or not, it has one name."""
+        return func(*args, **kwargs)
+
+
+@dataclass(eq=False)
+class Attention:
+    """One attention: its weights, and the operator that multiplied them with values."""
+
+    call: Call
+    value: Tensor  # [… group key d_value] as the operator read it: of grouped-query attention, fewer groups than heads
+    mixed: Tensor  # [… head query d_value] as it gave it, in the graph
+    turned: bool = False  # whether it multiplied values with weights, and not weights with values
+    read_by: Tensor | None = None  # [head · d_value, d_model]: the weight of the linear layer that reads all heads
+
+    @property
+    def weights(self) -> Float[Tensor, "row head query key"]:
+        """After softmax. A row is a text."""
+        return torch.from_numpy(self.call.weights).to(self.mixed.device)
+
+    @property
+    def n_heads(self) -> int:
+        """How many heads there are in all, also where some were chosen."""
+        return self.call.n_heads_in_model or self.call.shape[1]
+
+    @property
+    def is_by_head(self) -> bool:
+        """Whether the operator had an axis of rows and heads, as the weights have."""
+        n_rows, _, n_queries, n_keys = self.call.shape
+        output, value = ((each.mT if self.turned else each).shape for each in (self.mixed, self.value))
+        n_heads, n_groups = output[:-2].numel(), value[:-2].numel()
+        fits = n_heads == n_rows * self.n_heads and n_groups % n_rows == 0 and n_heads % n_groups == 0
+        return fits and (output[-2], value[-2]) == (n_queries, n_keys)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the weights, whose rows were ordered by text and head, give the output as it stands."""
+        value = self.by_head(self.value).float()
+        missed = (self.weights @ value - self.by_head(self.mixed).float()).abs().amax()
+        return bool(missed <= ROUNDED * value.abs().amax())
+
+    def by_head(self, of: Tensor) -> Float[Tensor, "row head place d_value"]:
+        """Lay out values, the output, or its gradient."""
+        of = of.detach().mT if self.turned else of.detach()
+        groups = of.reshape(self.call.shape[0], -1, *of.shape[-2:])
+        return groups.repeat_interleave(self.n_heads // groups.shape[1], dim=1)
+
+    def weight_gradient(self, of_mixed: Tensor) -> Float[Tensor, "row head query key"]:
+        """∂L/∂A from ∂L/∂O, the gradient of `mixed`: (∂L/∂O_i) · v_j, so that no weights need be in the graph."""
+        return self.by_head(of_mixed) @ self.by_head(self.value).mT
+
+    def value_norms(self) -> Norms:
+        """‖v_j W_O‖ of each head of the first text (Kobayashi et al. 2020). Only where a projection was found."""
+        assert self.read_by is not None
+        return value_norms(self.by_head(self.value)[0], self.read_by.T.reshape(self.read_by.shape[1], self.n_heads, -1))
+
+
+class Attending(Operators):
+    """Opened within a capture that hands its calls to `calls`: tells of each attention, and once it is projected.
+
+    A projection is known by its input: the very numbers that the attention before it gave, its heads side by side.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        attended: Callable[[Attention], object] = lambda _: None,
+        projected: Callable[[Attention], object] = lambda _: None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._calls, self._attended, self._projected = calls, attended, projected
+        self._last: Attention | None = None  # whose projection has not been found
+
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operator, and look whether it attended or projected what did."""
+        n_before = len(self._calls)
+        result = func(*args, **kwargs)
+        with _disable_current_modes():
+            if len(self._calls) > n_before:
+                self._last = found = _read_operator(self._calls[-1], name, args, result)
+                if found is not None:
+                    self._attended(found)
+            elif (
+                self._last is not None
+                and name in LINEAR
+                and reads_heads(args[-2], self._last.by_head(self._last.mixed))
+            ):
+                self._last.read_by = args[-1].detach()
+                self._projected(self._last)
+                self._last = None
+        return result
+
+
+@contextmanager
+def attending(**told: Callable[[Attention], object]) -> Iterator[None]:
+    """Tell of every attention that runs in the block. Raises InvalidRecord as `capture` does."""
+    calls: list[Call] = []
+    with capture(calls.append), Attending(calls, **told):
+        yield
+
+
+def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> Attention | None:
+    """Find the values of an operator that attended; None where it projects them itself, or sums element by element.
+
+    In a product one side has rows that sum to one.
+    """
+    if name.startswith("_scaled_dot_product") or name == "flex_attention":
+        found = Attention(call, args[2], result[0] if isinstance(result, tuple) else result)
+    elif is_kernel(name) or not isinstance(args[-1], Tensor) or args[-1].ndim < 2:
+        return None
+    else:
+        left, right = args[-2:]
+        missed = [(side.sum(axis) - 1).abs().mean() for side, axis in ((left, -1), (right, -2))]
+        turned = bool(missed[1] < missed[0])
+        found = Attention(call, left if turned else right, result, turned)
+    return found if found.is_by_head else None
+
+
+def reads_heads(state: Tensor, heads: Float[Tensor, "row head query d_value"]) -> bool:
+    """Whether a linear layer reads just what an attention gave, its heads side by side."""
+    if state.numel() != heads.numel() or state.shape[-1] != heads.shape[1] * heads.shape[3]:
+        return False
+    return torch.equal(heads.transpose(1, 2).reshape(state.shape), state.detach())
