@@ -16,7 +16,7 @@ PoolKind = Literal["mean", "cls", "attention"]
 StorageKind = Literal["float32", "float16", "int8"]
 AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 TableKind = Literal["heads", "heatmap", "top", "full", "none"]
-PrintKind = Literal["table", "json", "csv", "markdown", "latex", "none"]
+PrintKind = Literal["table", "brief", "json", "csv", "markdown", "latex", "none"]
 ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
 MergeKind = Literal["words", "phrases"]
 FigureKind = Literal["map", "lines", "text"]
@@ -211,7 +211,7 @@ class PrintOptions:
 
     print: Annotated[
         PrintKind | None,
-        Option("table, json, csv, markdown, latex or none, alone on stdout.", OUTPUT, "WHAT", is_common=True),
+        Option("table, brief (JSON of 4 kB), json, csv, markdown, latex or none.", OUTPUT, "WHAT", is_common=True),
     ] = None
     json: Annotated[bool, Option("Short for --print json: all numbers.", OUTPUT)] = False
     quiet: Annotated[bool, Option("Short for --print none.", OUTPUT, short="-q")] = False

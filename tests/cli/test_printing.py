@@ -35,11 +35,15 @@ def record(tmp_path: Path) -> None:
 def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
     printed = {
         kind: worked(attnviz(*COMMANDS[command], "--print", kind)).stdout
-        for kind in ("table", "json", "csv", "markdown", "latex", "none")
+        for kind in ("table", "brief", "json", "csv", "markdown", "latex", "none")
     }
     assert printed["none"] == ""
     assert printed["table"]
     assert json.loads(printed["json"])["schema"] == 1
+    assert len(printed["brief"]) <= 4096
+    (first, *_) = json.loads(printed["brief"])["reports"]
+    assert first["title"]
+    assert all(len(row) == len(table["columns"]) for table in first["tables"].values() for row in table["rows"])
     header, *rows = csv.reader(printed["csv"].splitlines())
     assert rows
     assert {len(row) for row in rows} == {len(header)}
@@ -64,3 +68,16 @@ def test_rows_of_heads_are_named_by_model_and_text(attnviz: RunHere) -> None:
 @pytest.mark.parametrize("asked", [("--json", "--print", "csv"), ("--print", "table", "-q"), ("-q", "--json")])
 def test_one_thing_at_a_time(asked: tuple[str, ...], attnviz: RunHere) -> None:
     refused(attnviz("heatmap", *TEXT, *asked), "exclude each other. Leave one of them out.")
+
+
+def test_a_brief_answer_keeps_its_size_whatever_there_is_to_say(attnviz: RunHere, tmp_path: Path) -> None:
+    """Of 270 heads and of 200 texts: the first rows, and how many there are."""
+    store.save(random_maps(n_layers=27, n_heads=10), tmp_path / "many.safetensors")
+    printed = worked(attnviz("render", "many.safetensors", "--dpi", "20", "--print", "brief")).stdout
+    assert len(printed) <= 4096
+    (one,) = json.loads(printed)["reports"]
+    assert (len(one["tables"]["heads"]["rows"]), one["tables"]["heads"]["of"]) == (16, 270)
+    printed = worked(attnviz("predict", *(f"--text=电影 {n}" for n in range(200)), "--print", "brief")).stdout
+    assert len(printed) <= 4096
+    (table,) = json.loads(printed)["reports"][0]["tables"].values()
+    assert table["of"] == 200
