@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +17,7 @@ from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps
-from attnviz.report import RenderedFrom
+from attnviz.report import LazyRows, RenderedFrom, Row
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.specs import FigureOptions, PrintOptions
@@ -89,7 +89,9 @@ class Drawing:
         yield from _tell_walk(part)
         maps, layers, heads, found = part.measure(self.spec)
         places = find_places(maps, self.spec, layers, heads)
-        rows = weights_rows(maps, places, self.spec) if self.lists_weights else measures_rows(maps, found, places)
+        rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, places))
+        if self.lists_weights:
+            rows = weights_rows(maps, places, self.spec)
         report = heatmap_report(maps, found, self.spec, layers, heads)
         if with_record or is_file(folder / store.RECORD):
             report = replace(report, render=self._describe_command())

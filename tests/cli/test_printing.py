@@ -71,13 +71,9 @@ def test_one_thing_at_a_time(asked: tuple[str, ...], attnviz: RunHere) -> None:
 
 
 def test_a_brief_answer_keeps_its_size_whatever_there_is_to_say(attnviz: RunHere, tmp_path: Path) -> None:
-    """Of 270 heads and of 200 texts: the first rows, and how many there are."""
+    """Of 270 heads the first rows, and how many there are."""
     store.save(random_maps(n_layers=27, n_heads=10), tmp_path / "many.safetensors")
-    printed = worked(attnviz("render", "many.safetensors", "--dpi", "20", "--print", "brief")).stdout
+    printed = worked(attnviz("render", "many.safetensors", "--dpi", "30", "--print", "brief")).stdout
     assert len(printed) <= 4096
     (one,) = json.loads(printed)["reports"]
     assert (len(one["tables"]["heads"]["rows"]), one["tables"]["heads"]["of"]) == (16, 270)
-    printed = worked(attnviz("predict", *(f"--text=电影 {n}" for n in range(200)), "--print", "brief")).stdout
-    assert len(printed) <= 4096
-    (table,) = json.loads(printed)["reports"][0]["tables"].values()
-    assert table["of"] == 200
