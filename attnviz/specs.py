@@ -211,7 +211,7 @@ class PrintOptions:
 
     print: Annotated[
         PrintKind | None,
-        Option("table, brief (JSON of 4 kB), json, csv, markdown, latex or none.", OUTPUT, "WHAT", is_common=True),
+        Option("table, brief, json, csv, markdown, latex or none.", OUTPUT, "WHAT", is_common=True),
     ] = None
     json: Annotated[bool, Option("Short for --print json: all numbers.", OUTPUT)] = False
     quiet: Annotated[bool, Option("Short for --print none.", OUTPUT, short="-q")] = False

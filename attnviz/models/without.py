@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
-from attnviz.models.attribution.operators import Attention, attending
+from attnviz.models.attribution.operators import AttendingCall, attending
 from attnviz.selection import select_pairs
 
 MAX_TEXTS = 32  # whose tokens a mean is over
@@ -49,7 +49,7 @@ def find_projections(root: nn.Module, run: Callable[[], object]) -> list[OutputW
     owners = {weight.data_ptr(): (module, weight.stride()) for module, weight in weights if isinstance(weight, Tensor)}
     found: list[OutputWeights] = []
 
-    def keep(attention: Attention) -> None:
+    def keep(attention: AttendingCall) -> None:
         read_by = attention.read_by
         if read_by is not None and read_by.data_ptr() in owners:
             module, strides = owners[read_by.data_ptr()]

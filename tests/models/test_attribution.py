@@ -18,7 +18,7 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.operators import Attention, Operators, attending
+from attnviz.models.attribution.operators import AttendingCall, Operators, attending
 from attnviz.models.attribution.passes import REPLACEMENTS, Replacement, WordInputs, replace_attention
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -52,7 +52,7 @@ class Softmaxes(Operators):
 
 def of_weights(run: Callable[[], Tensor], words: Tensor) -> list[Tensor]:
     """∂L/∂A of each attention, by our rule."""
-    seen: list[Attention] = []
+    seen: list[AttendingCall] = []
     with attending(attended=seen.append), WordInputs(words):
         logit = run()
     found = torch.autograd.grad(logit, [each.mixed for each in seen])

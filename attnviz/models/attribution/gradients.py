@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.operators import Attention, attending
+from attnviz.models.attribution.operators import AttendingCall, attending
 from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.attribution.subject import MethodScores, Subject
 from attnviz.records.attribution import COMPLETE
@@ -146,9 +146,9 @@ def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
     return np.asarray((found * watched.vectors.detach()).cpu().double().sum(dim=-1)[0].cpu().numpy())
 
 
-def _trace_pass(subject: Subject) -> tuple[list[Attention], Tensor]:
+def _trace_pass(subject: Subject) -> tuple[list[AttendingCall], Tensor]:
     """A pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
-    found: list[Attention] = []
+    found: list[AttendingCall] = []
     n_tokens, words = len(subject.ids), WordInputs(subject.answering.words)
     with attending(attended=found.append):
         logit = subject.run(words)

@@ -52,7 +52,7 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @dataclass(eq=False)
-class Attention:
+class AttendingCall:
     """One attention: its weights, and the operator that multiplied them with values."""
 
     call: Call
@@ -112,12 +112,12 @@ class Attending(Operators):
     def __init__(
         self,
         calls: Sequence[Call],
-        attended: Callable[[Attention], object] = lambda _: None,
-        projected: Callable[[Attention], object] = lambda _: None,
+        attended: Callable[[AttendingCall], object] = lambda _: None,
+        projected: Callable[[AttendingCall], object] = lambda _: None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._calls, self._attended, self._projected = calls, attended, projected
-        self._last: Attention | None = None  # whose projection has not been found
+        self._last: AttendingCall | None = None  # whose projection has not been found
 
     def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run an operator, and look whether it attended or projected what did."""
@@ -140,27 +140,27 @@ class Attending(Operators):
 
 
 @contextmanager
-def attending(**told: Callable[[Attention], object]) -> Iterator[None]:
+def attending(**told: Callable[[AttendingCall], object]) -> Iterator[None]:
     """Tell of every attention that runs in the block. Raises InvalidRecord as `capture` does."""
     calls: list[Call] = []
     with capture(calls.append), Attending(calls, **told):
         yield
 
 
-def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> Attention | None:
+def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> AttendingCall | None:
     """Find the values of an operator that attended; None where it projects them itself, or sums element by element.
 
     In a product one side has rows that sum to one.
     """
     if name.startswith("_scaled_dot_product") or name == "flex_attention":
-        found = Attention(call, args[2], result[0] if isinstance(result, tuple) else result)
+        found = AttendingCall(call, args[2], result[0] if isinstance(result, tuple) else result)
     elif is_kernel(name) or not isinstance(args[-1], Tensor) or args[-1].ndim < 2:
         return None
     else:
         left, right = args[-2:]
         missed = [(side.sum(axis) - 1).abs().mean() for side, axis in ((left, -1), (right, -2))]
         turned = bool(missed[1] < missed[0])
-        found = Attention(call, left if turned else right, result, turned)
+        found = AttendingCall(call, left if turned else right, result, turned)
     return found if found.is_by_head else None
 
 

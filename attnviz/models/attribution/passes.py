@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnviz.errors import InvalidModel
-from attnviz.models.attribution.operators import Attention, Operators, attending
+from attnviz.models.attribution.operators import AttendingCall, Operators, attending
 
 Change = Callable[[Tensor], Tensor]
 Replacement = Literal["permuted", "uniform", "random"]
@@ -51,16 +51,16 @@ class WordInputs(Operators):
 
 
 @contextmanager
-def replace_attention(by: Replacement, seed: int = 0) -> Iterator[list[Attention]]:
+def replace_attention(by: Replacement, seed: int = 0) -> Iterator[list[AttendingCall]]:
     """While it is open, every head attends otherwise: does an answer need the weights of its model, or just any?
 
     Permuted within each row, as Jain & Wallace (2019, arXiv:1902.10186, section 4.2.1) did; alike for every key, as
     Wiegreffe & Pinter (2019, arXiv:1908.04626, section 3) did; or frozen to random numbers. To be opened anew for each
     pass; the seed says what is random. Yields the attentions that were replaced.
     """
-    found: list[Attention] = []
+    found: list[AttendingCall] = []
 
-    def replace(attention: Attention) -> None:
+    def replace(attention: AttendingCall) -> None:
         if not attention.is_in_order:
             return
         generator = torch.Generator().manual_seed(seed * 1_000_003 + len(found))

@@ -15,7 +15,7 @@ import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.models.attention import Norms
-from attnviz.models.attribution.operators import Attending, Attention
+from attnviz.models.attribution.operators import Attending, AttendingCall
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import Capture, capture
 from attnviz.models.device import enough_memory, seeded, versions
@@ -184,7 +184,7 @@ class HuggingFaceModel:
         calls: list[Call] = []
         norms: dict[int, Norms] = {}
 
-        def keep_norms(of: Attention) -> None:
+        def keep_norms(of: AttendingCall) -> None:
             norms[of.call.place] = of.value_norms()[list(of.call.heads)]
 
         with capture(calls.append, choice, factored=factored) as watching, Attending(calls, projected=keep_norms):

@@ -12,6 +12,7 @@ import pytest
 from attnviz.commands.train import outcome
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
+from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
 from tests.starting import train
@@ -46,11 +47,10 @@ def probe_little(patch: pytest.MonkeyPatch) -> None:
 
 def draw_once(patch: pytest.MonkeyPatch) -> None:
     """The same report is drawn once for all tests: that the same is drawn twice is tested where it is drawn."""
-    draw = outcome.png
 
     def pictures(report: Report, look: FigureStyle) -> list[tuple[str, bytes]]:
         asked = pickle.dumps((report, look))
-        return DRAWN.get(asked) or DRAWN.setdefault(asked, [*draw(report, look)])
+        return DRAWN.get(asked) or DRAWN.setdefault(asked, [*png(report, look)])
 
     patch.setattr(outcome, "png", pictures)
 
