@@ -17,7 +17,6 @@ MAX_BYTES = 4_096
 MORE = "--json in the place of --print brief has every number"
 # Reports, rows of a table, notes and characters of a text, from the most that may be kept to what fits in any case.
 SIZES = (
-    (20, 48, 20, 400),
     (20, 16, 12, 300),
     (10, 8, 8, 200),
     (5, 4, 5, 160),
@@ -30,8 +29,9 @@ SIZES = (
 def render(reports: Iterable[Report]) -> str:
     """Return the reports as JSON of at most 4,096 bytes: the same keys however much had to be left out.
 
-    `{"schema": 1, "reports": [{"title", "about", "notes", "tables": {name: {"columns", "rows", "of"}}}], "of", "more"}`
-    where each `of` counts what there is of what stands before it. Numbers have the digits of the printed table.
+    `{"schema": 1, "reports": [{"title", "about", "notes", "tables": {name: {"columns", "rows", "of"}}, "of"}], "of",
+    "more"}`. Each "of" counts what there is: rows of a table, notes and tables of a report, reports. Numbers have the
+    digits of the printed table.
     """
     shown = list(reports)
     documents = (_write(shown, *size) for size in SIZES)
@@ -61,6 +61,7 @@ def _write(reports: list[Report], n_reports: int, n_rows: int, n_notes: int, n_c
             "about": cut(report.subtitle),
             "notes": [cut(note.text) for note in notes[:n_notes]],
             "tables": {table.name: write_table(table) for table in tables if n_rows},
+            "of": {"notes": len(notes), "tables": len(tables)},
         }
 
     document = {"schema": 1, "reports": [write_report(report) for report in reports[:n_reports]]}
