@@ -36,7 +36,7 @@ MAX_CODE_LINES = {
     "tests/attacks": 2215,
     "attnviz/commands/survey": 2174,
     "attnviz/views": 2159,
-    "attnviz/models/capture": 1884,
+    "attnviz/models/capture": 1822,
     "attnviz/commands/lesson": 1876,
     "attnviz/commands/train": 1683,
     "attnviz/text": 1526,

@@ -9,7 +9,7 @@ states with states is taken for one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,18 +17,7 @@ from torch import Tensor
 
 from attnviz.models.capture.captured import ROUNDED, find_allowed
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import (
-    NOBODY,
-    Ids,
-    Known,
-    Softmax,
-    Store,
-    collapse,
-    is_learned,
-    mark_changed,
-    row_of,
-    varies,
-)
+from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, Store, collapse, is_learned, nobody, row_of
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
@@ -48,7 +37,6 @@ class Seen(NamedTuple):
     dropped: float = 0.0
     is_cut: bool = False
     after: int = 0
-    is_untold: bool = False  # whether queries may be tokens, and nothing says which
     follows_softmax: bool = True
     looks_at_keys: bool = True  # whether scores were made of keys
     guess: str = ""  # why this may be no attention over tokens
@@ -64,7 +52,7 @@ class Rule:
 
     def soften(self, of: Operation, place: str) -> None:
         """Remember what came out of a softmax."""
-        result, axis = of.result, of.args[1] % max(1, of.result.ndim)
+        result, axis = of.result, of.args[1]
         known = self._store.get(of.args[0])
         if not result.numel() or not result.is_floating_point():
             return
@@ -72,186 +60,157 @@ class Rule:
             if result.ndim > 2 and not is_learned(of.args[0]):
                 self._note(PIECES)  # scores whose tokens are not known were put together in a way that is not followed
             return
-        scores = of.args[0].movedim(axis, -1)
         allowed = None
         if not float(result.amin()) >= TINY:  # else no key was forbidden: of one that is, at most 4e-44 is left
-            allowed = find_allowed(scores).movedim(-1, axis)
+            allowed = find_allowed(of.args[0].movedim(axis, -1)).movedim(-1, axis)
             allowed = None if bool(allowed.all()) else allowed
-        softmax = Softmax(tuple(result.shape), axis - result.ndim, allowed, place)
-        self._store.put(result, known._replace(softmax=softmax))
+        self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), allowed, place)))
 
     def look_nested(self, of: Operation) -> None:
         """Look at a softmax over texts of several lengths, and at its product with values: padded to one another."""
         if of.name != "matmul":
             self._nested = of.result
         elif of.tensors[0] is self._nested:
-            parts = [each.float() for each in of.tensors[0].unbind()]
-            n_queries, n_keys = (max(each.shape[axis] for each in parts) for axis in (-2, -1))
-            shape = (len(parts), parts[0].shape[0], n_queries, n_keys)
-            weights, allowed = torch.zeros(shape), torch.zeros(shape, dtype=torch.bool)
-            for row, each in enumerate(parts):
-                weights[row, :, : each.shape[-2], : each.shape[-1]] = each
-                allowed[row, :, : each.shape[-2], : each.shape[-1]] = True
-            self._take(Seen(weights.flatten(0, 1), None, None, allowed.flatten(0, 1), shape))
+            weights = of.tensors[0].float().to_padded_tensor(0.0)
+            allowed = torch.ones_like(of.tensors[0]).to_padded_tensor(0.0) > 0
+            self._take(Seen(weights.flatten(0, 1), None, None, allowed.flatten(0, 1), tuple(weights.shape)))
 
     def multiply(self, of: Operation) -> None:
-        """Look at a product of matrices."""
+        """Look at a product of matrices, of which either side may hold the weights."""
         left, right = of.tensors[-2:]
-        result = of.result
-        if not isinstance(result, Tensor) or not result.is_floating_point():
+        learned = is_learned(left), is_learned(right)
+        of_left, of_right = (
+            Known(nobody(side.shape)) if is_one else self._store.get(side) or NOTHING
+            for side, is_one in zip((left, right), learned, strict=True)
+        )
+        if not of.result.is_floating_point() or (any(learned) and (of_left is NOTHING or of_right is NOTHING)):
             return
-        if right.ndim == 1:
-            right, result = right[:, None], result[..., None]
-            self._store.put(right, self._unsqueeze(of.tensors[-1], -1))
+        shape = of.result.shape
         if left.ndim == 1:
-            left, result = left[None], result[None]
-            self._store.put(left, self._unsqueeze(of.tensors[-2], 0))
-        known = self._store.get(left), self._store.get(right)
-        if known == (None, None):
-            if is_learned(left) or is_learned(right):
-                return
-            self._store.put(of.result, Known(None))
-            return
-        found = self._mix(left, right, known, result.shape)
-        if result is not of.result:
-            found = found._replace(ids=None if found.ids is None else found.ids.reshape(of.result.shape), columns=None)
+            left, of_left = left[None], of_left.move(lambda ids: ids[None])
+            shape = torch.Size((*shape[:-1], 1, *shape[-1:]))
+        if right.ndim == 1:
+            right, of_right = right[:, None], of_right.move(lambda ids: ids[:, None])
+            shape = torch.Size((*shape, 1))
+        found = None
+        if self._may_weigh(of_left):
+            found = self._attend(left, of_left, of_right, shape)
+        if found is None and self._may_weigh(of_right):
+            turned = torch.Size((*shape[:-2], shape[-1], shape[-2]))
+            found = self._attend(right.mT, of_right.turn(), of_left.turn(), turned)
+            found = None if found is None else found.turn()
+        found = self._multiply_ids(of_left, of_right, shape) if found is None else found
+        if shape != of.result.shape:
+            found = found.move(lambda ids: ids.reshape(of.result.shape))
         self._store.put(of.result, found)
 
-    def _unsqueeze(self, tensor: Tensor, axis: int) -> Known:
-        known = self._store.get(tensor) or Known(None)
-        return known._replace(ids=None if known.ids is None else known.ids.unsqueeze(axis), softmax=None)
+    def _may_weigh(self, known: Known) -> bool:
+        """Whether numbers may be weights: what nobody has read is learned, or was made by other code."""
+        return known is not NOTHING and (known.softmax is not None or not self._store.is_nobodys(known.ids))
 
-    def _mix(self, left: Tensor, right: Tensor, known: Any, shape: torch.Size) -> Known:
-        """What is known of a product."""
-        of_left, of_right = (each or Known(None) for each in known)
-        one, two = of_left.ids, of_right.ids
-        along = varies(one, -1), varies(two, -2)
-        after = of_left.after | of_right.after
-        if known[0] is not None and self._weighs(left, right, known, -1, along[1]):
-            seen = self._see(left, two if two is None else two.mT, of_left)
-            seen = seen._replace(guess=LEARNED) if is_nobodys(right, two) else seen
-            number = self._take(seen._replace(after=after))
-            return Known(self._find_queries(seen, two, shape), self._add(after, number))
-        if known[1] is not None and self._weighs(right, left, known[::-1], -2, along[0]):
-            turned = of_right._replace(
-                ids=None if two is None else two.mT, columns=None if of_right.columns is None else of_right.columns.mT
-            )
-            seen = self._see(right.mT, one, turned)
-            number = self._take(seen._replace(after=after))
-            turned_shape = torch.Size((*shape[:-2], shape[-1], shape[-2]))
-            new = self._find_queries(seen, None if one is None else one.mT, turned_shape)
-            return Known(None if new is None else new.mT, self._add(after, number))
-        ids = self._multiply_ids((of_left, of_right), along, shape)
-        softmax = of_left.softmax or of_right.softmax
-        across: Ids | None = None
-        if one is not None and two is not None and not any(along) and not (is_learned(left) or is_learned(right)):
-            across = two[..., :1, :].expand(shape)
-        return Known(ids, after, None if softmax is None else mark_changed(softmax, "linear"), across)
-
-    def _add(self, after: int, number: int | None) -> int:
+    def _attend(
+        self, weights: Tensor, of_weights: Known, of_values: Known, shape: torch.Size, is_sum: bool = False
+    ) -> Known | None:
+        """What is known of weights [… query key] times values [… key d], where that is attention; else None."""
+        if not self._weighs(weights, of_weights, of_values.ids):
+            return None
+        after = of_weights.after | of_values.after
+        seen = self._see(weights, of_weights, of_values.ids)._replace(after=after)
+        if self._store.is_nobodys(of_values.ids):
+            seen = seen._replace(guess=LEARNED)
+        number = self._take(seen._replace(looks_at_keys=True) if is_sum else seen)
         if number is None:
             self._note("convolution with a kernel for each token")
-            return after
-        return after | 1 << number
-
-    def _find_queries(self, seen: Seen, of_values: Ids | None, shape: torch.Size) -> Ids | None:
-        """The ids of what attention gave: of its queries, or new ones that are made of its keys."""
+        else:
+            after |= 1 << number
         if seen.queries is None:
-            return self._new(of_values, -2, shape)
-        return seen.queries.reshape(*shape[:-1], 1).expand(shape)
+            return Known(self._new(of_values.ids, shape), after)
+        return Known(seen.queries.reshape(*shape[:-1], 1).expand(shape), after)
 
-    def _new(self, ids: Ids | None, axis: int, shape: torch.Size) -> Ids | None:
+    def _new(self, of_values: Ids | None, shape: torch.Size) -> Ids | None:
         """New tokens, a row of the result each, which were made of those along an axis."""
-        if ids is None:
+        if of_values is None:
             return None
-        keys = ids[..., 0].expand(*shape[:-2], ids.shape[axis])
+        keys = of_values[..., 0].expand(*shape[:-2], of_values.shape[-2])
         made = self._store.make(keys.reshape(-1, keys.shape[-1]), shape[-2])
         return made.view(*shape[:-1], 1).expand(shape)
 
-    def _multiply_ids(self, known: Any, along: Any, shape: torch.Size) -> Ids | None:
+    def _multiply_ids(self, of_left: Known, of_right: Known, shape: torch.Size) -> Known:
         """Of what is no attention: rows stay those of the left side; sums over tokens are named."""
-        one, two = known[0].ids, known[1].ids
-        softmax = next((each.softmax for each in known if each.softmax is not None), None)
-        if any(along) and softmax is not None and (along[1] or known[1].softmax is not None):
-            self._note(f"changed {softmax.place} ({softmax.changed or 'softmax'})")
+        store, one, two = self._store, of_left.ids, of_right.ids
+        after, softmax = of_left.after | of_right.after, of_left.softmax or of_right.softmax
+        along = store.varies(one, -1), store.varies(two, -2)
+        is_read = one is not None and not store.is_nobodys(one)
+        ids = across = None
+        if softmax is not None:
+            if along[1] or (along[0] and of_right.softmax is not None):
+                self._note(f"changed {softmax.place} ({softmax.changed or 'softmax'})")
+            softmax = softmax._replace(allowed=None, changed=softmax.changed or "linear")
         elif all(along):
             self._note(LINEAR)
-        if all(along):
-            first = self._store.mix(one[..., :1, :1].contiguous())
-            return first.expand(shape)
-        if along[1]:
-            if softmax is None:
-                self._note(UNLIKE if one is not None else "a matrix that reads no token")
-            is_known = one is not None and bool((one[..., :1] >= 0).any())
-            return one[..., :1].expand(shape) if is_known and one is not None else self._new(two, -2, shape)
-        if along[0]:
-            few = one[..., :1, :] if one.shape[-2] == 1 else one[..., :2, :]
-            if few.shape[-2] > 1 and torch.equal(few[..., 0, :], few[..., 1, :]):
-                self._note("a matrix over tokens")
-            return self._store.mix(one[..., :1].contiguous()).expand(shape)
-        kept: Ids | None = None if two is None else two[..., :1, :]
-        if one is not None and (two is None or bool((one[..., :1] >= 0).any())):
-            kept = one[..., :1]
-        return None if kept is None else kept.expand(shape)
+        elif along[1]:
+            self._note("a matrix that reads no token" if one is None else UNLIKE)
+        elif one is not None and along[0] and one.shape[-2] > 1 and torch.equal(one[..., 0, :], one[..., 1, :]):
+            self._note("a matrix over tokens")
+        if one is not None and along[0]:
+            ids = store.mix((one[..., :1, :1] if along[1] else one[..., :1]).contiguous()).expand(shape)
+        elif one is not None and is_read:
+            ids = store.widen(one[..., :1], shape)
+        elif two is not None:
+            ids = self._new(two, shape) if along[1] else store.widen(two[..., :1, :], shape)
+        elif one is not None:
+            ids = nobody(shape)
+        if is_read and two is not None and not any(along) and not store.is_nobodys(two):
+            across = store.widen(two[..., :1, :], shape)
+        return Known(ids, after, softmax, across)
 
     # --- which products are attention ---------------------------------------------------------------------------------
 
-    def _weighs(self, weights: Tensor, values: Tensor, known: Any, axis: int, are_tokens: bool) -> bool:
-        """Whether one side of a product holds weights, and the other states of different tokens."""
-        of_weights, of_values = known
-        softmax: Softmax | None = of_weights.softmax
-        ids: Ids | None = None if of_values is None else of_values.ids
-        n_keys = weights.shape[axis]
-        if is_learned(weights) or not weights.is_floating_point():
-            return False
-        if is_nobodys(values, ids):  # a memory, or vectors of experts: which of them, numbers do not tell
-            return softmax is not None and not softmax.changed and n_keys > 1 and weights.ndim > 2
+    def _weighs(self, weights: Tensor, known: Known, ids: Ids | None) -> bool:
+        """Whether the left side of a product holds weights, and the right side states of different tokens."""
+        softmax, n_keys = known.softmax, weights.shape[-1]
+        is_plain = softmax is not None and not softmax.changed
+        if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
+            return is_plain and n_keys > 1 and weights.ndim > 2
         if ids is None:
             fits = softmax is None or len(softmax.shape) < 3 or weights.ndim > 2
-            if not fits or (softmax is None and of_weights.ids is not None):
+            if not fits or (softmax is None and known.ids is not None):
                 return False
-        elif not are_tokens:
-            if n_keys > 1 or softmax is None or softmax.changed or not bool((ids >= 0).any()):
-                return False
+        elif not self._store.varies(ids, -2):
             few = collapse(ids)
-            return bool(torch.unique(few).numel() <= torch.unique(row_of(few)).numel())
-        return is_distribution(weights, axis, softmax)
+            return n_keys == 1 and is_plain and torch.unique(few).numel() <= torch.unique(row_of(few)).numel()
+        return is_distribution(weights, known)
 
-    def _see(self, weights: Tensor, of_values: Ids | None, known: Known) -> Seen:
-        """Weights [… query key], what is known of them, and ids of the values [… d key]."""
-        softmax, of_scores = known.softmax, known.ids
-        if of_scores is not None and known.columns is not None and varies(of_scores, -1):
-            of_scores = known.columns  # as where two texts read each other by one product
-        n_rows = weights.shape[:-2].numel()
-        queries = keys = None
+    def _see(self, weights: Tensor, known: Known, of_values: Ids | None) -> Seen:
+        """Weights [… query key], what is known of them, and ids of the values [… key d]."""
+        store, softmax, of_scores, across = self._store, known.softmax, known.ids, known.columns
+        if across is not None and store.varies(of_scores, -1):
+            of_scores = across  # as where two texts read each other by one product
+        n_rows, sizes = weights.shape[:-2].numel(), weights.shape[-2:]
+        queries = keys = allowed = None
         if of_values is not None:
-            across = known.columns
-            told = across is not None and varies(across, -1) and not varies(across, -2)
-            of_keys = across if told and across is not None and bool((across >= 0).any()) else of_values
-            keys = of_keys[..., 0, :].expand(*weights.shape[:-2], weights.shape[-1]).reshape(n_rows, -1)
-        if of_scores is not None and of_values is not None and not varies(of_scores, -1):
-            queries = of_scores[..., 0].expand(weights.shape[:-1]).reshape(n_rows, -1)
-            queries = None if bool((queries == NOBODY).all()) else queries
-        allowed = None if softmax is None else softmax.allowed
-        if allowed is not None:
-            if allowed.shape != weights.shape:
-                allowed = allowed.mT if allowed.mT.shape == weights.shape else None
-            allowed = None if allowed is None else allowed.reshape(n_rows, *weights.shape[-2:])
-        shape = weights.shape if softmax is None else softmax.shape
-        shape = (*shape[:-1], weights.shape[-1]) if softmax is not None and softmax.is_cut else shape
-        if torch.Size(shape).numel() != weights.numel() or sorted(shape[-2:]) != sorted(weights.shape[-2:]):
-            shape = weights.shape
+            told = across is not None and store.varies(across, -1) and not store.varies(across, -2)
+            of_keys = of_values[..., 0] if not told or store.is_nobodys(across) else across[..., 0, :]  # type: ignore
+            keys = of_keys.expand(*weights.shape[:-2], sizes[1]).reshape(n_rows, -1)
+            if of_scores is not None and not store.varies(of_scores, -1) and not store.is_nobodys(of_scores):
+                queries = of_scores[..., 0].expand(weights.shape[:-1]).reshape(n_rows, -1)
+        shape, is_cut = tuple(weights.shape), False
+        if softmax is not None:
+            is_cut = softmax.is_cut and not is_distribution(weights, Known(None, 0, softmax._replace(is_cut=False)))
+            if softmax.allowed is not None and softmax.allowed.shape == weights.shape:
+                allowed = softmax.allowed.reshape(n_rows, *sizes)
+            if len(softmax.shape) > weights.ndim and torch.Size(softmax.shape[:-2]).numel() == n_rows:
+                shape = (*softmax.shape[:-2], *sizes)
         return Seen(
-            weights.reshape(n_rows, *weights.shape[-2:]),
+            weights.reshape(n_rows, *sizes),
             queries,
             keys,
             allowed,
-            tuple(shape),
-            0.0 if softmax is None else softmax.dropped,
-            softmax is not None and softmax.is_cut,
-            is_untold=of_scores is None,
+            shape,
+            known.dropped,
+            is_cut,
             follows_softmax=softmax is not None and not softmax.changed,
-            looks_at_keys=known.columns is not None,
+            looks_at_keys=across is not None,
         )
 
     # --- weights times states, summed up ------------------------------------------------------------------------------
@@ -261,88 +220,55 @@ class Rule:
         self._weighed = (of.result, *of.tensors) if len(of.tensors) == 2 else None
 
     def sum_up(self, of: Operation) -> bool:
-        """Look at a sum of weights times states. Returns whether it was attention."""
+        """Look at a sum of weights times states, which is a product of one row. Returns whether it was attention."""
         if self._weighed is None or self._weighed[0] is not of.args[0] or len(of.args) < 2:
             return False
-        result, *sides = self._weighed
-        axes = sorted({axis % result.ndim for axis in of.args[1]})
-        for weights, states in (sides, sides[::-1]):
-            known, of_states = self._store.get(weights), self._store.get(states)
-            if known is None or is_learned(states) or is_learned(weights):
-                continue
-            softmax = known.softmax
-            wide = _broadcast(weights, result.shape)
-            ids = None if of_states is None or of_states.ids is None else _broadcast(of_states.ids, result.shape)
-            if softmax is None and ids is None:
-                continue
-            features = [axis for axis in range(result.ndim) if wide.stride(axis) == 0 and result.shape[axis] > 1]
-            if any(axis in axes for axis in features) or not features:
-                continue
-            rest = [axis for axis in range(result.ndim) if axis not in axes and axis not in features]
-            rows = _rows(wide, features, rest, axes)
-            keys = None if ids is None else _rows(ids, features, rest, axes)
-            if keys is not None and not varies(keys, -1) and not self._one_key(keys, softmax):
-                continue
-            if not is_distribution(rows, -1, None if softmax is None else softmax._replace(axis=None)):
-                continue
-            of_weights = None if known.ids is None else _rows(_broadcast(known.ids, result.shape), features, rest, axes)
-            new, after = self._take_sum(rows, of_weights, keys, known)
-            if new is not None:
-                new = new.reshape([result.shape[axis] for axis in rest] + [1] * len(features))
-                back = sorted(range(new.ndim), key=lambda place: (rest + features)[place])
-                left = [result.shape[axis] for axis in sorted(rest + features)]
-                new = new.permute(back).expand(left).reshape(of.result.shape)
-            self._store.put(of.result, Known(new, after))
-            return True
-        return False
+        whole, *sides = self._weighed
+        found = self._sum(of, whole.shape, *sides) or self._sum(of, whole.shape, *sides[::-1])
+        if found is not None:
+            self._store.put(of.result, found)
+        return found is not None
 
-    def _one_key(self, keys: Tensor, softmax: Softmax | None) -> bool:
-        few = collapse(keys)
-        one = torch.unique(few).numel() <= torch.unique(row_of(few)).numel()
-        return keys.shape[-1] == 1 and softmax is not None and not softmax.changed and one
+    def _sum(self, of: Operation, shape: torch.Size, weights: Tensor, states: Tensor) -> Known | None:
+        known, of_states = (self._store.get(side) or NOTHING for side in (weights, states))
+        wide, n_axes = weights.expand(shape), len(shape)
+        summed = sorted({axis % n_axes for axis in of.args[1]})
+        n_summed = torch.Size([shape[axis] for axis in summed]).numel()
+        features = [axis for axis in range(n_axes) if wide.stride(axis) == 0 and shape[axis] > 1]
+        rest = [axis for axis in range(n_axes) if axis not in (*summed, *features)]
+        if not features or not set(features).isdisjoint(summed) or not self._may_weigh(known):
+            return None
+        if is_learned(weights) or is_learned(states) or self._store.is_nobodys(of_states.ids):
+            return None
+        if known.softmax is None and of_states.ids is None:
+            return None
 
-    def _take_sum(self, rows: Tensor, ids: Tensor | None, keys: Tensor | None, known: Known) -> tuple[Ids | None, int]:
-        """Hand over rows of one query each; return the ids of the sums, and what they come after."""
-        queries = None
-        if ids is not None and keys is not None and not varies(ids, -1):
-            queries = ids[:, :1] if bool((ids[:, :1] >= 0).any()) else None
-        dropped = 0.0 if known.softmax is None else known.softmax.dropped
-        shape = (len(rows), 1, 1, rows.shape[-1])
-        number = self._take(Seen(rows[:, None], queries, keys, None, shape, dropped, after=known.after))
-        new = None
-        if keys is not None:
-            new = (self._store.mix(keys[:, :1].contiguous()) if queries is None else queries)[:, 0]
-        return new, self._add(known.after, number)
+        def lay_out(shadow: Tensor) -> Tensor:
+            """[row, 1, query, summed], for the first of all features."""
+            shadow = shadow.expand(shape)
+            for axis in features:
+                shadow = shadow.narrow(axis, 0, 1)
+            return shadow.permute(*rest, *features, *summed).reshape(-1, 1, 1, n_summed)
+
+        rows = lay_out(weights)
+        of_values = of_states.move(lambda ids: lay_out(ids).mT)
+        found = self._attend(rows, known.move(lay_out), of_values, torch.Size((len(rows), 1, 1, 1)), is_sum=True)
+        if found is None:
+            return None
+        kept = sorted(rest + features)
+        order = [(rest + features).index(axis) for axis in kept]
+        sizes = [shape[axis] if axis in rest else 1 for axis in rest + features]
+        widths = [shape[axis] for axis in kept]
+        return found.move(lambda ids: ids.reshape(sizes).permute(order).expand(widths).reshape(of.result.shape))
 
 
-def is_nobodys(values: Tensor, ids: Ids | None) -> bool:
-    """Whether values are learned, and so of no token."""
-    return is_learned(values) or (ids is not None and not bool((ids >= 0).any()))
-
-
-def _broadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
-    return tensor.expand(shape)
-
-
-def _rows(tensor: Tensor, features: list[int], rest: list[int], axes: list[int]) -> Tensor:
-    """[row, summed] of a tensor, for the first of its features."""
-    for axis in features:
-        tensor = tensor.narrow(axis, 0, 1)
-    ordered = tensor.permute(*rest, *features, *axes)
-    return ordered.reshape(-1, torch.Size([tensor.shape[axis] for axis in axes]).numel())
-
-
-def is_distribution(weights: Tensor, axis: int, softmax: Softmax | None) -> bool:
+def is_distribution(weights: Tensor, known: Known) -> bool:
     """Whether what is summed over is a distribution, in every row that has any weight."""
-    is_plain = softmax is not None and not softmax.changed
-    if is_plain and softmax is not None and softmax.axis == axis and not softmax.is_cut and not softmax.dropped:
-        return True
-    sums = weights.sum(axis, dtype=torch.float32)
-    missed = (sums - 1).abs()
-    near = missed <= ROUNDED.get(weights.dtype, MISSED)
-    if is_plain and softmax is not None:
-        if softmax.dropped or softmax.is_cut:
-            return bool((sums <= 1 + MISSED).all()) if softmax.is_cut else softmax.axis in (axis, None)
-        nothing = (sums == 0) | sums.isnan()
-        return bool((near | nothing).all()) and bool((near | sums.isnan()).any())
-    return bool(near.all()) and bool((weights >= 0).all())
+    softmax, sums = known.softmax, weights.sum(-1, dtype=torch.float32)
+    near = (sums - 1).abs() <= ROUNDED.get(weights.dtype, MISSED)
+    if softmax is None or softmax.changed:
+        return bool(near.all()) and bool((weights >= 0).all())
+    if softmax.is_cut or known.dropped:
+        return bool(known.dropped) or bool((sums <= 1 + MISSED).all())
+    nothing = (sums == 0) | sums.isnan()
+    return bool((near | nothing).all()) and bool((near | sums.isnan()).any())

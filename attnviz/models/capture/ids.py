@@ -9,9 +9,8 @@ comes of several tokens gets the id of a new one, whose family says that it is a
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +19,9 @@ from torch import Tensor, nn
 
 PLACE_BITS, ROW_BITS = 24, 16
 NOBODY = -1  # the id of what is of no token: a parameter, room in a cache
+MAX_KEPT = 4096  # ids that are remembered
 Ids = Int[Tensor, "..."]
+_NOBODY = torch.full((), NOBODY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +39,10 @@ class Softmax(NamedTuple):
     """What is known of numbers that came out of a softmax."""
 
     shape: tuple[int, ...]  # of all of them
-    axis: int | None  # of the keys; None: moved since
     allowed: Bool[Tensor, ...] | None  # which scores let attention through, in the numbers' own shape; None: all
     place: str
-    is_cut: bool = False  # whether keys behind the others were cut off: a sink
+    is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries
     changed: str = ""  # by which operator its numbers were changed
-    dropped: float = 0.0  # the share that dropout took
 
 
 class Known(NamedTuple):
@@ -53,16 +52,41 @@ class Known(NamedTuple):
     after: int = 0  # bit n: they come after attention n
     softmax: Softmax | None = None
     columns: Ids | None = None  # of a product of states with states, the ids of the right side's
+    dropped: float = 0.0  # the share that dropout took
+
+    def turn(self) -> Known:
+        """What is known of the numbers with their last two axes in the other order."""
+        return self.move(lambda shadow: shadow.mT)
+
+    def move(self, function: Callable[[Tensor], Any]) -> Known:
+        """What is known of the numbers when they were laid out anew."""
+        of = self.softmax
+        if self.ids is None and self.columns is None and of is None:
+            return self
+        if of is not None and of.allowed is not None:
+            of = of._replace(allowed=function(of.allowed))
+        ids, columns = (None if each is None else function(each) for each in (self.ids, self.columns))
+        return self._replace(ids=ids, columns=columns, softmax=of)
+
+
+NOTHING = Known(None)
 
 
 class Store:
-    """What is known of tensors that are alive. Keeps none of them."""
+    """What is known of tensors that are alive. Keeps none of them.
+
+    Layers of a model do the same to the same ids, one after the other. So equal ids are one tensor here, and what is
+    made of them is looked up by what they are and what was done: only the first layer is worked out.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Tensor], Known]] = {}
         self.families: list[Family] = []
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
         self.number = 0  # of the pass that is open
+        self._own: dict[int, Tensor] = {}  # ids that are one tensor each; alive, so that no other gets their place
+        self._same: dict[object, Tensor] = {}
+        self._made: dict[object, Any] = {}
 
     def get(self, tensor: object) -> Known | None:
         """What is known of this very tensor, if anything."""
@@ -70,14 +94,44 @@ class Store:
         return found[1] if found is not None and found[0]() is tensor else None
 
     def put(self, tensor: Tensor, known: Known) -> None:
-        """Keep it for as long as the tensor lives."""
-        place = id(tensor)
-        self._known[place] = weakref.ref(tensor, partial(self._forget, place)), known
+        """Keep it for as long as the tensor lives; then another gets its place."""
+        if len(self._own) > MAX_KEPT:
+            self._own, self._same, self._made = {}, {}, {}
+        if known.ids is not None and id(known.ids) not in self._own:
+            known = known._replace(ids=self._unify(known.ids))
+        self._known[id(tensor)] = weakref.ref(tensor), known
 
-    def _forget(self, place: int, dead: weakref.ref[Tensor]) -> None:
-        found = self._known.get(place)
-        if found is not None and found[0] is dead:
-            del self._known[place]
+    def _unify(self, ids: Tensor) -> Tensor:
+        """The one tensor that stands for all that are the same memory in the same order."""
+        steps = tuple(step if n > 1 else 0 for n, step in zip(ids.shape, ids.stride(), strict=True))
+        one = self._same.setdefault((ids.data_ptr(), ids.shape, steps), ids)
+        self._own[id(one)] = one
+        return one
+
+    def recall(self, work_out: Callable[..., Any], *given: Any) -> Any:
+        """What `work_out(*given)` gave for the same before: ids, or what is true of them."""
+        own = self._own
+        given = tuple(self._unify(of) if isinstance(of, Tensor) and id(of) not in own else of for of in given)
+        key = (work_out, *(id(of) if isinstance(of, Tensor) else of for of in given))
+        if key not in self._made:
+            found = work_out(*given)
+            self._made[key] = self._unify(found) if isinstance(found, Tensor) else found
+        return self._made[key]
+
+    def varies(self, ids: Ids | None, axis: int) -> bool:
+        """Whether ids differ along an axis."""
+        if ids is None or ids.shape[axis] < 2 or ids.stride(axis) == 0:
+            return False
+        return bool(self.recall(_differ, ids, axis))
+
+    def is_nobodys(self, ids: Ids | None) -> bool:
+        """Whether numbers are known to be of no token."""
+        return ids is not None and not self.recall(_has_tokens, ids)
+
+    def widen(self, ids: Ids, shape: Sequence[int]) -> Ids:
+        """The same for all numbers that share one."""
+        found: Ids = ids if ids.shape == shape else self.recall(torch.Tensor.expand, ids, tuple(shape))
+        return found
 
     def seed(self, shape: Sequence[int], is_new: bool = False) -> Ids:
         """New tokens: rows are the first axis of several, places all others."""
@@ -118,26 +172,37 @@ class Store:
 
         Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
         """
-        if one.data_ptr() == other.data_ptr() and one.stride() == other.stride():
-            return one
+        found: Ids = one if one is other else self.recall(self._merge, one, other)
+        return found
+
+    def _merge(self, one: Ids, other: Ids) -> Ids:
         if one.ndim and one.stride(-1) == 0 == other.stride(-1) and one.shape[-1] > 1:
             return self.merge(one[..., :1], other[..., :1]).expand(one.shape)
         if torch.equal(one, other):
             return one
-        family, of_other = family_of(one), family_of(other)
-        mixed = (family == of_other) & (one != other) & (one >= 0)
-        if bool(mixed.any()):
-            return torch.where(mixed, self.mix(torch.where(one < 0, other, one)), self._choose(one, other))
-        return self._choose(one, other)
+        first, second = (family_of(ids) + (_is_shared(ids) << 40) for ids in (one, other))
+        found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
+        mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
+        return torch.where(mixed, self.mix(torch.where(one < 0, other, one)), found) if bool(mixed.any()) else found
 
-    def _choose(self, one: Ids, other: Ids) -> Ids:
-        first, second = (self._rank(ids) for ids in (one, other))
-        return torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
 
-    def _rank(self, ids: Ids) -> Ids:
-        """Shared by rows of a batch comes behind, then what was read later."""
-        shared = ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1
-        return torch.as_tensor(family_of(ids) + (shared << 40))
+def _is_shared(ids: Ids) -> bool:
+    """Whether rows of a batch have the same."""
+    return ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1
+
+
+def _differ(ids: Ids, axis: int) -> bool:
+    few = collapse(ids)
+    return bool((few != few.narrow(axis, 0, 1)).any())
+
+
+def _has_tokens(ids: Ids) -> bool:
+    return bool((collapse(ids) >= 0).any())
+
+
+def nobody(shape: Sequence[int]) -> Ids:
+    """The ids of what is of no token."""
+    return _NOBODY.expand(tuple(shape))
 
 
 def family_of(ids: Any) -> Any:
@@ -163,14 +228,6 @@ def collapse(shadow: Tensor) -> Tensor:
     return shadow
 
 
-def varies(ids: Ids | None, axis: int) -> bool:
-    """Whether ids differ along an axis."""
-    if ids is None or ids.shape[axis] < 2 or ids.stride(axis) == 0:
-        return False
-    few = collapse(ids)
-    return bool((few != few.narrow(axis, 0, 1)).any())
-
-
 def is_learned(tensor: object) -> bool:
     """Whether a tensor is a parameter, or a view of one."""
     return isinstance(tensor, nn.Parameter) or (isinstance(tensor, Tensor) and isinstance(tensor._base, nn.Parameter))
@@ -184,8 +241,3 @@ def reshape(shadow: Tensor, shape: Sequence[int]) -> Tensor:
         if shadow.ndim and len(shape) and shadow.stride(-1) == 0 and shadow.shape[-1] == shape[-1]:
             return shadow[..., 0].reshape(tuple(shape[:-1])).unsqueeze(-1).expand(tuple(shape))
         return shadow.reshape(tuple(shape))
-
-
-def mark_changed(softmax: Softmax | None, name: str) -> Softmax | None:
-    """What is known of a softmax whose numbers an operator changed."""
-    return None if softmax is None else softmax._replace(allowed=None, axis=None, changed=softmax.changed or name)

@@ -166,7 +166,8 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
             name = self._names[func] = _name(func)
             if not isinstance(func, HigherOrderOperator) and func.namespace == "aten" and func._can_decompose():
                 self._composite.add(func)
-        if func in self._composite and not any(tensor.is_nested for tensor in list_tensors(args)):
+        is_apart = func in self._composite and not self._follower.takes_whole(name, args)
+        if is_apart and not any(tensor.is_nested for tensor in list_tensors(args)):
             with self:  # in inference mode what is made of other operators comes whole
                 return func.decompose(*args, **kwargs)
         result = func(*args, **kwargs)
