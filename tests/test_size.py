@@ -27,7 +27,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 8502,
-    "tests/models": 6054,
+    "tests/models": 6053,
     "tests/renderers": 5829,
     "attnviz/renderers/page": 5341,
     "tests": 3765,
@@ -36,7 +36,7 @@ MAX_CODE_LINES = {
     "tests/attacks": 2215,
     "attnviz/commands/survey": 2174,
     "attnviz/views": 2159,
-    "attnviz/models/capture": 1822,
+    "attnviz/models/capture": 1818,
     "attnviz/commands/lesson": 1876,
     "attnviz/commands/train": 1683,
     "attnviz/text": 1526,
@@ -49,7 +49,7 @@ MAX_CODE_LINES = {
     "attnviz": 1355,
     "attnviz/commands/explain": 1336,
     "tests/text": 1314,
-    "attnviz/models/recording": 1219,
+    "attnviz/models/recording": 1220,
     "attnviz/store": 1142,
     "attnviz/commands/compare": 1112,
     "tests/benchmarks": 947,

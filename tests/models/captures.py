@@ -42,8 +42,9 @@ def lying(by: float) -> Iterator[None]:
             self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
         ) -> Any:
             output = func(*args, **(kwargs or {}))
-            is_kernel = "scaled_dot_product" in func._schema.name
-            return (output[0] * by, *output[1:]) if is_kernel else output
+            if "attention" not in func._schema.name and "transformer_encoder" not in func._schema.name:
+                return output
+            return (output[0] * by, *output[1:]) if isinstance(output, tuple) else output * by
 
     with Lying():  # type: ignore[no-untyped-call]
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidRecord
-from tests.models.captures import captured, drawn, only
+from tests.models.captures import captured, drawn, lying, only
 
 
 def multihead(**settings: Any) -> nn.MultiheadAttention:
@@ -72,6 +73,23 @@ def test_a_causal_hint_counts_as_the_mask() -> None:
     alone = only(lambda: module(*[states[0]] * 3, attn_mask=mask, is_causal=True, need_weights=False))  # no batch
     np.testing.assert_allclose(alone.weights, call.weights, atol=1e-6)
     np.testing.assert_array_equal(call.attendable[0], np.tri(4, dtype=bool))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.parametrize("is_padded", [False, True])
+@pytest.mark.parametrize("kind", ["multihead", "relu", "gelu", "gelu, norm first"])
+def test_a_fast_path_is_held_against_what_it_gave(kind: str, is_padded: bool) -> None:
+    states = drawn(27, 2, 5, 8)
+    padding = torch.arange(5) > torch.tensor([[4], [2]]) if is_padded else None
+    if kind == "multihead":
+        run = partial(multihead(batch_first=True), *[states] * 3, key_padding_mask=padding)
+    else:
+        layer = nn.TransformerEncoderLayer(8, 2, 16, 0, kind[:4], batch_first=True, norm_first="first" in kind)
+        run = partial(nn.TransformerEncoder(layer, 1, enable_nested_tensor="first" not in kind).eval(), states)
+        run = partial(run, src_key_padding_mask=padding)
+    assert only(run).error < 1e-6
+    with lying(1.01), pytest.raises(InvalidRecord, match="do not give its output"):
+        captured(run)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])

@@ -13,15 +13,10 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidRecord
+from tests.models.captures import drawn
 
 WORDS = ["this", "movie", "is", "not", "great", ",", "but", "the", "acting", "saved", "it", "."]
 N = len(WORDS)
-
-
-def drawn(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 Q, K, V = drawn(1, 5, 8), drawn(2, 5, 8), drawn(3, 5, 8)
 FORMULA, MATRIX = torch.softmax(Q @ K.T / math.sqrt(8), dim=-1), drawn(4, 8, 8)
 

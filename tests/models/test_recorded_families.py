@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.record import Recording, record
-from tests.pretrained import NEEDS, built, minilm
+from tests.pretrained import NEEDS, built
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
@@ -206,26 +205,6 @@ def test_generation_by_an_encoder_decoder(kind: str) -> None:
     for one, one_pass in zip(maps, whole, strict=True):
         np.testing.assert_allclose(one.weights, one_pass.weights, atol=1e-5)
         np.testing.assert_array_equal(one.attendable, one_pass.attendable)
-
-
-def test_minilm() -> None:
-    folder = minilm()
-    pair = ["The cat sat on the mat because it was tired.", "A short text."]
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    inputs = tokenizer(pair, padding=True, return_tensors="pt")
-    tokens = [tokenizer.convert_ids_to_tokens(row) for row in inputs["input_ids"]]  # padding included
-    real = inputs["attention_mask"]
-    with torch.no_grad():
-        own = pretrained(folder, "eager")(**inputs, output_attentions=True).attentions
-        with record(tokens, attention_mask=real) as maps:
-            pretrained(folder, "sdpa")(**inputs)
-    check(maps, own, real, real)
-    assert maps[1].queries.pieces == ("[CLS]", "a", "short", "text", ".", "[SEP]")
-    assert maps[0].weights.shape[:2] == (6, 12)
-
-
-def pretrained(folder: Path, kernel: str) -> Any:
-    return transformers.AutoModel.from_pretrained(folder, attn_implementation=kernel, dtype=torch.float32).eval()
 
 
 def test_a_text_that_begins_with_padding_needs_no_names() -> None:

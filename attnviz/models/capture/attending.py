@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnviz.models.capture.captured import ROUNDED, find_allowed
+from attnviz.models.capture.captured import NO_SCORE, ROUNDED, find_allowed
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, Store, collapse, is_learned, nobody, row_of
 
@@ -60,10 +60,14 @@ class Rule:
             if result.ndim > 2 and not is_learned(of.args[0]):
                 self._note(PIECES)  # scores whose tokens are not known were put together in a way that is not followed
             return
-        allowed = None
-        if not float(result.amin()) >= TINY:  # else no key was forbidden: of one that is, at most 4e-44 is left
-            allowed = find_allowed(of.args[0].movedim(axis, -1)).movedim(-1, axis)
-            allowed = None if bool(allowed.all()) else allowed
+        allowed, rows = None, ~(result.amin(dim=axis) >= TINY)  # of a key that is forbidden at most 4e-44 is left
+        if bool(rows.any()):
+            scores = of.args[0].movedim(axis, -1)
+            rows |= scores.amax(dim=-1) <= NO_SCORE  # who may attend to nothing attends evenly
+            passing = find_allowed(scores[rows])
+            if not bool(passing.all()):
+                allowed = torch.ones_like(result, dtype=torch.bool)
+                allowed.movedim(axis, -1)[rows] = passing
         self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), allowed, place)))
 
     def look_nested(self, of: Operation) -> None:
@@ -191,9 +195,9 @@ class Rule:
         if of_values is not None:
             told = across is not None and store.varies(across, -1) and not store.varies(across, -2)
             of_keys = of_values[..., 0] if not told or store.is_nobodys(across) else across[..., 0, :]  # type: ignore
-            keys = of_keys.expand(*weights.shape[:-2], sizes[1]).reshape(n_rows, -1)
+            keys = store.recall(_lay_out, of_keys, (*weights.shape[:-2], sizes[1]))
             if of_scores is not None and not store.varies(of_scores, -1) and not store.is_nobodys(of_scores):
-                queries = of_scores[..., 0].expand(weights.shape[:-1]).reshape(n_rows, -1)
+                queries = store.recall(_lay_out, of_scores[..., 0], tuple(weights.shape[:-1]))
         shape, is_cut = tuple(weights.shape), False
         if softmax is not None:
             is_cut = softmax.is_cut and not is_distribution(weights, Known(None, 0, softmax._replace(is_cut=False)))
@@ -272,3 +276,8 @@ def is_distribution(weights: Tensor, known: Known) -> bool:
         return bool(known.dropped) or bool((sums <= 1 + MISSED).all())
     nothing = (sums == 0) | sums.isnan()
     return bool((near | nothing).all()) and bool((near | sums.isnan()).any())
+
+
+def _lay_out(ids: Ids, shape: tuple[int, ...]) -> Ids:
+    """[row, token] of ids that are the same for some rows."""
+    return ids.expand(shape).reshape(-1, shape[-1])

@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Bool, Float32, Int
 from torch import Tensor
 
-from attnviz.models.capture.attending import Seen
 from attnviz.models.capture.captured import How
 from attnviz.models.capture.factored import FactoredRows
 from attnviz.models.capture.ids import NOBODY, row_of
@@ -90,19 +89,25 @@ class Arranged(NamedTuple):
         return of.reshape(*self.shape[:3], *of.shape[2 if self.places is None else 1 :])
 
 
-def arrange(seen: Seen) -> Arranged:
+def arrange(
+    of_queries: Int[Tensor, "row query"] | None,
+    of_keys: Int[Tensor, "row key"] | None,
+    sizes: tuple[int, int, int],
+    n_heads: int,
+) -> Arranged:
     """A row for each text and each set of keys that it looks at; a head for each time that a query looks at them.
 
     Heads may stand on the axis of rows or on that of queries, in any order, and queries of one text in several rows of
     the product: all that is counted is how often each looks at the same keys. Where heads chose queries of their own,
-    no query has a name. Where nothing is known of any, the axis before queries is that of the heads.
+    no query has a name. Where nothing is known of any, `n_heads` rows at a time are those of a text.
+
+    `sizes`: how many rows, queries and keys a product has.
     """
-    n_rows, n_queries, n_keys = seen.weights.shape
-    if seen.keys is None:
-        n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
+    n_rows, n_queries, n_keys = sizes
+    if of_keys is None:
         return Arranged(None, (n_rows // max(1, n_heads), n_heads, n_queries, n_keys), None, None)
-    keys, places = seen.keys.numpy(), np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
-    queries = np.full((n_rows, n_queries), NOBODY) if seen.queries is None else seen.queries.numpy()
+    keys, places = of_keys.numpy(), np.arange(n_rows * n_queries).reshape(n_rows, n_queries)
+    queries = np.full((n_rows, n_queries), NOBODY) if of_queries is None else of_queries.numpy()
     apart = np.where(queries < 0, -2 - np.arange(n_queries), queries)  # of nobody, told from others by its place
     together: dict[tuple[bytes, int], list[int]] = defaultdict(list)
     for row in range(n_rows):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -30,19 +29,6 @@ MASKED_IN_WINDOWS = -50.0
 GAP = 40.0
 ROUNDED = {torch.float16: 2**-6, torch.bfloat16: 2**-4}  # by how much a row of rounded weights may miss 1
 EVALUATE = "Call model.eval() before recording."
-
-
-@dataclass(frozen=True, eq=False)
-class CapturedAttention:
-    """One call. In a row that may attend to nothing all weights are 0."""
-
-    weights: Float32[Tensor, "batch head query key"]
-    attendable: Bool[Tensor, "batch query key"]
-    sink: Float32[Tensor, "batch head query"] | None
-    how: How
-    error: float  # of the output, relative to the largest value
-    guess: str = ""  # what of the axes is not certain
-    is_pooled: bool = False  # queries need not be tokens
 
 
 def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:

@@ -1,6 +1,6 @@
 """A fused kernel by its factors: q and k as it got them and its log-sum-exp, in the place of weights.
 
-On the CPU the flash kernel gives its log-sum-exp. Of others it is worked out from q and k, a block of rows at a time.
+On the CPU the flash kernel gives its log-sum-exp. Of others it is worked out from q and k when it is first read.
 """
 
 from __future__ import annotations
@@ -75,8 +75,14 @@ class Factoring:
             mask = of_row if of_row.bias is None else of_row._replace(bias=of_row.bias[heads])
             queries, keys, values = (each.expand(shape[0], *each.shape[1:])[row] for each in (query, key, value))
             queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _group_keys(keys, heads, shape[1])
-            sums = _sums(queries, keys, scale, mask) if log_sum_exp is None else log_sum_exp[row, heads]
-            rows.append(_factors(queries, keys, sums, scale, mask))
+            sums = None if log_sum_exp is None else log_sum_exp[row, heads].float()
+            if sums is not None and mask.fitting is not None:  # a row that attends to nothing has none
+                sums = sums.nan_to_num(0.0, 0.0, 0.0).masked_fill(sums.abs() > MAX_SCORE, 0.0)
+            parts = (queries, keys, sums, mask.bias, mask.attendable_keys)
+            q, k, *others = (None if of is None else of.detach().contiguous().cpu().numpy() for of in parts)
+            assert q is not None
+            assert k is not None
+            rows.append(Factors(q, k, others[0], float(scale), others[1], mask.window, others[2]))
             values = values[[head * len(values) // shape[1] for head in heads]]
             error = max(error, _measure_error(rows[-1], mask, values, of_kernel[row, heads]))
         fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
@@ -108,43 +114,6 @@ def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: i
     starts = [place for place in range(len(chosen)) if place == 0 or chosen[place] != chosen[place - 1]]
     even = len(chosen) % len(starts) == 0 and starts == list(range(0, len(chosen), len(chosen) // len(starts)))
     return keys[[chosen[place] for place in starts] if even else chosen].float()
-
-
-def _sums(
-    queries: Float32[Tensor, "head query d"], keys: Float32[Tensor, "group key d"], scale: float, mask: SymbolicMask
-) -> Float32[Tensor, "head query"]:
-    """The log-sum-exp of each row's scores."""
-    sums = queries.new_zeros(queries.shape[:2])
-    for rows, within in mask.blocks(queries.shape[1], keys.shape[1]):
-        forbidden = ~within.to(queries.device)
-        for head, of_head in enumerate(queries):
-            scores = of_head[rows] @ keys[head * len(keys) // len(queries)].T * scale
-            if mask.bias is not None:
-                scores += mask.compute_added(head, rows, scores.shape[1]).to(scores.device)
-            sums[head, rows] = scores.masked_fill_(forbidden, -torch.inf).logsumexp(dim=-1)
-    return sums
-
-
-def _factors(
-    queries: Float32[Tensor, "head query d"],
-    keys: Float32[Tensor, "group key d"],
-    sums: Float[Tensor, "head query"],
-    scale: float,
-    mask: SymbolicMask,
-) -> Factors:
-    sums = sums.float()
-    if mask.fitting is not None:  # a row that attends to nothing has none
-        sums = sums.nan_to_num(0.0, 0.0, 0.0).masked_fill(sums.abs() > MAX_SCORE, 0.0)
-    query, key, log_sum_exp = (each.detach().contiguous().cpu().numpy() for each in (queries, keys, sums))
-    return Factors(
-        query,
-        key,
-        log_sum_exp,
-        scale=float(scale),
-        bias=None if mask.bias is None else mask.bias.numpy(),
-        window=mask.window,
-        attendable_keys=None if mask.attendable_keys is None else mask.attendable_keys.numpy(),
-    )
 
 
 def _measure_error(

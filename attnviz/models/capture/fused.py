@@ -7,8 +7,8 @@ evaluation, and as flex_attention, whose changes to the scores come as code. The
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,12 +17,8 @@ from torch.nn import functional
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.kernels import Asked
 
-SIGNS = (
-    "attention",
-    "attn",
-    "transformer_encoder",
-    "transformer_decoder",
-)  # in the names of kernels, whoever wrote them
+# In the names of kernels, whoever wrote them.
+SIGNS = ("attention", "attn", "transformer_encoder", "transformer_decoder")
 NAMES = {"attn_bias": "attn_mask"}  # where a kernel's arguments have another name than the function's
 FIELDS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
 
@@ -32,27 +28,55 @@ def is_kernel(name: str) -> bool:
     return any(sign in name for sign in SIGNS) and "backward" not in name
 
 
-def read_kernel(of: Operation) -> tuple[Asked, Tensor | None, Tensor | None] | None:
-    """Return what a kernel was asked for, what it gave of that where it says so, and its log-sum-exp; None: unknown."""
+class Fused(NamedTuple):
+    """A kernel that attends, read."""
+
+    asked: Asked
+    output: Tensor  # what it gave
+    sums: Tensor | None = None  # its log-sum-exp, where it gives that
+    finish: Callable[[Tensor], Tensor] | None = None  # what it does to weights · value before it gives them
+
+
+def read_kernel(of: Operation) -> Fused | None:
+    """Return what a kernel was asked for and what it gave; None where it is not known."""
     if of.name == "flex_attention":
         return _read_flex(of)
     given = _name_arguments(of)
+    output = of.result[0] if isinstance(of.result, tuple | list) else of.result
     if of.name.startswith("_scaled_dot_product"):
-        asked = {NAMES.get(name, name): value for name, value in given.items()}
+        named = {NAMES.get(name, name): value for name, value in given.items()}
         sums = of.result[1] if of.name.endswith("for_cpu") else None
-        return Asked(**{name: asked[name] for name in FIELDS if name in asked}), of.result[0], sums
+        return Fused(Asked(**{name: named[name] for name in FIELDS if name in named}), output, sums)
+    if of.name not in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
+        return None
+    within, behind = ((given[f"{part}_weight"], given[f"{part}_bias"]) for part in ("qkv", "proj"))
     if of.name == "_native_multi_head_attention":
-        parts = given["qkv_weight"], given["qkv_bias"]
         sides = [_pad(given[side]) for side in ("query", "key", "value")]
-        return _project(sides, *parts, given["num_head"], _mask(given)), None, None
-    if of.name == "_transformer_encoder_layer_fwd":
-        states = _pad(given["src"])
-        if given["norm_first"]:
-            norm = given["norm_weight_1"], given["norm_bias_1"], given["eps"]
-            states = functional.layer_norm(states, states.shape[-1:], *norm)
-        mask = _within(given["src"]) if given["src"].is_nested else _mask(given)
-        return _project([states] * 3, given["qkv_weight"], given["qkv_bias"], given["num_heads"], mask), None, None
-    return None
+        mask = _within(given["query"]) if given["query"].is_nested else _mask(given)
+        asked = _project(sides, *within, given["num_head"], mask)
+        return Fused(asked, output, finish=lambda mixed: functional.linear(mixed, *behind))
+    states, first = _pad(given["src"]), _norm(given, 1)
+    mask = _within(given["src"]) if given["src"].is_nested else _mask(given)
+    asked = _project([first(states) if given["norm_first"] else states] * 3, *within, given["num_heads"], mask)
+
+    def finish(mixed: Tensor) -> Tensor:
+        after, second = states + functional.linear(mixed, *behind), _norm(given, 2)
+        after = after if given["norm_first"] else first(after)
+        inner = functional.linear(second(after) if given["norm_first"] else after, *_layer(given, 1))
+        activate = functional.gelu if given["use_gelu"] else functional.relu
+        after = after + functional.linear(activate(inner), *_layer(given, 2))
+        return after if given["norm_first"] else second(after)
+
+    return Fused(asked, output, finish=finish)
+
+
+def _norm(given: dict[str, Any], number: int) -> Callable[[Tensor], Tensor]:
+    parts = given[f"norm_weight_{number}"], given[f"norm_bias_{number}"], given["eps"]
+    return lambda states: functional.layer_norm(states, states.shape[-1:], *parts)
+
+
+def _layer(given: dict[str, Any], number: int) -> tuple[Tensor, Tensor]:
+    return given[f"ffn_weight_{number}"], given[f"ffn_bias_{number}"]
 
 
 def _name_arguments(of: Operation) -> dict[str, Any]:
@@ -89,7 +113,7 @@ def _project(states: list[Tensor], weight: Tensor, bias: Tensor | None, n_heads:
     return Asked(query, key, value, attn_mask=mask)
 
 
-def _read_flex(of: Operation) -> tuple[Asked, Tensor, None]:
+def _read_flex(of: Operation) -> Fused:
     """Whatever a score is changed to is the same as a bias, which is what it is changed by."""
     query, key, value, score_mod, block_mask, scale, options, *buffers = (*of.args, *of.kwargs.values())
     n_shared = query.shape[1] // key.shape[1]
@@ -98,4 +122,4 @@ def _read_flex(of: Operation) -> tuple[Asked, Tensor, None]:
     before, after = work_out(query, key, value, score_mod, block_mask, scale, options, *buffers)
     bias = (after - before).to(query.dtype)
     output = of.result[0] if isinstance(of.result, tuple) else of.result
-    return Asked(query, key, value, bias, scale=scale), output, None
+    return Fused(Asked(query, key, value, bias, scale=scale), output)

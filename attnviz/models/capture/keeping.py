@@ -15,12 +15,12 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.attending import Seen
 from attnviz.models.capture.call import Arranged, Call, arrange
-from attnviz.models.capture.captured import How, refuse_dropout, renormalise
+from attnviz.models.capture.captured import How, check_error, refuse_dropout, renormalise
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.fused import read_kernel
-from attnviz.models.capture.ids import Known, row_of
-from attnviz.models.capture.kernels import Asked, recompute
+from attnviz.models.capture.fused import Fused, read_kernel
+from attnviz.models.capture.ids import Ids, Known, row_of
+from attnviz.models.capture.kernels import Recomputed, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.paths import may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -46,20 +46,20 @@ class Keeper:
 
     def keep_kernel(self, of: Operation) -> bool:
         """Keep what a kernel was given. Returns whether it could be read."""
-        found = read_kernel(of)
-        if found is None:
+        kernel = read_kernel(of)
+        if kernel is None:
             return False
-        asked, output, sums = found
-        first = of.result[0] if isinstance(of.result, tuple | list) else of.result
+        asked, first = kernel.asked, kernel.output
         self._is_layer = of.name == "_transformer_encoder_layer_fwd"
         sides = [self._store.get(of.tensors[0 if self._is_layer else place]) or Known(None) for place in range(3)]
         shape = (*asked.query.shape[:-1], asked.key.shape[-2])
-        queries = self._rows(sides[0], shape[:-1])
-        keys = self._rows(sides[2] if sides[1].ids is None else sides[1], (*shape[:-2], shape[-1]))
+        of_keys = sides[2] if sides[1].ids is None else sides[1]
+        queries = self._store.recall(_lay_out_rows, sides[0].ids, shape[:-1])
+        keys = self._store.recall(_lay_out_rows, of_keys.ids, (*shape[:-2], shape[-1]))
         after = sides[0].after | sides[1].after | sides[2].after
         with torch.autocast(first.device.type, enabled=False):
             rows = torch.empty(torch.Size(shape[:-2]).numel(), *shape[-2:], device="meta")
-            number = self._keep_asked(asked, output, sums, Seen(rows, queries, keys, None, shape, after=after))
+            number = self._keep_asked(kernel, Seen(rows, queries, keys, None, shape, after=after))
         ids = sides[0].ids
         if queries is None or bool((queries < 0).all()):
             ids = None
@@ -71,38 +71,34 @@ class Keeper:
         self._store.put(first, Known(ids, after | 1 << number))
         return True
 
-    def _rows(self, side: Known, shape: tuple[int, ...]) -> Tensor | None:
-        """[row, token] of the ids of a side [… token d], for every head."""
-        ids = side.ids
-        if ids is None:
-            return None
-        if ids.ndim == len(shape):  # [text, token, d]: heads are on the last axis
-            ids = ids.unsqueeze(1)[..., : shape[-1], :]
-        elif ids.shape[1] not in (1, shape[1]):
-            ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
-        return ids[..., 0].expand(shape).reshape(-1, shape[-1])
+    def _arrange(self, seen: Seen) -> Arranged:
+        n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
+        found: Arranged = self._store.recall(arrange, seen.queries, seen.keys, tuple(seen.weights.shape), n_heads)
+        return found
 
-    def _keep_asked(self, asked: Asked, output: Tensor | None, sums: Tensor | None, seen: Seen) -> int:
+    def _keep_asked(self, kernel: Fused, seen: Seen) -> int:
+        asked = kernel.asked
         what, n_heads = self._at_work.name_attention(), seen.shape[-3]
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
         refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
-            if output is None:
+            if kernel.finish is not None:
                 raise InvalidRecord(f"{what} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
-            rows, error = self._factoring(asked, output, sums, what)
-            arranged = arrange(seen)
+            rows, error = self._factoring(asked, kernel.output, kernel.sums, what)
+            arranged = self._arrange(seen)
             if arranged.places is not None or arranged.shape[:2] != (len(rows), rows.n_heads):
                 raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
             attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
             return self._hand_over(seen, arranged, attendable, ("factored", error), rows)
-        found = recompute(asked, output, what)
+        found = recompute(asked, None if kernel.finish else kernel.output, what)
+        error = found.error if kernel.finish is None else _measure_error(kernel, found, what)
         weights = found.weights.flatten(0, 1)
         allowed = None
         if not bool(found.attendable.all()):
             allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
         seen = seen._replace(weights=weights, allowed=allowed)
-        return self._keep_rows(seen, weights, None, ("recomputed", found.error))
+        return self._keep_rows(seen, weights, None, ("recomputed", error))
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -132,7 +128,7 @@ class Keeper:
         return self._keep_rows(seen._replace(allowed=allowed), weights, sink, ("multiplied", error))
 
     def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, how: tuple[How, float]) -> int:
-        arranged = arrange(seen)
+        arranged = self._arrange(seen)
         n_rows, n_heads, n_queries, n_keys = arranged.shape
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
@@ -196,3 +192,29 @@ class Keeper:
         )
         self._take(call)
         return call.place
+
+
+def _lay_out_rows(ids: Ids | None, shape: tuple[int, ...]) -> Ids | None:
+    """[row, token] of the ids of a side [… token d], for every head."""
+    if ids is None:
+        return None
+    if ids.ndim == len(shape):  # [text, token, d]: heads are on the last axis
+        ids = ids.unsqueeze(1)[..., : shape[-1], :]
+    elif ids.shape[1] not in (1, shape[1]):
+        ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
+    return ids[..., 0].expand(shape).reshape(-1, shape[-1])
+
+
+def _measure_error(kernel: Fused, found: Recomputed, what: str) -> float:
+    """By how much what weights · value is made to misses what the kernel gave, relative to the largest of that.
+
+    Raises InvalidRecord where that is too much.
+    """
+    assert kernel.finish is not None
+    given, real = kernel.output, found.attendable.any(dim=-1)
+    if given.is_nested:  # what was padded are no queries
+        given, real = given.to_padded_tensor(0.0), real & found.attendable.any(dim=1)
+    mixed = found.weights.to(given.dtype) @ kernel.asked.value
+    missed = (kernel.finish(mixed.transpose(1, 2).flatten(2)) - given).abs().amax(dim=-1)
+    error = float(missed.masked_fill(~real, 0).amax()) / max(float(given.abs().amax()), torch.finfo(given.dtype).tiny)
+    return check_error(error, given.dtype, what)

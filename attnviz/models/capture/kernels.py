@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +14,6 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
 from attnviz.models.capture.captured import (
-    CapturedAttention,
     Kernel,
     check_error,
     find_allowed,
@@ -49,6 +49,14 @@ def read_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
     return replace(asked, attn_mask=asked.attn_mask._materialize(asked.query.device))
 
 
+class Recomputed(NamedTuple):
+    """The weights of a kernel. In a row that may attend to nothing all are 0."""
+
+    weights: Float32[Tensor, "batch head query key"]
+    attendable: Bool[Tensor, "batch query key"]  # by any head
+    error: float  # by which weights · value misses the output, relative to the largest value
+
+
 class Operands(NamedTuple):
     """Several heads of one call, each with the keys and values that it looks at."""
 
@@ -59,9 +67,7 @@ class Operands(NamedTuple):
     mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
 
 
-def dot_product(
-    kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
-) -> tuple[Tensor, CapturedAttention]:
+def dot_product(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str) -> tuple[Tensor, Recomputed]:
     """The kernel's own output, and its weights. Raises InvalidRecord where they do not give that output."""
     asked = read_arguments(args, kwargs)
     refuse_dropout(asked.dropout_p, what)
@@ -70,7 +76,7 @@ def dot_product(
         return output, recompute(asked, output, what)
 
 
-def recompute(asked: Asked, output: Tensor | None, what: str) -> CapturedAttention:
+def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     """The weights of a kernel, held against its output where that is given.
 
     In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
@@ -100,9 +106,11 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> CapturedAttenti
             with full_precision():
                 worst = torch.maximum(worst, _work_out(part, weights[of]))
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
-    return CapturedAttention(
-        weights, _attendable(mask, weights.shape), None, "recomputed", check_error(error, dtype, what)
-    )
+    attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
+    if mask is not None:
+        mask = mask[:, :1] if mask.stride(1) == 0 else mask  # the same for every head
+        attendable = (mask if mask.dtype == torch.bool else find_allowed(mask)).any(dim=1)
+    return Recomputed(weights, attendable, check_error(error, dtype, what))
 
 
 def _mix(values: Float[Tensor, "batch head position d_value"]) -> Float[Tensor, "batch head position mixed"]:
@@ -110,9 +118,12 @@ def _mix(values: Float[Tensor, "batch head position d_value"]) -> Float[Tensor, 
 
     Weights that give them give every component, and it takes a fraction of the time to see.
     """
-    d_value = values.shape[-1]
-    mixture = torch.randn(d_value, N_MIXED, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_value)
-    return values @ mixture.to(values)
+    return values @ _make_mixture(values.shape[-1]).to(values)
+
+
+@cache
+def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
+    return torch.randn(d_value, N_MIXED, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_value)
 
 
 def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Float[Tensor, ""]:
@@ -160,13 +171,3 @@ def _mask(asked: Asked, rows: Sequence[int], n_keys: int) -> Tensor | None:
     if len(leading) > 2 and mask.ndim > 4:
         mask = mask.expand(*leading, *mask.shape[-2:])  # before its leading axes become one
     return to_batch_heads(mask).expand(*rows, n_keys)
-
-
-def _attendable(mask: Tensor | None, shape: Sequence[int]) -> Bool[Tensor, "batch query key"]:
-    """By any head."""
-    n_batch, _, n_queries, n_keys = shape
-    if mask is None:
-        return torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
-    mask = mask[:, :1] if mask.stride(1) == 0 else mask  # the same for every head
-    passing = mask if mask.dtype == torch.bool else find_allowed(mask)
-    return passing.any(dim=1)

@@ -40,13 +40,6 @@ class SymbolicMask(NamedTuple):
                 within &= self.attendable_keys.cpu()
             yield slice(start, start + len(queries)), within
 
-    def compute_added(self, head: int, queries: slice, n_keys: int) -> Float32[Tensor, "query key"]:
-        """What is added to the scores of some queries."""
-        assert self.bias is not None
-        farthest = self.bias.shape[1] // 2
-        distances = torch.arange(n_keys) - torch.arange(queries.start, queries.stop)[:, None]
-        return self.bias[head, distances.clamp(-farthest, farthest) + farthest]
-
 
 def symbolic(mask: Tensor, what: str) -> SymbolicMask:
     """Of a mask [head, query, key], bool or additive. Raises InvalidRecord where it is anything else."""

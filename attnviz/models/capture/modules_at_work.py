@@ -47,6 +47,11 @@ class ModulesAtWork:
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
+    @property
+    def is_within(self) -> bool:
+        """Whether an outermost module is at work."""
+        return bool(self._calls)
+
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """A module begins. What the outermost reads are tokens, as are states that nobody has seen being made."""
         if not self._calls:

@@ -135,7 +135,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if threading.get_ident() != self._thread:
             self.unread.note_thread(module)
         elif torch._C._current_graph_task_id() == -1:
-            named = sys._getframe(1).f_locals.get("kwargs")
+            named = {} if self.at_work.is_within else sys._getframe(1).f_locals.get("kwargs")
             self._do("a module", self.at_work.enter, module, given, named if isinstance(named, dict) else {})
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:

@@ -113,7 +113,7 @@ def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Facto
         factors,
         query=factors.query[:, queries],
         key=factors.key[:, keys],
-        log_sum_exp=factors.sums[:, queries],
+        log_sum_exp=None if factors.log_sum_exp is None else factors.log_sum_exp[:, queries],
         attendable_keys=None if real.all() else real,
     )
 

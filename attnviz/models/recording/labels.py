@@ -68,7 +68,8 @@ def _turn(calls: Sequence[Call], families: list[Family]) -> None:
     for family in turned:
         n_rows, n_places = families[family].n_rows, families[family].n_places
         families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
-    for ids in (ids for call in calls for ids in (call.keys, call.queries) if ids is not None and turned):
+    several = {id(ids): ids for call in calls for ids in (call.keys, call.queries) if ids is not None and turned}
+    for ids in several.values():
         of = np.isin(family_of(ids), list(turned))
         ids[of] = _number(family_of(ids), place_of(ids), row_of(ids))[of]
 
