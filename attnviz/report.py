@@ -7,10 +7,10 @@ Every string in a report is already safe to show (control characters escaped, lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import nan
-from typing import Generic, Literal, NamedTuple, Self, TypeVar, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
@@ -181,99 +181,39 @@ class HeatmapGrid:
     footnote: str = ""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a chart: points in the order of x."""
-
-    name: str  # such as "training", "held out"
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    marked: bool = False  # each point is drawn with a marker: few points that each count
-    bounds: tuple[tuple[float, float], ...] = ()  # between which each point lies, drawn as bars; (): not known
-    tone: Literal["colour", "ink", "grey"] = "colour"  # of its own, or that of what counts and of what does not
+ChartKind = Literal["line", "box", "point", "arc"]
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One chart: lines over one pair of axes. A number that is not finite is a gap."""
+class Chart:
+    """One pair of axes: a table, and how its columns are shown. Figures and pages draw it by the same columns.
 
+    Every table has columns "x" and "y"; a row without a finite number in both is left out, and breaks a line. It may
+    have others. Rows of one "group" look alike, and in a picture all groups of one name do. A "label" stands beside its
+    point where there is room, and in any case where it "leads"; a "letter" stands in it. An interval goes from "low" to
+    "high". An arc leads from the "key" to x, as thick as its "weight" (0 to 1), and a line from there to "until".
+
+    A box is one x of the table: many numbers become quartiles, few are points.
+    """
+
+    kind: ChartKind
     title: str
     x_axis: str
     y_axis: str
-    lines: tuple[Line, ...]
-    at: float | None = None  # where on the x axis a vertical line stands, such as the epoch that was kept
-    at_label: str = ""
-    y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the points want it
-    peak: bool = False  # the highest point of the first line is written beside it
-    doubling: bool = False  # each step along the x axis, from 0 and 1 on, is twice the one before
-    names: tuple[str, ...] = ()  # of things at 0, 1, … of the x axis, held against y = 0: no line joins their points
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Numbers of one thing, such as one measure of one head over many texts."""
-
-    label: str  # such as "3", a head
-    group: str  # such as "multi:8": samples of one group stand together and look alike
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """One chart: samples side by side along the x axis, in their order, and how each one's numbers are spread."""
-
-    title: str
-    x_axis: str  # such as "head"
-    y_axis: str
-    samples: tuple[Sample, ...]
-
-
-class ScatterPoint(NamedTuple):
-    """One thing of a scatter, such as a head. Points of one group look alike, and each bears the group's letter."""
-
-    label: str  # such as "18.6", written where there is room
-    group: str  # "": of none, and drawn small
-    letter: str
-    x: float
-    y: float
-    leads: bool = False  # its label is written in any case
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """One chart: points by two numbers. One that is not finite is left out."""
-
-    title: str
-    x_axis: str
-    y_axis: str
-    points: tuple[ScatterPoint, ...]
-
-
-class Arc(NamedTuple):
-    """A head that looks from one token of a sentence at another, and writes to the first what others read."""
-
-    label: str  # such as "18.6"
-    group: str  # arcs of one group look alike
-    query: int  # the token that it looks from, by its place in the diagram
-    key: int  # and the one that it looks at
-    height: float  # its layer; heads of one layer stand a little apart
-    weight: float  # 0 to 1, drawn as thickness
-    read_at: float  # the layer where what it writes is read; above the last one by the answer
-
-
-@dataclass(frozen=True)
-class ArcDiagram:
-    """One chart: heads as arcs over a sentence, by layer."""
-
-    title: str
-    x_axis: str
-    y_axis: str
-    tokens: tuple[str, ...]
-    arcs: tuple[Arc, ...]
-    n_layers: int
-    top: str = ""  # what reads above the last layer, such as "answer"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    names: tuple[str, ...] = ()  # of the places 0, 1, … along x; (): there are numbers
+    groups: tuple[str, ...] = ()  # in the order of their colours; (): as they come
+    quiet: tuple[str, ...] = ()  # groups that others are held against, drawn in grey
+    at: tuple[float, str] | None = None  # where along x a vertical line stands, and what for
+    y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the numbers want it
+    doubling: bool = False  # each step along x, from 0 and 1 on, is twice the one before
+    top: tuple[float, str] | None = None  # what stands beside a line across, such as the answer above all layers
     footnote: str = ""
-    groups: tuple[str, ...] = ()  # in the order of their colours, whichever of them has arcs; (): as arcs come
+
+    def column(self, name: str) -> tuple[Any, ...]:
+        """Return the values of a column, () where there is none of this name."""
+        return tuple(row[self.columns.index(name)] for row in self.rows) if name in self.columns else ()
 
 
 class EdgeStrip(NamedTuple):
@@ -303,8 +243,9 @@ class CalculationStep:
 
 @dataclass(frozen=True, eq=False)
 class Calculation:
-    """One chart: the steps of a calculation side by side, each with what it gives for the same rows."""
+    """The steps of a calculation side by side, each with what it gives for the same rows."""
 
+    name: str
     title: str
     rows: tuple[str, ...]
     steps: tuple[CalculationStep, ...]
@@ -313,41 +254,14 @@ class Calculation:
     notes: tuple[str, ...] = ()
 
 
-Chart = TypeVar("Chart", Curve, Distribution, Scatter, ArcDiagram, Calculation)
-
-
-@dataclass(frozen=True, eq=False)
-class Charts(Generic[Chart]):
+@dataclass(frozen=True)
+class Charts:
     """Charts of one kind side by side as one picture."""
 
     name: str
     title: str
     charts: tuple[Chart, ...]
     n_columns: int | None = None  # in rows of so many; None: one row
-
-    def only(self, number: int) -> Self:
-        """Return one of the charts as a picture of its own."""
-        return replace(self, charts=self.charts[number : number + 1])
-
-
-class Curves(Charts[Curve]):
-    """Lines of one name are the same thing, and look the same, in all charts."""
-
-
-class Distributions(Charts[Distribution]):
-    """Groups of one name look the same in all charts."""
-
-
-class Scatters(Charts[Scatter]):
-    """Groups of one name look the same in all charts."""
-
-
-class Arcs(Charts[ArcDiagram]):
-    """Groups of one name look the same in all charts."""
-
-
-class Calculations(Charts[Calculation]):
-    """One calculation: steps need the whole width."""
 
 
 @dataclass(frozen=True)
@@ -442,7 +356,7 @@ class Note:
     leads: bool = False  # it is what the report has to say, and stands before the numbers
 
 
-Picture = Heatmap | HeatmapGrid | Curves | Distributions | Scatters | Arcs | Calculations
+Picture = Heatmap | HeatmapGrid | Charts | Calculation
 Block = Picture | Table | Note | Formula | Section
 
 

@@ -12,7 +12,7 @@ from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.training_metrics import Epoch, History, Point
-from attnviz.report import Report, Table
+from attnviz.report import Chart, Report, Table
 from attnviz.specs import FigureOptions, ModelOptions, VocabularyOptions
 from attnviz.views.heatmap import heatmap_report
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
 FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
+
+
+def columns_by(chart: Chart, key: str, *names: str) -> dict[Any, list[tuple[Any, ...]]]:
+    """The values of each of `names` in the rows of each value of another column, in the order of the rows."""
+    found: dict[Any, list[list[Any]]] = {}
+    for value, *others in zip(*map(chart.column, (key, *names)), strict=True):
+        found.setdefault(value, []).append(others)
+    return {value: [tuple(column) for column in zip(*rows, strict=True)] for value, rows in found.items()}
+
 
 HOSTILE = (
     "[/]",

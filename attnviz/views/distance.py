@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import nan
 
 import numpy as np
 from jaxtyping import Float64
@@ -10,13 +11,14 @@ from jaxtyping import Float64
 from attnviz.display import pluralize
 from attnviz.measures.shares import DistanceBands, measure_distance_bands
 from attnviz.records import AttentionMaps
-from attnviz.report import Curve, Curves, Line
+from attnviz.report import Chart, Charts
 from attnviz.views.head_pictures import Place, name_within_layer
 
 N_COLUMNS = 4
+EQUAL = "all keys alike"
 
 
-def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool = True) -> Iterator[Curves]:
+def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool = True) -> Iterator[Charts]:
     """Yield for each layer a chart of each head: the median over queries, and the range of their middle half.
 
     They count every token; where others of the record's pictures do not show all, which are not `whole`, that is said.
@@ -31,7 +33,7 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool
         over += "" if whole else ", hidden tokens included"
         heads = [head for of_layer, head in places if of_layer == layer]
         highest = float(max(_compute_quartiles(found)[-1, heads].max(), _average_equal(found).max()))
-        yield Curves(
+        yield Charts(
             "distance" if len(layers) == 1 else f"distance-layer-{number}",
             f"attention by distance, layer {number}: {over}",
             tuple(_draw_chart(found, head, name_within_layer(maps, (layer, head)), highest) for head in heads),
@@ -46,14 +48,22 @@ def distance_data(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[in
     return {"from": found[0].starts, "quartiles": np.moveaxis(quartiles, 1, -1)}
 
 
-def _draw_chart(found: DistanceBands, head: int, title: str, highest: float) -> Curve:
-    low, middle, high = _compute_quartiles(found)[:, head]
-    at = tuple(found.starts.astype(float).tolist())
-    bounds = tuple(zip(low.tolist(), high.tolist(), strict=True))
-    attention = Line("attention", at, tuple(middle.tolist()), bounds=bounds)
-    alike = Line("all keys alike", at, tuple(_average_equal(found).tolist()))
-    across, up = "tokens away, up to twice as many", "share of attention"
-    return Curve(title, across, up, (attention, alike), peak=True, doubling=True, y_range=(0.0, highest))
+def _draw_chart(found: DistanceBands, head: int, title: str, highest: float) -> Chart:
+    low, middle, high = (each.tolist() for each in _compute_quartiles(found)[:, head])
+    at, equal = found.starts.astype(float).tolist(), _average_equal(found).tolist()
+    labels = [f"{share:.2f}" if place == np.argmax(middle) else "" for place, share in enumerate(middle)]
+    attention = zip(at, middle, ["attention"] * len(at), labels, low, high, strict=True)
+    return Chart(
+        kind="line",
+        title=title,
+        x_axis="tokens away, up to twice as many",
+        y_axis="share of attention",
+        columns=("x", "y", "group", "label", "low", "high"),
+        rows=(*attention, *((x, share, EQUAL, "", nan, nan) for x, share in zip(at, equal, strict=True))),
+        quiet=(EQUAL,),
+        doubling=True,
+        y_range=(0.0, highest),
+    )
 
 
 def _compute_quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"]:

@@ -12,7 +12,7 @@ from attnviz.errors import InvalidSelection
 from attnviz.measures.concentration import effective_keys
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
+from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
@@ -284,7 +284,7 @@ def _draw_rollout(
 
 def _draw_distance(
     maps: AttentionMaps, places: Sequence[Place], *, whole: bool
-) -> tuple[tuple[Curves, ...], Mapping[str, object]]:
+) -> tuple[tuple[Charts, ...], Mapping[str, object]]:
     """Return the charts and the numbers of attention by distance."""
     from attnviz.views.distance import distance_curves, distance_data
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures import LAYER_MEASURES, MEASURES
 from attnviz.records import Provenance
-from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
+from attnviz.report import Chart, Charts, Column, Report, Table
 from attnviz.selection import MEAN
 from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views import captions
@@ -194,7 +194,7 @@ def _compute_mean(values: list[list[float]] | None) -> float:
     return sum(numbers) / len(numbers) if numbers else float("nan")
 
 
-def _draw_charts(texts: Sequence[TextNumbers]) -> Iterator[Distributions]:
+def _draw_charts(texts: Sequence[TextNumbers]) -> Iterator[Charts]:
     """Chart each of up to four measures, with a sample for each head of each model that saw several texts."""
     seen = defaultdict(list)
     for text in texts:
@@ -211,24 +211,30 @@ def _draw_charts(texts: Sequence[TextNumbers]) -> Iterator[Distributions]:
     ]
     measures = sorted(shared, key=rank)[:MAX_CHARTS]
     charts = tuple(
-        Distribution(
+        Chart(
+            kind="box",
             title=name,
             x_axis="head",
             y_axis=f"{name} ({UNITS[name]})" if name in UNITS else name,  # a manifest may be of another version
-            samples=tuple(sample for group in groups for sample in _collect_samples(group, name)),
+            columns=("x", "y", "group"),
+            rows=tuple(_list_numbers(groups, name)),
+            names=tuple(name for group in groups for name, _, _ in _list_heads(group[0])),
         )
         for name in measures
     )
     if charts:
-        yield Distributions("distributions", "each head over the texts", charts, 2 if len(charts) > 1 else 1)
+        yield Charts("distributions", "each head over the texts", charts, 2 if len(charts) > 1 else 1)
 
 
-def _collect_samples(group: Sequence[TextNumbers], measure: str) -> Iterator[Sample]:
-    first = group[0]
+def _list_heads(first: TextNumbers) -> Iterator[tuple[str, int, int]]:
     for layer, (number, n_heads) in enumerate(zip(first.layers, first.n_heads, strict=True)):
         for head in range(n_heads):
-            yield Sample(
-                label=f"{number}.{head}" if len(first.n_heads) > 1 else str(head),
-                group=f"{first.model}, {len(group)} texts",
-                values=tuple(text.measures[measure][layer][head] for text in group),
-            )
+            yield f"{number}.{head}" if len(first.n_heads) > 1 else str(head), layer, head
+
+
+def _list_numbers(groups: Sequence[Sequence[TextNumbers]], measure: str) -> Iterator[tuple[int, float, str]]:
+    """Yield for each head of each model, in their order, the numbers of its texts."""
+    heads = [(group, layer, head) for group in groups for _, layer, head in _list_heads(group[0])]
+    for place, (group, layer, head) in enumerate(heads):
+        for text in group:
+            yield place, text.measures[measure][layer][head], f"{text.model}, {len(group)} texts"

@@ -13,10 +13,10 @@ from attnviz.errors import InvalidOption
 from attnviz.measures import shares as bands
 from attnviz.measures.shares import measure_distance_bands
 from attnviz.options import build
-from attnviz.report import Curves
+from attnviz.report import Charts
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
-from tests.made import cross_maps
+from tests.made import columns_by, cross_maps
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 2
 
@@ -47,18 +47,19 @@ def test_of_very_many_queries_some_are_read(monkeypatch: pytest.MonkeyPatch) -> 
     places = np.linspace(0, whole.n_real - 1, 5).round().astype(int)
     assert found.shares == pytest.approx(whole.shares[:, places])
     report = heatmap_report(maps, (), build(FigureOptions, distance=True), (0,), (0, 3))
-    (picture,) = (each for each in report.pictures if isinstance(each, Curves))
+    (picture,) = (each for each in report.pictures if isinstance(each, Charts))
     assert picture.name == "distance"
     assert f"over 5 of {whole.n_real} queries" in picture.title
-    drawn = [value for curve in picture.charts for line in curve.lines for value in (*line.y, *sum(line.bounds, ()))]
-    assert [curve.y_range for curve in picture.charts] == [(0, max(drawn))] * 2
-    assert [curve.title for curve in picture.charts] == ["head 0", "head 3"]
-    attention, _ = picture.charts[1].lines
+    drawn = [value for chart in picture.charts for name in ("y", "high") for value in chart.column(name)]
+    assert [chart.y_range for chart in picture.charts] == [(0, np.nanmax(drawn))] * 2
+    assert [chart.title for chart in picture.charts] == ["head 0", "head 3"]
+    at, *shares = columns_by(picture.charts[1], "group", "x", "low", "y", "high")["attention"]
     low, middle, high = np.quantile(found.shares[3], (0.25, 0.5, 0.75), axis=0)
-    assert attention.y == pytest.approx(middle)
-    assert np.array(attention.bounds) == pytest.approx(np.stack([low, high], axis=1))
+    assert np.array(shares) == pytest.approx(np.stack([low, middle, high]))
+    labels = columns_by(picture.charts[1], "label", "y")
+    assert labels[f"{middle.max():.2f}"] == [(pytest.approx(middle.max()),)]
     told: Any = report.data["distance"]
-    assert told["from"].tolist() == list(attention.x)
+    assert told["from"].tolist() == list(at)
     assert told["quartiles"][0, 1].tolist() == np.stack([low, middle, high], axis=1).tolist()
 
 
@@ -66,9 +67,9 @@ def test_one_token_is_at_no_distance() -> None:
     report = heatmap_report(
         attnviz.attention("good", model="single"), (), build(FigureOptions, distance=True), (0,), (0,)
     )
-    (picture,) = (each for each in report.pictures if isinstance(each, Curves))
+    (picture,) = (each for each in report.pictures if isinstance(each, Charts))
     assert picture.title.endswith("over 1 query")
-    assert [(line.x, line.y) for line in picture.charts[0].lines] == [((0,), (1,))] * 2
+    assert [*columns_by(picture.charts[0], "group", "x", "y").values()] == [[(0,), (1,)]] * 2
 
 
 def test_two_texts_have_no_distance() -> None:

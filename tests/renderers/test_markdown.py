@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from attnviz.renderers.documents.hidden import HIDDEN
 from attnviz.renderers.documents.markdown import document, inline
 from attnviz.renderers.terminal import show as terminal
-from attnviz.report import Column, Curve, Curves, Heatmap, HeatmapGrid, Line, Note, Report, Table
+from attnviz.report import Chart, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Table
 from tests.made import HOSTILE
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -67,7 +67,7 @@ def table(*rows: tuple[str | int | float, ...], columns: Sequence[Column], title
     return Table("facts", title, "facts", tuple(columns), rows)
 
 
-def about(*blocks: Heatmap | HeatmapGrid | Curves | Table | Note, title: str = "a title", subtitle: str = "") -> Report:
+def about(*blocks: Heatmap | HeatmapGrid | Charts | Table | Note, title: str = "a title", subtitle: str = "") -> Report:
     return Report(title, subtitle, blocks)
 
 
@@ -135,7 +135,8 @@ def test_a_column_is_numeric_when_all_its_cells_are_numbers() -> None:
 
 def test_pictures_are_shown_only_where_asked() -> None:
     panels = HeatmapGrid("overview", "all heads", (heat(),), 1)
-    curves = Curves("learning", "loss & accuracy", (Curve("loss", "epoch", "nats", (Line("a", (0.0,), (1.0,)),)),))
+    chart = Chart("line", "loss", "epoch", "nats", ("x", "y"), ((0.0, 1.0),))
+    curves = Charts("learning", "loss & accuracy", (chart,))
     of = about(heat(), panels, Note("a note"), curves)
     assert document(of) == "# a title\n\na note\n"
     assert document(of, {"learning": "learning.png", "another": "x.png"}) == (

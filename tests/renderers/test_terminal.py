@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from attnviz.renderers.terminal.show import Screen, lines, render
-from attnviz.report import Column, Curve, Curves, Line, Report, Table
+from attnviz.report import Chart, Charts, Column, Report, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, report
 from tests.renderers.terminal_reports import SGR, SHOWN, shown, words
@@ -69,8 +69,8 @@ def test_cross_attention_and_other_reports_are_shown_too() -> None:
 
 def test_charts_are_not_drawn_and_the_tables_beside_them_are() -> None:
     facts = Table("epochs", "epochs", "facts", (Column("epoch"), Column("loss", digits=4)), ((1, 0.5), (2, 0.25)))
-    line = Line("training", (1.0, 2.0), (0.5, 0.25))
-    charts = Curves("learning-curve", "loss", (Curve("loss", "epoch", "nats", (line,), 2.0, "kept"),))
+    chart = Chart("line", "loss", "epoch", "nats", ("x", "y"), ((1.0, 0.5), (2.0, 0.25)), at=(2.0, "kept"))
+    charts = Charts("learning-curve", "loss", (chart,))
     for kind in SHOWN:
         with_charts, without = (Report("run", "seed 0", blocks) for blocks in ((charts, facts), (facts,)))
         assert shown(kind, of=with_charts) == shown(kind, of=without)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
-from attnviz.report import Distributions, Report, Table
+from attnviz.report import Charts, Report, Table
 from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views.index_page import batch_page
+from tests.made import columns_by
 
 
 def entry(name: str, numbers: Any = None, files: tuple[str, ...] = (), **settings: Any) -> Entry:
@@ -24,8 +25,8 @@ def tables(report: Report) -> dict[str, Table]:
     return {table.name: table for table in report.tables}
 
 
-def charts(report: Report) -> list[Distributions]:
-    return [each for each in report.pictures if isinstance(each, Distributions)]
+def charts(report: Report) -> list[Charts]:
+    return [each for each in report.pictures if isinstance(each, Charts)]
 
 
 def of(*texts: str, entropy: float = 1.0) -> Any:
@@ -56,7 +57,7 @@ def test_a_number_of_all_heads_of_a_layer_has_no_chart_of_heads() -> None:
     shown = page(entry("job", numbers))
     assert [row[3:] for row in tables(shown)["numbers"].rows] == [(1.5, 1.5)] * 2
     assert [chart.title for chart in charts(shown)[0].charts] == ["entropy"]
-    assert [sample.label for sample in charts(shown)[0].charts[0].samples] == ["0", "1"]
+    assert charts(shown)[0].charts[0].names == ("0", "1")
 
 
 def test_numbers_are_means_over_the_heads_and_what_was_not_measured_is_missing() -> None:
@@ -84,7 +85,8 @@ def test_each_head_of_a_model_is_a_sample_over_its_texts() -> None:
     )
     (chart,) = picture.charts
     assert (chart.title, chart.y_axis) == ("entropy", "entropy (nats)")
-    found = [(sample.group, sample.label, sample.values) for sample in chart.samples]
+    samples = columns_by(chart, "x", "group", "y")
+    found = [(groups[0], chart.names[x], values) for x, (groups, values) in samples.items()]
     causal = "multi:2, seed 7, causal True, 2 texts"
     assert found == [
         ("multi:2, 3 texts", "0", (1.0, 2.0, 5.0)),
@@ -97,14 +99,14 @@ def test_each_head_of_a_model_is_a_sample_over_its_texts() -> None:
 def test_layers_have_the_models_own_numbers() -> None:
     layered = {text: {"peak": [[0.5], [0.25]]} for text in ("x", "y")}
     shown = page(replace(entry("a", layered), layers={"x": [1, 3], "y": [1, 3]}))
-    assert [sample.label for sample in charts(shown)[0].charts[0].samples] == ["1.0", "3.0"]
+    assert charts(shown)[0].charts[0].names == ("1.0", "3.0")
     assert not charts(page(replace(entry("a", layered), layers={"x": [1, 3]}))), "two texts through other layers"
 
 
 def test_layers_are_named_where_there_are_several() -> None:
     numbers = {text: {"peak": [[0.1], [0.2]]} for text in ("x", "y")}
     (picture,) = charts(page(entry("a", numbers)))
-    assert [sample.label for sample in picture.charts[0].samples] == ["0.0", "1.0"]
+    assert picture.charts[0].names == ("0.0", "1.0")
 
 
 def test_there_is_no_chart_of_chosen_heads_or_of_one_text_or_of_too_many_heads() -> None:

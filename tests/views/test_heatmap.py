@@ -14,7 +14,7 @@ from attnviz.measures.divergence import vendi_score
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Facts, Tokens
-from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale, Table
+from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
@@ -371,7 +371,7 @@ def test_of_hidden_rows_no_share_is_said_and_of_hidden_keys_whose_share_it_is() 
 
 def test_charts_of_distance_count_tokens_that_maps_hide_and_say_so() -> None:
     whole, part = (
-        next(block for block in report(marked(), options).blocks if isinstance(block, Curves)).title
+        next(block for block in report(marked(), options).blocks if isinstance(block, Charts)).title
         for options in (FigureOptions(distance=True), replace(HIDING, distance=True))
     )
     assert part == f"{whole}, hidden tokens included"

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.weighing import weigh_values
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers.page.map_parts import describe_maps, distinct
-from attnviz.report import Curves, Heatmap, HeatmapGrid, Report
+from attnviz.report import Charts, Heatmap, HeatmapGrid, Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
@@ -186,7 +186,7 @@ def test_distances_are_those_of_the_mean() -> None:
     alone = show(record(maps.weights.mean(axis=1, keepdims=True)), distance=True)
     found, expected = (each.data["distance"]["quartiles"] for each in (shown, alone))  # type: ignore[index]
     assert found == pytest.approx(expected, abs=1e-6)
-    (charts,) = (block for block in shown.blocks if isinstance(block, Curves))
+    (charts,) = (block for block in shown.blocks if isinstance(block, Charts))
     assert [chart.title for chart in charts.charts] == ["mean of 3 heads"]
 
 

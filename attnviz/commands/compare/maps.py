@@ -19,7 +19,7 @@ from attnviz.measures.divergence import Divergences, jsd, order_by_likeness, to_
 from attnviz.measures.rollout import find_reachable, rollout  # models of one layer have none
 from attnviz.measures.rows import layer_rows
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.report import Distribution, Distributions, Heatmap, HeatmapGrid, Picture, Sample, Scale
+from attnviz.report import Chart, Charts, Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.selection import find_token, select_numbers
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
@@ -55,26 +55,28 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
     return tuple(drawn)
 
 
-def distributions_picture(whole: Comparison) -> Distributions | None:
+def distributions_picture(whole: Comparison) -> Charts | None:
     """Draw how up to four measures of each head are spread over texts; None of too many heads to see."""
     of_heads = [measure for measure in whole.measures if measure.level == "head"]
     chosen = sorted(of_heads, key=lambda measure: rank(measure.name))[:MAX_CHARTS]
     if not chosen or len(whole.heads) > MAX_SAMPLES:
         return None
+    names = tuple(
+        f"{model.layer_numbers[layer]}.{head}" if model.n_layers > 1 else str(head)
+        for model, layer, head in whole.heads
+    )
     charts = []
     for measure in chosen:
         values = {model: whole.per_head(model, measure.name) for model in whole.models}
-        samples = tuple(
-            Sample(
-                label=f"{model.layer_numbers[layer]}.{head}" if model.n_layers > 1 else str(head),
-                group=model.label,
-                values=tuple(values[model][:, layer, head].tolist()),
-            )
-            for model, layer, head in whole.heads
+        rows = tuple(
+            (place, value, model.label)
+            for place, (model, layer, head) in enumerate(whole.heads)
+            for value in values[model][:, layer, head].tolist()
         )
-        charts.append(Distribution(measure.name, "head", f"{measure.name} ({measure.unit})", samples))
+        axes = measure.name, "head", f"{measure.name} ({measure.unit})"
+        charts.append(Chart("box", *axes, ("x", "y", "group"), rows, names))
     title = f"each head over {whole.n_texts:,} texts"
-    return Distributions("distributions", title, tuple(charts), 2 if len(charts) > 1 else 1)
+    return Charts("distributions", title, tuple(charts), 2 if len(charts) > 1 else 1)
 
 
 def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:

@@ -8,21 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.commands.explain.steps import Steps
-from attnviz.report import Calculation, Calculations, CalculationStep, EdgeStrip
+from attnviz.report import Calculation, CalculationStep, EdgeStrip
 from attnviz.views.tokens import name_token, quote_token
 
 MAX_ROWS = 24  # keys that have room on a slide
 MAX_COMPONENTS = 128  # of a vector, likewise
 
 
-def draw_steps(steps: Steps, name: str, title: str, made: Sequence[str]) -> Calculations:
+def draw_steps(steps: Steps, name: str, title: str, made: Sequence[str]) -> Calculation:
     """Draw the query above the keys, scores, weights, values, and their sum. `made` says how q, k and v are."""
     steps = replace(steps, top_k=min(steps.top_k, MAX_ROWS))
     tokens, query = steps.trace.tokens, steps.trace.query
     rows = [name_token(tokens, key) for key in steps.listed]
     if steps.others:
         rows.append(f"… {len(steps.others)} other key{'s' * (len(steps.others) > 1)}")
-    calculation = Calculation(
+    return Calculation(
+        name=name,
         title=title,
         rows=tuple(rows),
         steps=tuple(_list_steps(steps, *made)),
@@ -30,7 +31,6 @@ def draw_steps(steps: Steps, name: str, title: str, made: Sequence[str]) -> Calc
         has_rest=bool(steps.others),
         notes=tuple(_list_notes(steps)),
     )
-    return Calculations(name, title, (calculation,))
 
 
 def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> Iterator[CalculationStep]:

@@ -16,7 +16,7 @@ from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
-from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Scatter, ScatterPoint, Scatters
+from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Chart, Charts
 
 N_WORDS = 8  # of each head
 N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
@@ -59,17 +59,18 @@ def survey_atlas(survey: Survey) -> Atlas:
     )
 
 
-def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Scatters:
+def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Charts:
     """Draw the heads of an atlas by the measures that a reader sees first; `named` ones are labelled in any case."""
     x, y = (atlas.measures[place] for place in atlas.axes)
     letters = dict(atlas.letters)
-    points = []
+    rows = []
     for place, head in enumerate(atlas.heads):
         pattern = head.names[-1][0] if head.names else ""
         label, leads = f"{head.layer}.{head.head}", (head.layer, head.head) in named
-        points.append(ScatterPoint(label, pattern, letters.get(pattern, ""), x.values[place], y.values[place], leads))
-    chart = Scatter("", f"{x.title} ({x.unit})", f"{y.title} ({y.unit})", tuple(points))
-    return Scatters("atlas", "all heads", (chart,))
+        rows.append((x.values[place], y.values[place], pattern, letters.get(pattern, ""), label, leads))
+    axes, columns = (f"{x.title} ({x.unit})", f"{y.title} ({y.unit})"), ("x", "y", "group", "letter", "label", "leads")
+    chart = Chart("point", "", *axes, columns, tuple(rows), groups=("", *letters))
+    return Charts("atlas", "all heads", (chart,))
 
 
 def _measures(survey: Survey) -> Iterator[AtlasMeasure]:

@@ -9,10 +9,11 @@ import numpy as np
 
 from attnviz.commands.survey.survey import SurveyInfo
 from attnviz.errors import InvalidOption
-from attnviz.report import Atlas, AtlasHead, AttentionMoment, Curve, Curves, Heatmap, HeatmapGrid, Line, Scale
+from attnviz.report import Atlas, AtlasHead, AttentionMoment, Chart, Charts, Heatmap, HeatmapGrid, Scale
 
 WRITTEN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 MAX_CARDS = 24
+EQUAL = "attention that favours no key"
 SCALE = Scale("lift", 1.0, 16.0, "attention, × an equal share")
 
 
@@ -34,7 +35,7 @@ def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Curves]:
+def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Charts]:
     """Draw the moments and the curve of each head."""
     for place in places:
         head = atlas.heads[place]
@@ -43,7 +44,7 @@ def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Cu
         maps = tuple(_draw_moment(atlas, moment, f"{name}-{n}") for n, moment in enumerate(head.moments))
         if maps:
             yield HeatmapGrid(name, f"{called}: {found}", maps, 1, SCALE, as_text=True)
-        yield Curves(f"{name}-offsets", f"{called}: {found}", (_draw_curve(atlas, head),))
+        yield Charts(f"{name}-offsets", f"{called}: {found}", (_draw_curve(atlas, head),))
 
 
 def _draw_moment(atlas: Atlas, moment: AttentionMoment, name: str) -> Heatmap:
@@ -65,11 +66,11 @@ def _draw_moment(atlas: Atlas, moment: AttentionMoment, name: str) -> Heatmap:
     )
 
 
-def _draw_curve(atlas: Atlas, head: AtlasHead) -> Curve:
+def _draw_curve(atlas: Atlas, head: AtlasHead) -> Chart:
     reach = len(head.by_offset) // 2
-    offsets = tuple(map(float, range(-reach, reach + 1)))
-    peak = int(np.argmax(head.by_offset))
-    equal = Line("attention that favours no key", offsets, atlas.equal_by_offset)
-    lines = (Line(f"head {head.layer}.{head.head}", offsets, head.by_offset), equal)
-    label = f"{peak - reach:+d}: {head.by_offset[peak]:.2f}"
-    return Curve("", "key minus query (tokens)", "share of attention", lines, float(peak - reach), label)
+    peak = int(np.argmax(head.by_offset)) - reach
+    lines = {f"head {head.layer}.{head.head}": head.by_offset, EQUAL: atlas.equal_by_offset}
+    rows = tuple((float(n - reach), y, name) for name, shares in lines.items() for n, y in enumerate(shares))
+    at = (float(peak), f"{peak:+d}: {head.by_offset[peak + reach]:.2f}")
+    axes = "key minus query (tokens)", "share of attention"
+    return Chart("line", "", *axes, ("x", "y", "group"), rows, quiet=(EQUAL,), at=at)

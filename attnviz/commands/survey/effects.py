@@ -12,7 +12,7 @@ from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, Survey
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
 from attnviz.numbers.intervals import MIN_TEXTS
-from attnviz.report import Column, Curve, Curves, Line, Note, Row, Table
+from attnviz.report import Chart, Charts, Column, Note, Row, Table
 
 ALPHA = 0.05
 N_LISTED = 5  # differences on a screen
@@ -70,38 +70,37 @@ def find_costs(survey: Survey) -> list[AblationCosts]:
     ]
 
 
-def draw_ablations(survey: Survey) -> Iterator[Curves]:
+def draw_ablations(survey: Survey) -> Iterator[Charts]:
     """Yield a chart for each way to replace heads: a dot per head with its interval, the most costly first."""
     charts = tuple(_draw_costs(survey, costs) for costs in find_costs(survey) if costs.counts.any())
     if charts:
-        yield Curves("ablations", "what it costs to do without each head", charts)
+        yield Charts("ablations", "what it costs to do without each head", charts)
 
 
-def _draw_costs(survey: Survey, costs: AblationCosts) -> Curve:
+def _draw_costs(survey: Survey, costs: AblationCosts) -> Chart:
     heads = survey.info.heads
     places = [place for place in costs.choose(N_COSTS) if costs.counts[place]]
-    lines, has_intervals = [], bool(np.isfinite(costs.halves[places]).any())
-    for name, is_beyond in ((BEYOND, True), (WITHIN, False)):
-        own = [place for place in places if costs.is_beyond_chance(place) == is_beyond]
-        halves = np.nan_to_num(costs.halves)  # no bar of equal numbers
-        bounds = tuple((costs.means[n] - halves[n], costs.means[n] + halves[n]) for n in own)
-        lines.append(
-            Line(
-                name,
-                tuple(float(places.index(place)) for place in own),
-                tuple(costs.means[own].tolist()),
-                marked=True,
-                bounds=bounds if has_intervals else (),
-                tone="ink" if is_beyond else "grey",
-            )
+    has_intervals = bool(np.isfinite(costs.halves[places]).any())
+    halves = np.nan_to_num(costs.halves) if has_intervals else np.full(len(heads), np.nan)  # no bar of equal numbers
+    rows = tuple(
+        (
+            x,
+            costs.means[n],
+            BEYOND if costs.is_beyond_chance(n) else WITHIN,
+            *(costs.means[n] + (-halves[n], halves[n])),
         )
+        for x, n in enumerate(places)
+    )
     some = f", the {N_COSTS} largest of {len(heads)} heads" if len(heads) > N_COSTS else ""
-    return Curve(
-        f"replaced by {costs.kind}{some}",
-        "head",
-        f"probability that the right answer loses{', with 95 % interval' if has_intervals else ''}",
-        tuple(line for line in lines if line.x),
+    return Chart(
+        kind="point",
+        title=f"replaced by {costs.kind}{some}",
+        x_axis="head",
+        y_axis=f"probability that the right answer loses{', with 95 % interval' if has_intervals else ''}",
+        columns=("x", "y", "group", "low", "high"),
+        rows=rows,
         names=tuple("{}.{}".format(*heads[place]) for place in places),
+        quiet=(WITHIN,),
     )
 
 

@@ -29,7 +29,7 @@ from attnviz.display import escape_for_display, format_count
 from attnviz.measures import DEFAULT_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records.training_metrics import name_offset
-from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
+from attnviz.report import Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.distance import N_COLUMNS
@@ -94,21 +94,20 @@ def choose_shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ..
     return tuple(measure for measure in found if measure.name not in FOR_LABELS) or tuple(found)
 
 
-def _distance(survey: Survey) -> Curves:
+def _distance(survey: Survey) -> Charts:
     """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
     info = survey.info
     shares = (
         survey.offsets.mass.T.reshape(-1, info.n_heads, 2 * info.reach + 1) / 2**MASS_BITS / max(1, survey.n_queries)
     )
     at, highest = tuple(map(float, range(-info.reach, info.reach + 1))), float(shares.max())
-    curves = []
+    charts = []
     for number, of_layer in zip(info.layer_numbers, shares, strict=True):
         drawn = np.sort(np.argsort(-of_layer.max(axis=1), kind="stable")[:MAX_LINES])
-        lines = tuple(Line(f"head {head}", at, tuple(of_layer[head].tolist())) for head in drawn)
-        curves.append(
-            Curve(f"layer {number}", "key minus query (tokens)", "share of attention", lines, y_range=(0.0, highest))
-        )
-    return Curves("distance", "attention by distance", tuple(curves), N_COLUMNS)
+        rows = tuple((x, y, f"head {head}") for head in drawn for x, y in zip(at, of_layer[head].tolist(), strict=True))
+        axes = f"layer {number}", "key minus query (tokens)", "share of attention"
+        charts.append(Chart("line", *axes, ("x", "y", "group"), rows, y_range=(0.0, highest)))
+    return Charts("distance", "attention by distance", tuple(charts), N_COLUMNS)
 
 
 def _means_table(survey: Survey, level: str) -> Table:

@@ -13,6 +13,7 @@ from typing import assert_never
 from attnviz.renderers import numbers
 from attnviz.renderers.documents.hidden import write_out_hidden
 from attnviz.report import (
+    Calculation,
     Charts,
     Column,
     Formula,
@@ -116,7 +117,7 @@ def _lines(report: Report, full: bool) -> Iterator[str]:
                     yield from _table(block)
             case Note():
                 yield f"\n{escape_latex(block.text)}" if is_walk else _comment(block.text)
-            case Heatmap() | HeatmapGrid() | Charts():
+            case Heatmap() | HeatmapGrid() | Charts() | Calculation():
                 pass
             case _:
                 assert_never(block)

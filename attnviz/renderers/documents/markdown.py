@@ -14,7 +14,7 @@ from urllib.parse import quote
 from attnviz.renderers import numbers
 from attnviz.renderers.documents.hidden import write_out_hidden
 from attnviz.renderers.links import addresses
-from attnviz.report import Charts, Column, Formula, Heatmap, HeatmapGrid, Note, Report, Section, Table
+from attnviz.report import Calculation, Charts, Column, Formula, Heatmap, HeatmapGrid, Note, Report, Section, Table
 
 SIGNS = re.compile(
     r"""
@@ -61,7 +61,7 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
                 yield _display(block.latex)
             case Section():
                 yield _heading("##" if block.level == 1 else "###", block.title)
-            case Heatmap() | HeatmapGrid() | Charts():
+            case Heatmap() | HeatmapGrid() | Charts() | Calculation():
                 if block.name in pictures:
                     # In an attribute a tag would be shown, and nobody looks for mentions.
                     yield f"![{_escape(block.title or block.name, ENTITY)}]({quote(pictures[block.name])})"

@@ -40,7 +40,7 @@ from attnviz.renderers.figure.layout import GAP, MIN_APART, PAD, POINT, Box, Tex
 from attnviz.renderers.figure.scale import write_sign
 from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, INK, MIN_FONT_SIZE, Sizes, Theme, colour_map, look_of
 from attnviz.renderers.figure.text import extent, wrap
-from attnviz.report import Calculation, Calculations, CalculationStep, FigureStyle, Report
+from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 
 # Inches of a strip and of the longest bar, and of what is between steps, 1 being the usual; less if all is too wide.
 WISHED = ((1.5, 1.0, 1.0), (1.2, 0.8, 1.0), (1.0, 0.6, 0.8), (0.8, 0.5, 0.6))
@@ -65,12 +65,11 @@ class CalculationPlan:
     theme: Theme
 
 
-def plan_calculation(picture: Calculations, report: Report, look: FigureStyle) -> CalculationPlan:
+def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> CalculationPlan:
     """Everything with its place. Raises TooLarge where the width asked for is too small, and for too many pixels."""
     theme, sizes = look_of(look.theme, look.font_size)
-    (chart,) = picture.charts
-    steps, width = _across(chart, picture.name, look, sizes)
-    header = header_of(picture, report, width, sizes) if look.header else []
+    steps, width = _across(chart, look, sizes)
+    header = header_of(chart, report, width, sizes) if look.header else []
     headings, top = _place_headings(steps, below(header, MARGIN) + 2 * GAP * bool(header), sizes)
     rows = RowPlan(chart, sizes, top + GAP)
     strips = [strip for step in steps for strip in rows.list_strips(step)]
@@ -84,11 +83,11 @@ def plan_calculation(picture: Calculations, report: Report, look: FigureStyle) -
     small_print = wrap(" · ".join(notes), sizes.small, (width - 2 * MARGIN) / POINT)
     footer = paragraph(small_print, sizes.small, GREY, MARGIN, end + GAP)
     height = ceil_to_pixel(below(footer, end) + MARGIN, look.dpi)
-    check_size(picture.name, width, height, look.dpi)
+    check_size(chart.name, width, height, look.dpi)
     written = (*header, *headings, *lines, *texts, *footer)
     return CalculationPlan(
-        name=picture.name,
-        title=title_of(picture, report),
+        name=chart.name,
+        title=title_of(chart, report),
         width=width,
         height=height,
         strips=(*strips, *keys),
@@ -117,16 +116,15 @@ def draw_calculation(plan: CalculationPlan) -> Figure:
     return figure
 
 
-def list_texts(picture: Calculations) -> Iterator[str]:
+def list_texts(chart: Calculation) -> Iterator[str]:
     """List everything that is written in the picture, but not its own title."""
-    for chart in picture.charts:
-        yield from (*chart.rows, *chart.notes, MASKED)
-        for step in chart.steps:
-            yield from (step.title, *step.formula, step.sign)
-            yield from (edge.label for edge in (step.above, step.below) if edge is not None)
+    yield from (*chart.rows, *chart.notes, MASKED)
+    for step in chart.steps:
+        yield from (step.title, *step.formula, step.sign)
+        yield from (edge.label for edge in (step.above, step.below) if edge is not None)
 
 
-def _across(chart: Calculation, name: str, look: FigureStyle, sizes: Sizes) -> tuple[tuple[PlacedStep, ...], float]:
+def _across(chart: Calculation, look: FigureStyle, sizes: Sizes) -> tuple[tuple[PlacedStep, ...], float]:
     """Every step with its place, as wide as they want to be or as the width asked for has room for, and the width."""
     names = (*chart.rows, *(step.above.label for step in chart.steps if step.above is not None))
     left = MARGIN + max(extent(each, sizes.axis, bold=True).width for each in names) * POINT + 2 * PAD
@@ -137,7 +135,7 @@ def _across(chart: Calculation, name: str, look: FigureStyle, sizes: Sizes) -> t
             break
     else:
         ways = f"--width {ceil(10 * width) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
-        what = f"{look.width:.3g} in are too few for {name!r} with text of {sizes.axis:.3g} points"
+        what = f"{look.width:.3g} in are too few for {chart.name!r} with text of {sizes.axis:.3g} points"
         raise TooLarge(what, hint=f"Try {ways}.")
     more = 0.0 if look.width is None else (look.width - width) / max(1, len(steps) - 1)
     spread = tuple(

@@ -1,22 +1,24 @@
-"""Charts as matplotlib figures. Texts are measured and the figure is built around them, so that nothing is cut; where
-axes, numbers and names then stand, matplotlib's constrained layout decides. Lengths are inches, text sizes points.
+"""Charts as figures: where everything stands.
+
+Texts are measured and the figure is built around them, so that nothing is cut; where axes and numbers then stand,
+matplotlib's constrained layout decides. Lengths are inches, text sizes points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
+from attnviz.display import replace_surrogates
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure import arcs, curves, distributions, scatter
+from attnviz.renderers.figure import marks
 from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
     MARGIN,
@@ -26,54 +28,39 @@ from attnviz.renderers.figure.header import (
     check_size,
     header_of,
     height_of,
+    ordinal,
     paragraph,
     title_of,
 )
-from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, TICK, Labels, TextLine
-from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, MIN_FONT_SIZE, Sizes, Theme, look_of
+from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, TextLine, fit_labels
+from attnviz.renderers.figure.style import AXIS, GREY, MIN_FONT_SIZE, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
-from attnviz.report import (
-    ArcDiagram,
-    Arcs,
-    Curve,
-    Curves,
-    Distribution,
-    Distributions,
-    FigureStyle,
-    Report,
-    Scatter,
-    Scatters,
-)
-
-AnyCharts = Curves | Distributions | Scatters | Arcs
-AnyChart = Curve | Distribution | Scatter | ArcDiagram
+from attnviz.report import Chart, Charts, FigureStyle, Report
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more
 NUMBERS = 0.5  # inches that the numbers of a y axis take, about
-MIN_ACROSS = 1.45  # inches of axes where a width is asked for: with fewer, numbers below would touch
+MIN_ACROSS, STEEP = 1.45, 0.75  # inches of axes where a width is asked for, and at most so high for each across
 HANDLE, BETWEEN = 2.5, 1.5  # of the text's size: the sample beside a name, and from one name to the next
 
 
 class Panel(NamedTuple):
-    """One chart and its names, broken into lines; `labels` are those of the samples along its x axis."""
+    """One chart and its names, broken into lines; `labels` are those of the places along its x axis."""
 
-    chart: AnyChart
+    chart: Chart
     title: tuple[str, ...]
     x_axis: tuple[str, ...]
     y_axis: tuple[str, ...]
     labels: Labels
     size: tuple[float, float]  # of the axes, about
-    text: float  # points
 
-    @property
-    def above_and_below(self) -> float:
-        """Inches that everything above and below the axes takes."""
-        return height_of((*self.title, *self.x_axis), self.text) + self.labels.room + 4 * PAD
+    def measure_height(self, text: float) -> float:
+        """Return the inches that the axes and everything above and below them take, with text of so many points."""
+        return self.size[1] + height_of((*self.title, *self.x_axis), text) + self.labels.room + 6 * PAD
 
 
 @dataclass(frozen=True, eq=False)
 class ChartsPlan:
-    """Charts before they are drawn: from the upper edge the names of lines, from `top` to `bottom` the charts."""
+    """Charts before they are drawn: from the upper edge the names of groups, from `top` to `bottom` the charts."""
 
     name: str
     title: str
@@ -81,41 +68,34 @@ class ChartsPlan:
     height: float
     panels: tuple[Panel, ...]
     n_columns: int
+    groups: marks.Groups
     legend: tuple[tuple[str, Artist], ...]
     legend_columns: int
     legend_top: float
     top: float
     bottom: float
     lines: tuple[TextLine, ...]
-    looks: Any  # by the name of a line or a group, as `curves` and `distributions` have it
     theme: Theme
     sizes: Sizes
 
 
-def plan_charts(
-    picture: AnyCharts,
-    report: Report,
-    look: FigureStyle,
-    whole_picture: AnyCharts | None = None,
-) -> ChartsPlan:
-    """Everything but the charts with its place. Raises TooLarge for too many pixels, and says what would work.
-
-    `whole_picture`: what `picture` is a part of, drawn small: what has one name looks as in all of it.
-    """
+def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPlan:
+    """Give everything but the axes its place. Raises TooLarge for too many pixels, and says what would work."""
     theme, sizes = look_of(look.theme, look.font_size)
-    width, n_columns, panels, axes_width, axes_height = _across(picture, look, sizes, whole_picture is not None)
+    picture = replace(picture, charts=tuple(map(_replace_surrogates, picture.charts)))
+    width, n_columns, panels = _fit_charts(picture, look, sizes)
     room = (width - 2 * MARGIN) / POINT
 
     header = header_of(picture, report, width, sizes) if look.header else []
     legend_top = below(header, MARGIN) + GAP * bool(header)
-    caveats = _list_caveats(picture, (axes_width, axes_height), sizes)
-    looks, legend = _looks_of(whole_picture or picture, theme)
+    groups = marks.find_groups(picture.charts, theme)
+    legend = marks.list_legend(picture.charts, groups, theme)
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
-    panels = _name_axes_once(panels, n_columns)
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
-    bottom = top + sum(axes_height + max(panel.above_and_below for panel in row) + 2 * PAD for row in rows)
-    footer = paragraph(wrap(" · ".join(caveats), sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
+    bottom = top + sum(max(panel.measure_height(sizes.axis) for panel in row) for row in rows)
+    caveats = " · ".join(_list_caveats(panels, sizes))
+    footer = paragraph(wrap(caveats, sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
     height = ceil_to_pixel(below(footer, bottom) + MARGIN, look.dpi)
     check_size(picture.name, width, height, look.dpi)
     return ChartsPlan(
@@ -125,106 +105,83 @@ def plan_charts(
         height=height,
         panels=panels,
         n_columns=n_columns,
+        groups=groups,
         legend=tuple((_join(lines), handle) for lines, (_, handle) in zip(names, legend, strict=True)),
         legend_columns=legend_columns,
         legend_top=legend_top,
         top=top,
         bottom=bottom,
         lines=tuple(line._replace(colour=theme.find_ink(line.colour)) for line in (*header, *footer)),
-        looks=looks,
         theme=theme,
         sizes=sizes,
     )
 
 
-def _name_axes_once(panels: tuple[Panel, ...], n_columns: int) -> tuple[Panel, ...]:
-    """Axes that are the same on all charts are named at the left of each row and below each column only."""
-    if len({(panel.chart.x_axis, panel.chart.y_axis) for panel in panels}) > 1:
-        return panels
-    return tuple(
-        panel._replace(
-            x_axis=panel.x_axis if place + n_columns >= len(panels) else (),
-            y_axis=panel.y_axis if place % n_columns == 0 else (),
-        )
-        for place, panel in enumerate(panels)
-    )
+def _replace_surrogates(chart: Chart) -> Chart:
+    """Replace what pandas cannot encode in the names of groups."""
+    rows = (tuple(replace_surrogates(each) if isinstance(each, str) else each for each in row) for row in chart.rows)
+    groups, quiet = (tuple(map(replace_surrogates, names)) for names in (chart.groups, chart.quiet))
+    return replace(chart, rows=tuple(rows), groups=groups, quiet=quiet)
 
 
-def _list_caveats(picture: AnyCharts, across: tuple[float, float], sizes: Sizes) -> list[str]:
-    match picture:
-        case Curves():
-            return curves.caveats(picture)
-        case Distributions():
-            return distributions.caveats(picture, across[0], sizes.axis)
-        case Scatters():
-            return scatter.caveats(picture, across, sizes.small)
-        case Arcs():
-            return arcs.caveats(picture)
-
-
-def _looks_of(picture: AnyCharts, theme: Theme) -> tuple[Any, Sequence[tuple[str, Artist]]]:
-    match picture:
-        case Curves():
-            return curves.looks_of(picture, theme)
-        case Distributions():
-            return distributions.looks_of(picture, theme)
-        case Scatters():
-            return scatter.looks_of(picture, theme)
-        case Arcs():
-            return arcs.looks_of(picture, theme)
-
-
-def _across(
-    picture: AnyCharts, look: FigureStyle, sizes: Sizes, small: bool
-) -> tuple[float, int, tuple[Panel, ...], float, float]:
-    """The figure's width, charts in a row, panels, and width and height of their axes.
+def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float, int, tuple[Panel, ...]]:
+    """Return the figure's width, charts in a row, and their panels.
 
     As wide as the charts want; else as many of them in a row as the width asked for has room for. Raises TooLarge where
     it has none for one.
     """
-    charts = picture.charts
-    n_columns = max(1, min(len(charts), picture.n_columns or len(charts)))
-    factor = sizes.axis / AXIS
-    if look.width is None:
-        axes_width, axes_height = (factor * side for side in SIZES[-1 if small else min(n_columns, len(SIZES)) - 1])
-        if wanted := _find_wanted_width(picture):
-            widest = max(axes_width, MAX_GRID_WIDTH / n_columns - factor * NUMBERS)
-            axes_width = min(max(axes_width, wanted), widest)
-        panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
-        width = max(MIN_WIDTH, n_columns * (axes_width + _beside(panels, factor)) + 2 * MARGIN)
-        return ceil_to_pixel(width, look.dpi), n_columns, panels, axes_width, axes_height
-    least = MIN_ACROSS * factor
-    for number in range(n_columns, 0, -1):
-        share = (look.width - 2 * MARGIN) / number
-        usual = SIZES[min(number, len(SIZES)) - 1]
-        axes_height = factor * usual[1] * min(1.0, max(least, share - factor * NUMBERS) / (factor * usual[0]))
-        panels = tuple(_panel(chart, max(least, share), axes_height, sizes.axis) for chart in charts)
-        axes_width = share - _beside(panels, factor)
-        if axes_width >= least:
-            panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
-            return ceil_to_pixel(look.width, look.dpi), number, panels, axes_width, axes_height
-    needed = least + _beside(panels, factor) + 2 * MARGIN
+    charts, factor = picture.charts, sizes.axis / AXIS
+    beside, least, needed = factor * NUMBERS + GAP, factor * MIN_ACROSS, 0.0
+    most = max(1, min(len(charts), picture.n_columns or len(charts)))
+    for n_columns in range(most, 0, -1):
+        across, high = (factor * side for side in SIZES[min(n_columns, len(SIZES)) - 1])
+        if look.width is None:
+            wanted = max(map(marks.find_wanted_width, charts), default=0.0)
+            across = min(max(across, wanted), max(across, MAX_GRID_WIDTH / n_columns - factor * NUMBERS))
+        else:
+            share = (look.width - 2 * MARGIN) / n_columns - beside
+            high = min(high, STEEP * max(least, share))
+        names = [wrap_evenly(chart.y_axis, sizes.axis, high / POINT) for chart in charts]
+        named = max((height_of(lines, sizes.axis) for lines in names), default=0.0)
+        if look.width is not None:
+            across, needed = share - named, least + named + beside + 2 * MARGIN
+        if across >= least or look.width is None:
+            width = look.width or max(MIN_WIDTH, n_columns * (across + named + beside) + 2 * MARGIN)
+            panels = _make_panels(charts, n_columns, names, (across, high), sizes.axis)
+            return ceil_to_pixel(width, look.dpi), n_columns, panels
     ways = f"--width {ceil(10 * needed) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
     what = f"{look.width:.3g} in are too few for {picture.name!r} with text of {sizes.axis:.3g} points"
     raise TooLarge(what, hint=f"Try {ways}.")
 
 
-def _find_wanted_width(picture: AnyCharts) -> float:
-    """Inches that what stands along the x axes wishes for; 0 for numbers."""
-    match picture:
-        case Curves():
-            return curves.width_of(picture)
-        case Distributions():
-            return distributions.width_of(picture)
-        case Scatters():
-            return 0.0
-        case Arcs():
-            return arcs.width_of(picture)
+def _make_panels(
+    charts: Sequence[Chart], n_columns: int, y_axes: Sequence[tuple[str, ...]], size: tuple[float, float], text: float
+) -> tuple[Panel, ...]:
+    """Break names into lines. Axes that are the same on all charts are named once for each row and each column."""
+    across = size[0] / POINT
+    differ = len({(chart.x_axis, chart.y_axis) for chart in charts}) > 1
+    panels = []
+    for place, (chart, y_axis) in enumerate(zip(charts, y_axes, strict=True)):
+        pitch = marks.find_slot(chart, size[0]) / POINT
+        plain = Labels(1, text, 0.2 * text / AXIS)
+        panels.append(
+            Panel(
+                chart,
+                title=wrap(chart.title, text, across),
+                x_axis=wrap(chart.x_axis, text, across) if differ or place + n_columns >= len(charts) else (),
+                y_axis=y_axis if differ or place % n_columns == 0 else (),
+                labels=fit_labels([chart.names], pitch, text, below=True) if chart.names else plain,
+                size=size,
+            )
+        )
+    return tuple(panels)
 
 
-def _beside(panels: Sequence[Panel], factor: float) -> float:
-    """Inches beside each chart: the name of its y axis, and numbers."""
-    return max((height_of(panel.y_axis, panel.text) for panel in panels), default=0.0) + factor * NUMBERS + GAP
+def _list_caveats(panels: Sequence[Panel], sizes: Sizes) -> list[str]:
+    """List what has to be said with the charts."""
+    steps = {(panel.labels.step, panel.chart.x_axis) for panel in panels if panel.chart.names}
+    said = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
+    return [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *said]
 
 
 def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[tuple[str, ...]], int, float]:
@@ -237,27 +194,6 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
     return wrapped, n_columns, highest * ceil(len(names) / n_columns)
 
 
-def _panel(chart: AnyChart, width: float, height: float, size: float) -> Panel:
-    match chart:
-        case Curve():
-            labels = curves.labels_of(chart, width, size)
-        case Scatter():
-            labels = Labels(1, size, 0.2 * size / AXIS)
-        case Distribution():
-            labels = distributions.labels_of(chart, width, size)
-        case ArcDiagram():
-            labels = arcs.labels_of(chart, width, size)
-    return Panel(
-        chart,
-        title=wrap(chart.title, size, width / POINT),
-        x_axis=wrap(chart.x_axis, size, width / POINT),
-        y_axis=wrap_evenly(chart.y_axis, size, height / POINT),
-        labels=labels,
-        size=(width, height),
-        text=size,
-    )
-
-
 def _join(lines: Sequence[str]) -> str:
     return "\n".join(map(drawable, lines))
 
@@ -268,27 +204,14 @@ def draw_charts(plan: ChartsPlan) -> Figure:
     figure = Figure(figsize=(width, height))
     grid = figure.add_gridspec(max(1, ceil(len(plan.panels) / plan.n_columns)), plan.n_columns)
     for place, panel in enumerate(plan.panels):
-        _draw_panel(figure.add_subplot(grid[divmod(place, plan.n_columns)]), panel, plan)
+        axes = figure.add_subplot(grid[divmod(place, plan.n_columns)])
+        marks.Marks(axes, panel.chart, panel.labels, panel.size, plan.theme, plan.sizes).draw(plan.groups)
+        pad, size, grey = PAD / POINT, plan.sizes.axis, plan.theme.grey
+        axes.set_title(_join(panel.title), size=size, pad=pad)
+        axes.set_xlabel(_join(panel.x_axis), labelpad=pad, color=grey, size=size)
+        axes.set_ylabel(_join(panel.y_axis), labelpad=pad, color=grey, size=size)
     if plan.legend:
-        by_column = [
-            each for column in range(plan.legend_columns) for each in plan.legend[column :: plan.legend_columns]
-        ]
-        figure.legend(
-            [handle for _, handle in by_column],
-            [""] * len(plan.legend),
-            loc="upper left",
-            bbox_to_anchor=(MARGIN / width, 1 - plan.legend_top / height),
-            ncols=plan.legend_columns,
-            frameon=False,
-            borderpad=0,
-            borderaxespad=0,
-            handlelength=HANDLE,
-            columnspacing=BETWEEN,
-            labelspacing=0.3,
-            fontsize=plan.sizes.axis,
-        )
-        for text, (name, _) in zip(figure.legends[0].get_texts(), by_column, strict=True):
-            text.set_text(name)  # only now: matplotlib leaves out names that begin with _
+        _draw_legend(figure, plan)
     for line in plan.lines:
         write(figure, line)
     for text in figure.findobj(Text):
@@ -297,6 +220,27 @@ def draw_charts(plan: ChartsPlan) -> Figure:
         inside = (MARGIN / width, 1 - plan.bottom / height, 1 - 2 * MARGIN / width, (plan.bottom - plan.top) / height)
         _settle(figure, ConstrainedLayoutEngine(rect=inside, w_pad=PAD, h_pad=PAD, wspace=0.0, hspace=0.0))
     return figure
+
+
+def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:
+    """Names from left to right: matplotlib fills columns."""
+    by_column = [each for column in range(plan.legend_columns) for each in plan.legend[column :: plan.legend_columns]]
+    legend = figure.legend(
+        [handle for _, handle in by_column],
+        [""] * len(plan.legend),
+        loc="upper left",
+        bbox_to_anchor=(MARGIN / plan.width, 1 - plan.legend_top / plan.height),
+        ncols=plan.legend_columns,
+        frameon=False,
+        borderpad=0,
+        borderaxespad=0,
+        handlelength=HANDLE,
+        columnspacing=BETWEEN,
+        labelspacing=0.3,
+        fontsize=plan.sizes.axis,
+    )
+    for text, (name, _) in zip(legend.get_texts(), by_column, strict=True):
+        text.set_text(name)  # only now: matplotlib leaves out names that begin with _
 
 
 def _settle(figure: Figure, engine: ConstrainedLayoutEngine) -> None:
@@ -308,38 +252,3 @@ def _settle(figure: Figure, engine: ConstrainedLayoutEngine) -> None:
     for axes in figure.axes:
         left, bottom, width, height = (round(float(part), 4) for part in axes.get_position(original=True).bounds)
         axes.set_position((left, bottom, width, height))
-
-
-def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
-    theme, size = plan.theme, plan.sizes.axis
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=size)
-    axes.yaxis.grid(visible=True, color=theme.grid, linewidth=HAIRLINE)
-    axes.set_axisbelow(True)
-    axes.margins(0.03, 0.06)
-    match panel.chart:
-        case Curve():
-            nothing = curves.draw_curve(axes, panel.chart, plan.looks, panel.labels, theme)
-        case Distribution():
-            nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
-        case Scatter():
-            nothing = scatter.draw_scatter(axes, panel.chart, plan.looks, panel.size, plan.sizes.small, theme)
-        case ArcDiagram():
-            nothing = arcs.draw_arcs(axes, panel.chart, plan.looks, panel.labels, panel.size[1], theme)
-    axes.set_title(_join(panel.title), size=size, pad=PAD / POINT)
-    axes.set_xlabel(_join(panel.x_axis), labelpad=PAD / POINT, color=theme.grey, size=size)
-    axes.set_ylabel(_join(panel.y_axis), labelpad=PAD / POINT, color=theme.grey, size=size)
-    if nothing:
-        axes.set(yticks=[])
-        axes.text(
-            0.5,
-            0.5,
-            nothing,
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            size=plan.sizes.small,
-            color=theme.grey,
-        )
-    else:
-        axes.ticklabel_format(axis="y", useOffset=False)

@@ -25,28 +25,25 @@ from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
 from attnviz.report import (
-    Arcs,
-    Calculations,
+    Calculation,
     Charts,
-    Curves,
-    Distributions,
     FigureStyle,
     Heatmap,
     HeatmapGrid,
     Picture,
     Report,
-    Scatters,
 )
 
 if TYPE_CHECKING:
     from attnviz.renderers.figure.calculation import CalculationPlan
-    from attnviz.renderers.figure.charts import AnyCharts, ChartsPlan
+    from attnviz.renderers.figure.charts import ChartsPlan
 
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}{LEFT_TO_RIGHT}"  # in what is written around pictures
+WORDS = ("group", "label", "letter")  # columns of charts that are written
 Kind = Literal["png", "svg", "pdf"]
 Planned: TypeAlias = "FigurePlan | ChartsPlan | CalculationPlan"
 
@@ -108,7 +105,7 @@ def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  
     match picture:
         case Heatmap() | HeatmapGrid():
             return fits_digits(picture, Room.for_picture(picture, look))
-        case Charts():
+        case Charts() | Calculation():
             return True  # there are no cells
         case _:
             assert_never(picture)
@@ -132,11 +129,11 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
             from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
 
             return plan_text(picture, report, look)
-        case Calculations():
+        case Calculation():
             from attnviz.renderers.figure.calculation import plan_calculation
 
             return plan_calculation(picture, report, look)
-        case Curves() | Distributions() | Scatters() | Arcs():
+        case Charts():
             from attnviz.renderers.figure.charts import plan_charts
 
             return plan_charts(picture, report, look)
@@ -153,23 +150,12 @@ def _texts(picture: Picture) -> Iterator[str]:
             maps = label_maps(picture)
             yield from (text for each in maps for text in (each.title, each.note, *each.rows, *each.columns))
             yield from (text for each in maps for text in (each.row_axis, each.column_axis))
-        case Curves():
-            for curve in picture.charts:
-                yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)
-                yield from (line.name for line in curve.lines)
-        case Distributions():
+        case Charts():
             for chart in picture.charts:
-                yield from (chart.title, chart.x_axis, chart.y_axis)
-                yield from (text for sample in chart.samples for text in (sample.label, sample.group))
-        case Scatters():
-            for scatter in picture.charts:
-                yield from (scatter.title, scatter.x_axis, scatter.y_axis)
-                yield from (text for point in scatter.points for text in (point.label, point.group, point.letter))
-        case Arcs():
-            for diagram in picture.charts:
-                yield from (diagram.title, diagram.x_axis, diagram.y_axis, *diagram.tokens)
-                yield from (text for arc in diagram.arcs for text in (arc.label, arc.group))
-        case Calculations():
+                yield from (chart.title, chart.x_axis, chart.y_axis, *chart.names, chart.footnote)
+                yield from (text for _, text in filter(None, (chart.at, chart.top)))
+                yield from dict.fromkeys(text for name in WORDS for text in chart.column(name))
+        case Calculation():
             from attnviz.renderers.figure.calculation import list_texts
 
             yield from list_texts(picture)
@@ -229,17 +215,10 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
     }
 
 
-def chart_svg(picture: AnyCharts | Calculations, of: AnyCharts | Calculations) -> bytes:
-    """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
-    from attnviz.renderers.figure.charts import plan_charts
-
-    untitled, look = Report("", "", ()), FigureStyle()
+def chart_svg(picture: Charts | Calculation) -> bytes:
+    """One chart as vectors for a page: without title and ground."""
     content = io.BytesIO()
     with drawing():
-        if isinstance(picture, Calculations) or isinstance(of, Calculations):
-            planned = plan_picture(replace(picture, title=""), untitled, look)
-        else:
-            planned = plan_charts(replace(picture, title=""), untitled, look, of)
-        figure = draw_plan(planned, look)
+        figure = draw_plan(plan_picture(replace(picture, title=""), Report("", "", ()), FigureStyle()), FigureStyle())
         figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
     return content.getvalue()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
+from typing import Any
 
 import numpy as np
 
-from attnviz.report import ArcDiagram, Calculation, Charts, Curve, Distribution, Report, Scatter
+from attnviz.report import Calculation, Chart, Charts, Report
 
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"#([\w.-]+)")
@@ -35,10 +37,9 @@ COLOURS = {
     "#e69f00": "var(--head-4)",
     "#56b4e9": "var(--head-5)",
 }
-AnyChart = Curve | Distribution | Scatter | ArcDiagram | Calculation
+HEADERS = {"group": "of", "label": "point", "until": "read at"}  # of columns, as a reader knows them
 UNWRITABLE = re.compile("[\ud800-\udfff\0]")
 LARGEST = 2  # pixels of a page for a point of the picture: letters like those of the page, and no larger if it is alone
-MAX_NAMED = 40  # samples in the words of a chart
 SUMMARY = ("numbers", "smallest", "lower quartile", "median", "upper quartile", "largest")
 
 
@@ -51,20 +52,25 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
     drawn: list[str] = []
     numbers = count()
     for picture in report.pictures:
-        if not isinstance(picture, Charts):
+        if not isinstance(picture, Charts | Calculation):
             continue
         charts = []
-        in_order: Sequence[AnyChart] = picture.charts
-        for place, chart in enumerate(in_order):
+        for chart in picture.charts if isinstance(picture, Charts) else (picture,):
             name = f"chart-{next(numbers)}"
-            table = _describe_numbers(chart)
-            charts.append({"id": name, "title": chart.title, **table})
+            charts.append({"id": name, "title": chart.title, **_describe_numbers(chart)})
             from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
 
             # Each chart is a picture of its own: a phone shows one under the other.
-            drawn.append(as_html(chart_svg(picture.only(place), picture), name, chart.title, _words(chart)))
+            alone: Charts | Calculation = picture
+            if isinstance(picture, Charts) and isinstance(chart, Chart):
+                groups = tuple(
+                    dict.fromkeys(of for each in picture.charts for of in (*each.groups, *each.column("group")))
+                )
+                alone = replace(picture, charts=(replace(chart, groups=groups),))
+            drawn.append(as_html(chart_svg(alone), name, chart.title, _words(chart)))
         if charts:
-            pictures.append({"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts})
+            n_columns = picture.n_columns if isinstance(picture, Charts) else 1
+            pictures.append({"title": picture.title, "columns": n_columns or len(charts), "charts": charts})
     return pictures, drawn
 
 
@@ -113,92 +119,46 @@ def as_html(svg: bytes, name: str, title: str, description: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def _describe_numbers(chart: AnyChart) -> Mapping[str, object]:
-    match chart:
-        case Curve():
-            return _describe_curve(chart)
-        case Distribution():
-            return _describe_distribution(chart)
-        case Scatter():
-            return _describe_points(chart)
-        case ArcDiagram():
-            return _describe_arcs(chart)
-        case Calculation():
-            return _describe_steps(chart)
+def _describe_numbers(chart: Chart | Calculation) -> Mapping[str, object]:
+    if isinstance(chart, Calculation):
+        return _describe_steps(chart)
+    headers = {**HEADERS, "x": chart.x_axis, "y": chart.y_axis}
+    shown = [name for name in chart.columns if name not in ("leads", "letter")]
+    columns: list[Sequence[Any]] = [chart.column(name) for name in shown]
+    if chart.names:
+        named = {"x", "key"} & {*shown}
+        columns = [
+            [chart.names[at] for at in chart.column(name)] if name in named else column
+            for name, column in zip(shown, columns, strict=True)
+        ]
+    rows = [
+        [each if isinstance(each, str) else _encode_number(each) for each in row] for row in zip(*columns, strict=True)
+    ]
+    described = {"all": _table([headers.get(name, name) for name in shown], rows)}
+    return {**described, **_describe_boxes(chart)} if chart.kind == "box" else described
 
 
-def _words(chart: AnyChart) -> str:
+def _describe_boxes(chart: Chart) -> Mapping[str, object]:
+    """A line for each sample to be read, a line for each number to be copied."""
+    samples: dict[tuple[str, int], list[float]] = {}
+    for x, y, group in chart.rows:
+        samples.setdefault((group, x), []).append(y)
+    nothing = ("",) * 5
+    rows = [(group, chart.names[x], len(ys), *(_quartiles(ys) or nothing)) for (group, x), ys in samples.items()]
+    return {"table": _table(["of", chart.x_axis, *SUMMARY], rows)}
+
+
+def _words(chart: Chart | Calculation) -> str:
     """What a chart shows, for those who do not see it; its numbers stand below it."""
     if isinstance(chart, Calculation):
         return " ".join(f"Step {step.number}, {step.title}: {', '.join(step.formula)}." for step in chart.steps)
-    if isinstance(chart, Curve):
-        parts = [
-            f"{line.name}, {len(line.x)} point{'' if len(line.x) == 1 else 's'}{_range(line.y)}" for line in chart.lines
-        ]
-        if chart.at is not None and isfinite(chart.at):
-            parts.append(f"{chart.at_label} at {chart.at:g}")
-    elif isinstance(chart, Scatter):
-        parts = [
-            f"{len(chart.points)} points",
-            *(f"{point.label}: {point.group}" for point in chart.points if point.leads),
-        ]
-    elif isinstance(chart, ArcDiagram):
-        parts = [f"{arc.label} from {chart.tokens[arc.query]} to {chart.tokens[arc.key]}" for arc in chart.arcs]
-    else:
-        medians = ((each, _quartiles(each.values)) for each in chart.samples)
-        parts = [
-            f"{each.group} {each.label}: {f'median {found[2]:.3g}' if found else 'no numbers'}".strip()
-            for each, found in medians
-        ]
-        parts = parts if len(parts) <= MAX_NAMED else [*parts[:MAX_NAMED], "and more"]
-    return f"{chart.y_axis} by {chart.x_axis}. {'; '.join(parts)}."
-
-
-def _range(values: Sequence[float]) -> str:
-    seen = [value for value in values if isfinite(value)]
-    return f", from {seen[0]:.3g} to {seen[-1]:.3g}" if seen else ""
+    groups = ", ".join(dict.fromkeys(filter(None, chart.column("group"))))
+    return f"{chart.y_axis} by {chart.x_axis}. {len(chart.rows)} numbers{groups and ' of '}{groups}."
 
 
 def _quartiles(values: Sequence[float]) -> list[float] | None:
     seen = [value for value in values if isfinite(value)]
     return np.percentile(seen, [0, 25, 50, 75, 100]).tolist() if seen else None
-
-
-def _describe_curve(chart: Curve) -> Mapping[str, object]:
-    rows = [
-        [line.name, _encode_number(x), _encode_number(y)]
-        for line in chart.lines
-        for x, y in zip(line.x, line.y, strict=True)
-    ]
-    return {"all": _table(["line", chart.x_axis, chart.y_axis], rows)}
-
-
-def _describe_distribution(chart: Distribution) -> Mapping[str, object]:
-    """A line for each sample to be read, a line for each number to be copied."""
-    numbers = [
-        [each.group, each.label, number, _encode_number(value)]
-        for each in chart.samples
-        for number, value in enumerate(each.values)
-    ]
-    nothing = ("",) * 5
-    rows = [(each.group, each.label, len(each.values), *(_quartiles(each.values) or nothing)) for each in chart.samples]
-    return {
-        "table": _table(["of", chart.x_axis, *SUMMARY], rows),
-        "all": _table(["of", chart.x_axis, "number", chart.y_axis], numbers),
-    }
-
-
-def _describe_points(chart: Scatter) -> Mapping[str, object]:
-    rows = [[each.label, each.group, _encode_number(each.x), _encode_number(each.y)] for each in chart.points]
-    return {"all": _table(["point", "of", chart.x_axis, chart.y_axis], rows)}
-
-
-def _describe_arcs(chart: ArcDiagram) -> Mapping[str, object]:
-    rows = [
-        [arc.label, arc.group, chart.tokens[arc.query], chart.tokens[arc.key], _encode_number(arc.weight)]
-        for arc in chart.arcs
-    ]
-    return {"all": _table(["head", "of", "from", "to", "weight"], rows)}
 
 
 def _describe_steps(chart: Calculation) -> Mapping[str, object]:
@@ -215,6 +175,7 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Mapping[
     return {"columns": [{"header": header, "unit": ""} for header in headers], "numeric": numeric, "rows": rows}
 
 
-def _encode_number(value: float) -> float | str:
+def _encode_number(value: float | None) -> float | str:
     """As it is; what JSON has no number for by the name that JavaScript has for it."""
+    value = nan if value is None else value
     return float(value) if isfinite(value) else "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"

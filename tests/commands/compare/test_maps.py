@@ -12,10 +12,10 @@ from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import plan_picture
 from attnviz.renderers.figure.layout import FigurePlan
-from attnviz.report import Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
+from attnviz.report import Charts, FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
 from attnviz.specs import FigureKind, ScaleKind
 from tests.commands.compare.comparisons import comparison, model
-from tests.made import random_maps, record
+from tests.made import columns_by, random_maps, record
 from tests.renderers.figure.reports import drawn
 
 ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)
@@ -184,11 +184,16 @@ def test_a_scale_that_does_not_begin_at_0_says_so() -> None:
 
 def test_how_heads_are_spread_over_texts() -> None:
     shown = distributions_picture(comparison(model(keys=[9.0, 8.0]), model("multi:2", 2, keys=[5.0, 4.0])))
-    assert isinstance(shown, Distributions)
+    assert isinstance(shown, Charts)
     assert [chart.title for chart in shown.charts] == ["effective_keys", "entropy"]
-    samples = shown.charts[0].samples
-    assert [(sample.group, sample.label) for sample in samples] == [("single", "0"), ("multi:2", "0"), ("multi:2", "1")]
-    assert [sample.values for sample in samples] == [(9.0, 8.0), (5.0, 4.0), (5.0, 4.0)]
+    (chart, *_) = shown.charts
+    assert chart.names == ("0", "0", "1")
+    of_two = ("multi:2",) * 2
+    assert columns_by(chart, "x", "group", "y") == {
+        0: [("single",) * 2, (9.0, 8.0)],
+        1: [of_two, (5.0, 4.0)],
+        2: [of_two, (5.0, 4.0)],
+    }
 
 
 def test_more_heads_than_can_be_told_apart_are_not_drawn() -> None:

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch
 
 import attnviz
-from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, draw_answer, draw_cell
+from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, Arc, draw_answer, draw_cell
 from attnviz.commands.explain.answer.why import N_RANDOM, _list_shares, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_look
 from attnviz.errors import InvalidOption
@@ -23,9 +23,9 @@ from attnviz.models.loading import find_model
 from attnviz.records import Tokens
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import Contribution, HeadName, Look, Share, Writer
-from attnviz.renderers.figure.arcs import looks_of
 from attnviz.renderers.figure.files import draw_plan, plan_picture
-from attnviz.renderers.figure.style import drawing
+from attnviz.renderers.figure.marks import find_groups
+from attnviz.renderers.figure.style import PAPER, drawing
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, refused, worked
@@ -141,23 +141,22 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
         Contribution(HeadName(4, 1), -1.0, 3, -1.0, 1.0, against),
     ]
     picture = draw_answer(tokens, found, "‘x’", 6)
-    arcs = picture.charts[0].arcs
-    assert [(arc.label, arc.group, arc.query, arc.key) for arc in arcs] == [
+    arcs = [Arc(*row) for row in picture.charts[0].rows]
+    assert [(arc.label, arc.group, arc.x, arc.key) for arc in arcs] == [
         ("4.3 +1.00", "writes for ‘x’", 3, 1),
         ("4.1 -1.00", "writes against ‘x’", 3, 3),
         ("1.2", WROTE, 1, 0),
     ]
-    assert arcs[2].read_at == arcs[0].height  # what was written stays until its reader's layer
+    assert arcs[2].until == arcs[0].y  # what was written stays until its reader's layer
     report, look = Report("title", "subtitle", (picture,)), FigureStyle()
     with drawing():
         figure = draw_plan(plan_picture(picture, report, look), look)
     (axes,) = figure.axes
     curves = [patch for patch in axes.patches if isinstance(patch, PathPatch)]
     ends = [np.asarray(curve.get_path().vertices)[[0, -1]].ravel().tolist() for curve in curves]
-    assert ends == [[arc.key, arc.height, arc.query, arc.height] for arc in arcs]
-    assert curves[2].get_linewidth() > curves[0].get_linewidth()  # by weight
+    assert sorted(ends) == sorted([arc.key, arc.y, arc.x, arc.y] for arc in arcs)
     assert [text.get_text() for text in axes.get_xticklabels()] == ["$a$", "b", "[/]", "d"]
-    top, *labels = axes.texts
+    *labels, top = axes.texts
     assert (top.get_text(), top.xy) == ("answer", (0, 6))  # type: ignore[attr-defined]  # where dotted lines end
     assert [text.get_text() for text in labels] == ["1.2", "4.1 -1.00", "4.3 +1.00"]
     assert {text.get_horizontalalignment() for text in labels} == {"left"}
@@ -177,11 +176,10 @@ def test_for_and_against_have_their_colours_whichever_wrote_more() -> None:
     look = Look(HeadName(1, 0), 1, 0, 0.5, 2.0)
     for_it = Contribution(HeadName(1, 0), 1.0, 0, 0.5, -0.5, (look,))
     against = Contribution(HeadName(1, 1), -2.0, 0, 0.5, 0.5, (replace(look, head=HeadName(1, 1)),))
-    looks, legend = looks_of(draw_answer(tokens, [against, for_it], "x", 2))
-    assert [name for name, _ in legend[:2]] == ["writes against x", "writes for x"]
-    alone, legend = looks_of(draw_answer(tokens, [against], "x", 2))
-    assert [name for name, _ in legend[:1]] == ["writes against x"]
-    assert alone["writes against x"] == looks["writes against x"] != looks["writes for x"]
+    both, alone = (
+        find_groups(draw_answer(tokens, some, "x", 2).charts, PAPER) for some in ([against, for_it], [against])
+    )
+    assert alone["writes against x"] == both["writes against x"] != both["writes for x"]
 
 
 def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
@@ -190,8 +188,8 @@ def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
     look = Look(HeadName(1, 0), n - 1, 10, 0.5, 2.0)
     picture = draw_answer(tokens, [Contribution(HeadName(1, 0), 1.0, 10, 1.0, 0.0, (look,))], "x", 2)
     (diagram,) = picture.charts
-    assert diagram.tokens == ("9 w", "10 w", "11 w", f"{n - 2} w", f"{n - 1} w")
-    assert [(arc.key, arc.query) for arc in diagram.arcs] == [(1, 4)]
+    assert diagram.names == ("9 w", "10 w", "11 w", f"{n - 2} w", f"{n - 1} w")
+    assert [*zip(diagram.column("key"), diagram.column("x"), strict=True)] == [(1, 4)]
 
 
 # As a command

@@ -20,7 +20,7 @@ from attnviz.renderers.figure.calculation_rows import Strip
 from attnviz.renderers.figure.files import pdf, png, svg
 from attnviz.renderers.figure.layout import POINT, TextLine
 from attnviz.renderers.figure.text import extent
-from attnviz.report import Calculation, Calculations, CalculationStep, FigureStyle, Report
+from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 from tests.attacks.endings import RunHere, notes, refused, worked
 from tests.commands.explain.test_report import found, shown
 
@@ -36,9 +36,8 @@ def of_tokens(n: int, **more: Any) -> tuple[Report, Head]:
 
 def chart_of(report: Report) -> Calculation:
     picture = next(report.pictures)
-    assert isinstance(picture, Calculations)
-    (chart,) = picture.charts
-    return chart
+    assert isinstance(picture, Calculation)
+    return picture
 
 
 def step_of(chart: Calculation, formula: str) -> CalculationStep:
@@ -48,7 +47,7 @@ def step_of(chart: Calculation, formula: str) -> CalculationStep:
 
 def plan_of(report: Report, look: FigureStyle = FigureStyle()) -> CalculationPlan:  # noqa: B008 - it is frozen
     picture = next(report.pictures)
-    assert isinstance(picture, Calculations)
+    assert isinstance(picture, Calculation)
     return plan_calculation(picture, report, look)
 
 

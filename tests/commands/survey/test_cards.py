@@ -12,9 +12,10 @@ from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.errors import InvalidOption
 from attnviz.options import build
 from attnviz.records import Tokens
-from attnviz.report import Curves, HeatmapGrid
+from attnviz.report import Charts, HeatmapGrid
 from attnviz.views.tokens import BYTE, read_piece
 from tests.events import report, result
+from tests.made import columns_by
 from tests.starting import merge, survey
 
 FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:4]", "null": ("none",), "model": "multi:2"}
@@ -31,9 +32,10 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
         assert shown.values[0] == pytest.approx(moment.weights)
         assert shown.equal_share == pytest.approx([1 / moment.n_keys])
         assert shown.rows[0].startswith(f"{moment.title}: {moment.query} “")
-    curve = next(picture for picture in whole.pictures if isinstance(picture, Curves) and "offsets" in picture.name)
-    assert curve.charts[0].lines[0].y == head.by_offset
-    assert curve.charts[0].at == int(np.argmax(head.by_offset)) - 16
+    curve = next(picture for picture in whole.pictures if isinstance(picture, Charts) and "offsets" in picture.name)
+    assert columns_by(curve.charts[0], "group", "y")["head 0.1"] == [head.by_offset]
+    assert curve.charts[0].at is not None
+    assert curve.charts[0].at[0] == int(np.argmax(head.by_offset)) - 16
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"head-0-1.png", "head-0-1-offsets.png", "atlas.png", "distance.png"} <= names
     merged = build(MergeSpec, parts=(str(tmp_path / "out"),), out=str(tmp_path / "again"), head_card=("0.0",))

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
 
 from attnviz.commands.survey import effects
 from attnviz.commands.survey.effects import BEYOND, WITHIN, AblationCosts, _draw_costs, _sum_up
-from attnviz.renderers.figure.charts import draw_charts, plan_charts
-from attnviz.renderers.figure.style import GREY, INK, drawing
-from attnviz.report import Curves, FigureStyle, Note, Report, Table
+from attnviz.report import Note, Table
+from tests.made import columns_by
 
 
 def costs_of(means: list[float], p_values: list[float], half: float = 0.01) -> AblationCosts:
@@ -25,25 +23,17 @@ def survey_of(n: int) -> Any:
     return SimpleNamespace(info=SimpleNamespace(heads=[(place // 8, place % 8) for place in range(n)]))
 
 
-def test_heads_stand_by_their_cost_and_those_beyond_chance_in_ink() -> None:
+def test_heads_stand_by_their_cost_and_those_beyond_chance_among_quiet_ones() -> None:
     costs = costs_of([0.02, -0.03, 0.05, 0.0], [1.0, 0.04, 0.001, 1.0])
     chart = _draw_costs(survey_of(4), costs)
     assert chart.names == ("0.2", "0.0", "0.3", "0.1")
-    assert [(line.name, line.x, line.y) for line in chart.lines] == [
-        (BEYOND, (0.0, 3.0), (0.05, -0.03)),
-        (WITHIN, (1.0, 2.0), (0.02, 0.0)),
-    ]
-    np.testing.assert_allclose(chart.lines[0].bounds, [(0.04, 0.06), (-0.04, -0.02)])
-    picture = Curves("ablations", "costs", (chart,))
-    with drawing():
-        (axes,) = draw_charts(plan_charts(picture, Report("m", "", (picture,)), FigureStyle())).axes
-    drawn: Any = {tuple(np.asarray(line.get_xdata())): line for line in axes.lines}
-    bars: Any = axes.collections
-    assert drawn[0.0, 3.0].get_linestyle() == drawn[1.0, 2.0].get_linestyle() == "None"
-    assert [drawn[x].get_color() for x in ((0.0, 3.0), (1.0, 2.0))] == [INK, GREY]
-    assert [to_rgba(each.get_color()[0])[:3] for each in bars] == [to_rgba(ink)[:3] for ink in (INK, GREY)]
-    assert [text.get_text() for text in axes.get_xticklabels()] == list(chart.names)
-    assert list(drawn[0.0, 1.0].get_ydata()) == [0.0, 0.0]  # across the whole chart
+    assert columns_by(chart, "group", "x", "y") == {
+        BEYOND: [(0, 3), (0.05, -0.03)],
+        WITHIN: [(1, 2), (0.02, 0.0)],
+    }
+    assert chart.quiet == (WITHIN,)
+    np.testing.assert_allclose(chart.column("low"), [0.04, 0.01, -0.01, -0.04])
+    np.testing.assert_allclose(chart.column("high"), [0.06, 0.03, 0.01, -0.02])
 
 
 def test_of_many_heads_the_largest_are_drawn_whether_they_help_or_harm() -> None:
@@ -66,7 +56,8 @@ def test_few_texts_have_no_interval() -> None:
     costs = costs_of([0.01, 0.02], [1.0, 1.0], half=np.nan)
     assert costs.write(1) == "+0.0200"
     chart = _draw_costs(survey_of(2), costs)
-    assert (chart.lines[0].bounds, chart.y_axis) == ((), "probability that the right answer loses")
+    assert np.isnan(chart.column("low")).all()
+    assert chart.y_axis == "probability that the right answer loses"
 
 
 def test_no_p_value_is_written_as_0(monkeypatch: pytest.MonkeyPatch) -> None:

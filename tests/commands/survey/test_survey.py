@@ -33,7 +33,7 @@ from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
-from attnviz.report import Curves, Scatters, Table
+from attnviz.report import Charts, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
@@ -47,7 +47,7 @@ from tests.commands.survey.made import (
     with_statistics,
 )
 from tests.events import data, report, result
-from tests.made import record, tokens
+from tests.made import columns_by, record, tokens
 from tests.starting import merge, survey
 
 FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
@@ -289,15 +289,15 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
     curves, scatter = report(untrained).pictures
-    assert isinstance(scatter, Scatters)
-    assert {point.group for point in scatter.charts[0].points} == {""}
-    assert isinstance(curves, Curves)
+    assert isinstance(scatter, Charts)
+    assert {*scatter.charts[0].column("group")} == {""}
+    assert isinstance(curves, Charts)
     assert curves.n_columns == 4  # a row of all layers of a deep model would be metres wide
     peaks = np.array(data(untrained)["by_distance"]).max(axis=1).reshape(3, 16)
     assert [chart.y_range for chart in curves.charts] == [(0.0, float(peaks.max()))] * 3
     for chart, of_layer in zip(curves.charts, peaks, strict=True):
         highest = sorted(np.argsort(-of_layer)[:12])
-        assert [line.name for line in chart.lines] == [f"head {head}" for head in highest]
+        assert [*dict.fromkeys(chart.column("group"))] == [f"head {head}" for head in highest]
     said = [note.text for note in report(untrained).notes]
     assert "Lines are of the 12 heads of a layer with the highest peaks; --json has all 16." in said
     tables = {table.name: table for table in report(untrained).tables}
@@ -348,8 +348,8 @@ def test_of_many_heads_without_names_those_are_listed_that_do_most_of_something(
     assert {40, 65} < set(tables["heads"].first)
     assert len(tables["heads"].first) == 5
     assert "words" not in tables  # of two texts no word comes often enough
-    (scatter,) = (picture for picture in whole.pictures if isinstance(picture, Scatters))
-    assert {"3.4", "5.5"} < {point.label for point in scatter.charts[0].points if point.leads}
+    scatter = next(each for each in whole.pictures if isinstance(each, Charts) and each.charts[0].kind == "point")
+    assert {"3.4", "5.5"} < {*columns_by(scatter.charts[0], "leads", "label")[True][0]}
 
 
 def test_extreme_texts_are_labelled_where_a_screen_is_narrow(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from attnviz.records.training_metrics import AttentionCost, HeadMetrics, HeadSco
 from attnviz.renderers.documents import markdown
 from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal import show as terminal
-from attnviz.report import Curves, Report, Table
+from attnviz.report import Charts, Report, Table
 from tests.commands.train.metrics import METRICS
 from tests.made import HISTORY, notes
 
@@ -39,7 +39,7 @@ def rows(report: Report, name: str) -> dict[str, Any]:
 
 def names(report: Report) -> list[str]:
     """The blocks in their order, notes left out."""
-    return [block.name for block in report.blocks if isinstance(block, Table | Curves)]
+    return [block.name for block in report.blocks if isinstance(block, Table | Charts)]
 
 
 def asked(words: list[str]) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from itertools import combinations
 from math import cos, exp
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -27,18 +27,14 @@ from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
 from attnviz.report import (
-    Curve,
-    Curves,
-    Distribution,
-    Distributions,
+    Chart,
+    Charts,
     EdgeNames,
     FigureStyle,
     Fold,
     Heatmap,
     HeatmapGrid,
-    Line,
     Report,
-    Sample,
     Scale,
 )
 from attnviz.report import Picture as Shape
@@ -66,6 +62,14 @@ LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
 LOG = Scale("log", 1e-3, 1.0, "attention weight (logarithmic scale, 0.001 to 1)")
 FACTS = (("model", "multi:8"), ("text", "猫坐在垫子上"), ("seed", "0"))
 SUBTITLE = "untrained (random weights, seed 0) · sample train[0] · first 20 of 233 tokens"
+
+
+class Sample(NamedTuple):
+    """Numbers of one thing, such as one measure of one head over many texts."""
+
+    label: str
+    group: str
+    values: tuple[float, ...]
 
 
 class Drawn(NamedTuple):
@@ -160,28 +164,36 @@ def folded(grid: HeatmapGrid) -> HeatmapGrid:
     )
 
 
-TRAINING = Line(
-    "training (with dropout)",
-    tuple(step / 20 for step in range(1, 81)),
-    tuple(0.3 + 0.39 * exp(-step / 24) + 0.02 * cos(step * step) for step in range(1, 81)),
+Points = tuple[Sequence[float], Sequence[float]]
+TRAINING, HELD_OUT = "training (with dropout)", "held out"
+STEPS = [step / 20 for step in range(1, 81)]
+LOSSES = [0.3 + 0.39 * exp(-step / 24) + 0.02 * cos(step * step) for step in range(1, 81)]
+
+
+def line_chart(lines: Mapping[str, Points], title: str = "a chart", y_axis: str = "nats", **more: Any) -> Chart:
+    rows = tuple((x, y, name) for name, points in lines.items() for x, y in zip(*points, strict=True))
+    return Chart("line", title, "epoch", y_axis, ("x", "y", "group"), rows, **more)
+
+
+LOSS = line_chart(
+    {TRAINING: (STEPS, LOSSES), HELD_OUT: ((1.0, 2.0, 3.0, 4.0), (0.431, 0.362, 0.335, 0.341))},
+    "loss",
+    "cross-entropy (nats)",
+    at=(3.0, "kept"),
 )
-HELD_OUT = Line("held out", (1.0, 2.0, 3.0, 4.0), (0.431, 0.362, 0.335, 0.341), marked=True)
-LOSS = Curve("loss", "epoch", "cross-entropy (nats)", (TRAINING, HELD_OUT), 3.0, "kept")
-ACCURACY = Curve(
+ACCURACY = line_chart(
+    {
+        TRAINING: (STEPS, [1.1 - loss for loss in LOSSES]),
+        HELD_OUT: ((1.0, 2.0, 3.0, 4.0), (0.8, 0.846, 0.861, 0.858)),
+    },
     "accuracy",
-    "epoch",
     "share of texts labelled correctly",
-    (
-        Line(TRAINING.name, TRAINING.x, tuple(1.1 - loss for loss in TRAINING.y)),
-        Line(HELD_OUT.name, HELD_OUT.x, (0.8, 0.846, 0.861, 0.858), marked=True),
-    ),
-    3.0,
-    "kept",
+    at=(3.0, "kept"),
 )
 
 
-def curves(*charts: Curve) -> Curves:
-    return Curves("learning-curve", "loss and accuracy", charts)
+def curves(*charts: Chart, n_columns: int | None = None) -> Charts:
+    return Charts("learning-curve", "loss and accuracy", charts, n_columns)
 
 
 def difference(n_tokens: int, causal: bool = True, share: float = 1.0) -> Heatmap:
@@ -202,15 +214,21 @@ def spread(number: int, label: str = "0", group: str = "single", middle: float =
     return Sample(label, group, tuple(np.random.default_rng(seed).gamma(4, middle / 4, number).tolist()))
 
 
-def heads(number: int, title: str = "effective keys", unit: str = "tokens", scale: float = 1.0) -> Distribution:
+def box_chart(*samples: Sample, title: str = "a chart", y_axis: str = "nats") -> Chart:
+    rows = tuple((place, value, each.group) for place, each in enumerate(samples) for value in each.values)
+    names = tuple(each.label for each in samples)
+    return Chart("box", title, "head", y_axis, ("x", "y", "group"), rows, names)
+
+
+def heads(number: int, title: str = "effective keys", unit: str = "tokens", scale: float = 1.0) -> Chart:
     """A model of one head beside a model of 8, `number` texts each."""
     eight = (spread(number, str(head), "multi:8", scale * (3 + 2 * head), head) for head in range(8))
     one = spread(number, "0", "single", 9 * scale, 99)
-    return Distribution(title, "head", f"{title} ({unit})", (one, *eight))
+    return box_chart(one, *eight, title=title, y_axis=f"{title} ({unit})")
 
 
-def distributions(*charts: Distribution, n_columns: int = 2) -> Distributions:
-    return Distributions("distributions", "each head over many texts", charts, n_columns)
+def distributions(*charts: Chart, n_columns: int = 2) -> Charts:
+    return Charts("distributions", "each head over many texts", charts, n_columns)
 
 
 def report(*pictures: Shape, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]") -> Report:
@@ -231,7 +249,7 @@ def drawn_charts(shown: Report, look: FigureStyle | None = None) -> Iterator[Dra
     """The first picture of a report, charts, as a figure whose texts can be measured."""
     look = look or FigureStyle()
     picture = next(shown.pictures)
-    assert isinstance(picture, Curves | Distributions)
+    assert isinstance(picture, Charts)
     planned = plan_charts(picture, shown, look)
     with drawing(planned.theme):
         yield DrawnCharts(planned, measurable(draw_charts(planned), look))

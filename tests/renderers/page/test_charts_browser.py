@@ -13,10 +13,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.report import Arc, ArcDiagram, Arcs, Block, Distribution, Heatmap, Report, Scale
+from attnviz.report import Block, Chart, Heatmap, Report, Scale
 from tests.browser import Open, Opened
 from tests.made import random_maps, report
-from tests.renderers.figure.reports import ACCURACY, HELD_OUT, LOSS, TRAINING, curves, distributions, heads, sample
+from tests.renderers.figure.reports import (
+    ACCURACY,
+    LOSS,
+    LOSSES,
+    STEPS,
+    TRAINING,
+    box_chart,
+    curves,
+    distributions,
+    heads,
+    sample,
+)
 from tests.renderers.page.test_charts import FACTS, of
 
 pytestmark = pytest.mark.slow
@@ -117,25 +128,27 @@ def test_ink_and_lines_stand_out_from_the_paper(shown: Open, scheme: str) -> Non
 
 
 def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
-    page = shown(curves(LOSS), distributions(Distribution("d", "head", "nats", (sample(1.0, 2.0, nan, 0.1 + 0.2),))))
+    page = shown(curves(LOSS), distributions(box_chart(sample(1.0, 2.0, nan, 0.1 + 0.2))))
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     texts = []
     for place in range(2):
         page.page.locator("summary").nth(place).click()
         page.page.locator("figure").nth(place).get_by_role("button", name="copy").click()
         texts.append(list(csv.reader(StringIO(page.page.locator("#status textarea").input_value()))))
-    assert texts[0][:2] == [["line", "epoch", "cross-entropy (nats)"], [TRAINING.name, "0.05", str(TRAINING.y[0])]]
-    assert len(texts[0]) == 1 + len(TRAINING.x) + len(HELD_OUT.x)
-    assert [row[-1] for row in texts[1]] == ["nats", "1", "2", "NaN", "0.30000000000000004"]
+    assert texts[0][:2] == [["epoch", "cross-entropy (nats)", "of"], ["0.05", str(LOSSES[0]), TRAINING]]
+    assert len(texts[0]) == 1 + len(STEPS) + 4
+    assert [row[1] for row in texts[1]] == ["nats", "1", "2", "NaN", "0.30000000000000004"]
     assert page.page.locator("figure >> nth=1").locator("tbody td").all_inner_texts() == [
         *("single", "0", "4", "0.3", "0.65", "1", "1.5", "2"),
     ]
 
 
 def test_a_wide_chart_scrolls_on_a_phone_and_has_a_wide_screen_to_itself(shown: Open) -> None:
-    over_words = ArcDiagram("", "token", "layer", ("word",) * 32, (Arc("0.1", "looks", 9, 3, 0.1, 0.5, 1.0),), 1)
+    columns = ("x", "y", "group", "label", "key", "weight", "until")
+    rows = ((9, 0.1, "looks", "0.1", 3, 0.5, 1.0),)
+    over_words = Chart("arc", "", "token", "layer", columns, rows, ("word",) * 32, y_range=(-0.5, 1.5))
     for width, scrolls in ((360, True), (1440, False)):
-        page = shown(Arcs("arcs", "heads over the sentence", (over_words,)), viewport={"width": width, "height": 740})
+        page = shown(curves(over_words), viewport={"width": width, "height": 740})
         chart = page.page.locator("svg.chart")
         share = chart.evaluate("chart => chart.getBoundingClientRect().width / chart.getAttribute('width')")
         assert share >= 0.399  # letters of 6 pixels and more

@@ -1,0 +1,352 @@
+"""One chart on matplotlib's axes, drawn by seaborn from its table. Lengths are inches, text sizes points.
+
+seaborn brings pandas and takes a second: this module is imported only where a chart is drawn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
+
+from attnviz.renderers.figure.draw import clear_behind, label_at
+from attnviz.renderers.figure.layout import POINT, TICK, Labels
+from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, Sizes, Theme
+from attnviz.renderers.figure.text import drawable, extent
+from attnviz.report import Chart
+
+with warnings.catch_warnings(), mpl.rc_context():
+    warnings.simplefilter("ignore")
+    import pandas as pd
+    import seaborn as sns
+
+WORDS, NUMBERS = ("group", "label", "letter"), ("x", "y", "low", "high", "key", "weight", "until", "leads")
+DASHES = ("", (4, 2), (1, 1.5))  # the next once all colours are taken
+FEW = 12  # points of a line that each count, and are marked
+MIN_VALUES = 30  # numbers that make a box: quartiles of fewer would show what nobody knows
+SLOT, ARC_SLOT, MAX_SLOT = 0.3, 0.42, 0.6  # inches from place to place: wished, and at most
+APART, EDGE = 0.8, 0.6  # places: between two groups of boxes, and from either end of an axis to the nearest place
+BROAD = 0.6  # of a box, in places
+MARGINS = np.array([0.03, 0.06])  # of what is drawn, on either side
+DOT, MARKED, PLAIN, LETTERED, BESIDE = 3.6, 4.5, 3.2, 8.5, 1.5  # points across, and to the label
+THIN, THICK, RISE = 0.6, 2.6, 0.12  # points, of arcs of weight 0 and 1; of the axis, of the longest arc over its ends
+STREAM: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (1, 2))}
+AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
+MAX_POWERS, THOUSANDS = 7, 1024  # powers of two that are numbered, and from where in thousands
+MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
+
+
+class GroupStyle(NamedTuple):
+    """How all rows of one name look."""
+
+    colour: str
+    dashes: Any  # of seaborn
+    letter: str
+
+
+Groups = Mapping[str, GroupStyle]
+
+
+def find_groups(charts: Sequence[Chart], theme: Theme) -> Groups:
+    """Give each name its colour, and its dashes once all colours are taken; rows of no name are grey."""
+    names = dict.fromkeys(name for chart in charts for name in (*chart.groups, *chart.column("group")))
+    quiet = [
+        name for name in names if name in {"", *(each for chart in charts for each in chart.quiet)} and len(names) > 1
+    ]
+    letters = {
+        name: letter
+        for chart in charts
+        for name, letter in zip(chart.column("group"), chart.column("letter"), strict=False)
+    }
+    groups = {name: GroupStyle(theme.grey, DASHES[1], "") for name in quiet}
+    for number, name in enumerate(name for name in names if name not in quiet):
+        round_, colour = divmod(number, len(COLOURS))
+        groups[name] = GroupStyle(theme.find_ink(COLOURS[colour]), DASHES[round_ % len(DASHES)], letters.get(name, ""))
+    return groups
+
+
+def list_legend(charts: Sequence[Chart], groups: Groups, theme: Theme) -> list[tuple[str, Artist]]:
+    """List the names that are drawn with a sample of each, unless there is only one without a name."""
+    found: dict[str, Artist] = {}
+    for chart in charts:
+        present = {*chart.column("group")}
+        for name, (colour, dashes, letter) in groups.items():
+            if name not in present:
+                continue
+            marker: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": LETTERED if letter else DOT}
+            look = {"marker": "", "linestyle": (0, dashes or ())} if chart.kind == "line" else marker
+            box = Patch(facecolor=(*to_rgb(colour), 0.4), edgecolor=colour, linewidth=0.8)
+            handle = box if chart.kind == "box" else Line2D([], [], color=colour, **look)
+            if name or (chart.kind == "box" and len(groups) > 1):
+                found[f"{letter}: {name}" if letter else name] = handle
+        if chart.kind == "arc":
+            found["stays in the residual stream until it is read"] = Line2D([], [], color=theme.grey, **STREAM)
+        if chart.at and chart.at[1] and abs(chart.at[0]) <= MAX_NUMBER and len(read_table(chart)):
+            found[chart.at[1]] = Line2D([], [], color=theme.grey, **AT)
+    return list(found.items())
+
+
+def read_table(chart: Chart, whole: bool = False) -> pd.DataFrame:
+    """Return the rows that can be drawn, or all; no number to draw is NaN. "run" counts the gaps of a group."""
+    table = pd.DataFrame(list(chart.rows), columns=list(chart.columns), dtype=object).reindex(
+        columns=[*WORDS, *NUMBERS]
+    )
+    table[list(WORDS)] = table[list(WORDS)].astype(object).fillna("")
+    numbers = table[list(NUMBERS)].astype(float)
+    table[list(NUMBERS)] = numbers.where(numbers.abs() <= MAX_NUMBER)
+    missing = table[["x", "y"]].isna().any(axis=1)
+    table["run"] = missing.groupby(table["group"]).cumsum()
+    if chart.kind == "box":
+        numbers_of = {name: number for number, name in enumerate(dict.fromkeys(table["group"]))}
+        table["x"] += APART * table["group"].map(numbers_of)
+    return table if whole else table[~missing]
+
+
+def find_wanted_width(chart: Chart) -> float:
+    """Return the inches that what stands along x wishes for; 0 for numbers."""
+    return (ARC_SLOT if chart.kind == "arc" else SLOT) * _count_places(chart) if chart.names else 0.0
+
+
+def find_slot(chart: Chart, width: float) -> float:
+    """Return the inches from place to place, of axes so wide."""
+    return min(width / _count_places(chart), MAX_SLOT)
+
+
+def _count_places(chart: Chart) -> float:
+    gaps = len(set(chart.column("group"))) - 1 if chart.kind == "box" else 0
+    return len(chart.names) - 1 + APART * gaps + 2 * EDGE * (1 + (chart.kind == "arc"))
+
+
+def list_caveats(sized: Sequence[tuple[Chart, tuple[float, float]]], sizes: Sizes) -> Iterator[str]:
+    """List what charts of about these sizes cannot show by themselves."""
+    kinds, tables = {chart.kind for chart, _ in sized}, [read_table(chart, whole=True) for chart, _ in sized]
+    if "box" in kinds:
+        counts = np.concatenate([table.groupby("x")["y"].count() for table in tables])
+        if (counts >= MIN_VALUES).any():
+            yield "boxes: the middle half of the numbers and their median; lines reach the smallest and the largest"
+        if ((counts > 0) & (counts < MIN_VALUES)).any():
+            yield f"of fewer than {MIN_VALUES} numbers each is a point, and the line is their median"
+    if lost := sum(int(table[["x", "y"]].isna().any(axis=1).sum()) for table in tables):
+        yield f"{lost} number{' is' if lost == 1 else 's are'} not drawn: not finite, or too large"
+    points = [(read_table(chart), size) for chart, size in sized if chart.kind == "point"]
+    close = sum(
+        int((table["label"] != "").sum()) - len(place_labels(table, *size, sizes.small)) for table, size in points
+    )
+    if close:
+        yield f"{close} point{' is' if close == 1 else 's are'} too close to others to be labelled"
+    if "arc" in kinds and any(len(table) for table in tables):
+        yield "thickness: weight"
+        if any((table["key"] == table["x"]).any() for table in tables):
+            yield "a dot alone: looks at its own token"
+    yield from dict.fromkeys(chart.footnote for chart, _ in sized if chart.footnote and chart.rows)
+
+
+def place_labels(table: pd.DataFrame, width: float, height: float, size: float) -> dict[int, np.ndarray]:
+    """Return for each row with room for its label where that stands: its middle, in points from the point's own one.
+
+    The axes are about so wide and high, and `size` is that of the text. The first to be placed are those that lead,
+    which have one in any case, and then those farthest from the middle of all points.
+    """
+    if table.empty:
+        return {}
+    numbers, room = table[["x", "y"]].to_numpy(), np.array([width, height]) / POINT
+    low, high = _find_limits(numbers)
+    at = (numbers - low) / (high - low) * room
+    halves = np.where(table["letter"] == "", PLAIN, LETTERED)[:, None] / 2
+    taken = [*np.hstack([at - halves, at + halves])]
+    far = np.hypot(*((at - np.median(at, axis=0)) / room).T)
+    found: dict[int, np.ndarray] = {}
+    for n in sorted(np.flatnonzero(table["label"] != ""), key=lambda n: (table["leads"].iloc[n] != 1, -far[n])):
+        half = np.array([extent(table["label"].iloc[n], size).width, size]) / 2
+        sides = [(halves[n] + half + BESIDE) * side for side in np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])]
+        boxes = [np.hstack([at[n] + side - half, at[n] + side + half]) for side in sides]
+        free = [k for k, box in enumerate(boxes) if _is_free(box, np.array(taken), room)]
+        if free or table["leads"].iloc[n] == 1:
+            chosen = free[0] if free else 0
+            taken.append(boxes[chosen])
+            found[int(n)] = sides[chosen]
+    return found
+
+
+def _is_free(box: np.ndarray, taken: np.ndarray, room: np.ndarray) -> bool:
+    """Whether a box lies within the axes and on no other; each is its lower left corner and its upper right one."""
+    overlaps = (box[:2] < taken[:, 2:]).all(axis=1) & (box[2:] > taken[:, :2]).all(axis=1)
+    return bool((box[:2] >= 0).all() and (box[2:] <= room).all() and not overlaps.any())
+
+
+def _find_limits(numbers: np.ndarray) -> np.ndarray:
+    """Return where axes begin and end: a little beyond the points."""
+    low, high = numbers.min(axis=0), numbers.max(axis=0)
+    beyond = np.where(high > low, MARGINS * (high - low), np.maximum(1.0, np.abs(high)) * 0.05)
+    return np.stack([low - beyond, high + beyond])
+
+
+class Marks(NamedTuple):
+    """One chart and the axes that it is drawn on, which are about so large."""
+
+    axes: Axes
+    chart: Chart
+    labels: Labels
+    size: tuple[float, float]
+    theme: Theme
+    sizes: Sizes
+
+    def draw(self, groups: Groups) -> None:
+        """Draw the table; say where there is nothing to draw."""
+        axes, chart, theme = self.axes, self.chart, self.theme
+        table = read_table(chart)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=self.sizes.axis)
+        axes.grid(visible=True, axis="y" if chart.names else "both", color=theme.grid, linewidth=HAIRLINE)
+        axes.set_axisbelow(True)
+        axes.margins(*MARGINS)
+        if table.empty:
+            axes.set(xticks=[], yticks=[])
+            middle: dict[str, Any] = {"ha": "center", "va": "center", "size": self.sizes.small, "color": theme.grey}
+            axes.text(0.5, 0.5, "no numbers", transform=axes.transAxes, **middle)
+        else:
+            palette = {name: group.colour for name, group in groups.items()}
+            look: dict[str, Any] = {"data": table, "x": "x", "y": "y", "hue": "group", "palette": palette}
+            look |= {"ax": axes, "legend": False}
+            {"line": self._draw_lines, "box": self._draw_boxes, "point": self._draw_points, "arc": self._draw_arcs}[
+                chart.kind
+            ](table, look, groups)
+            known = table.dropna(subset=["low", "high"])
+            bars: dict[str, Any] = {"colors": known["group"].map(palette), "linewidth": 1.0, "alpha": 0.6, "zorder": 2}
+            axes.vlines(known["x"], known["low"], known["high"], **bars)
+            self._set_axes(table)
+        if chart.names:
+            self._name_places()
+
+    def _set_axes(self, table: pd.DataFrame) -> None:
+        axes, chart, theme = self.axes, self.chart, self.theme
+        if chart.at and abs(chart.at[0]) <= MAX_NUMBER:
+            axes.axvline(chart.at[0], color=theme.grey, **AT)
+        if chart.top:
+            axes.axhline(chart.top[0], color=theme.grid, linewidth=HAIRLINE, zorder=1)
+            at: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+            axes.annotate(
+                chart.top[1], (0, chart.top[0]), (-DOT, 0), ha="right", va="center", size=self.labels.size, **at
+            )
+        if chart.y_range is not None:
+            low, high = chart.y_range
+            beyond = 0.0 if chart.kind == "arc" else MARGINS[1] * (high - low)
+            axes.set_ylim(low - beyond, high + beyond)
+        if chart.doubling:
+            axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
+            last = max(1, int(axes.dataLim.x1))
+            powers = range(0, last.bit_length(), 1 + last.bit_length() // MAX_POWERS)
+            axes.set_xticks([0, *(2**power for power in powers)])
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value < THOUSANDS else f"{value / 1024:g}k")
+            axes.minorticks_off()
+            axes.set_xlim(left=-0.2)
+        elif not chart.names:
+            low, high = axes.get_xlim()
+            is_whole = table["x"].mod(1).eq(0).groupby(table["group"]).all().any()
+            if chart.kind == "line" and is_whole and 1 < high - low <= MAX_WHOLE:
+                axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+            axes.ticklabel_format(axis="x", useOffset=False)
+        axes.ticklabel_format(axis="y", useOffset=False)
+
+    def _name_places(self) -> None:
+        at = np.arange(len(self.chart.names), dtype=float)
+        if self.chart.kind == "box":
+            for place, x in set(zip(self.chart.column("x"), read_table(self.chart, whole=True)["x"], strict=True)):
+                at[place] = x
+        middle, half = (at[0] + at[-1]) / 2, self.size[0] / find_slot(self.chart, self.size[0]) / 2
+        self.axes.set_xlim(middle - half, middle + half)
+        label_at(self.axes.xaxis, at.tolist(), self.chart.names, self.labels)
+
+    def _draw_lines(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+        """Draw lines with gaps, and points that stand alone or are few."""
+        dashes = {name: group.dashes for name, group in groups.items()}
+        sns.lineplot(
+            **look, style="group", dashes=dashes, units="run", estimator=None, sort=False, linewidth=1.2, zorder=2
+        )
+        few = table.groupby("group")["x"].transform("size") <= FEW
+        alone = table.groupby(["group", "run"])["x"].transform("size") == 1
+        self._draw_dots(table[few | alone], look, MARKED)
+        row: Any
+        for row in table[table["label"] != ""].itertuples():
+            to_left = row.x > table["x"].median()
+            self._write(
+                row, groups, (-DOT if to_left else DOT, DOT / 2), ha="right" if to_left else "left", va="bottom"
+            )
+
+    def _draw_dots(self, table: pd.DataFrame, look: Mapping[str, Any], across: float) -> None:
+        edge: dict[str, Any] = {"edgecolor": self.theme.ground, "linewidth": 0.4, "zorder": 3}
+        if len(table):
+            sns.scatterplot(**{**look, "data": table}, s=across**2, **edge)
+
+    def _draw_boxes(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+        """Draw many numbers as a box of their middle half with lines to the ends, few as points and their median."""
+        values = table.groupby("x")["y"]
+        many = values.transform("size") >= MIN_VALUES
+        median: dict[str, Any] = {"color": self.theme.ink, "linewidth": 1.2}
+        for name, rows in table[many].groupby("group", sort=False):
+            colour = groups[str(name)].colour
+            own: dict[str, Any] = {"color": colour, "linecolor": colour, "saturation": 1.0, "medianprops": median}
+            own |= {"whis": (0, 100), "width": BROAD, "linewidth": 0.8, "showcaps": False, "native_scale": True}
+            sns.boxplot(rows, x="x", y="y", ax=self.axes, **own)
+        for box in self.axes.patches:
+            box.set_facecolor((*to_rgb(box.get_edgecolor()), 0.4))
+        edge: dict[str, Any] = {"size": DOT, "edgecolor": self.theme.ground, "linewidth": 0.4, "warn_thresh": 1.0}
+        if not many.all():
+            sns.swarmplot(**{**look, "data": table[~many]}, native_scale=True, dodge=False, **edge)
+        middles = values.median()[values.size() < MIN_VALUES]
+        self.axes.hlines(middles, middles.index - BROAD / 2, middles.index + BROAD / 2, **median, zorder=4)
+
+    def _draw_points(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+        """Draw small points, and lettered ones over them, some of them called by name."""
+        lettered = table["letter"] != ""
+        self._draw_dots(table[~lettered], look, MARKED if self.chart.names else PLAIN)
+        self._draw_dots(table[lettered], look, LETTERED)
+        letter: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 0.7 * LETTERED, "weight": "bold"}
+        row: Any
+        for row in table[lettered].itertuples():
+            self.axes.text(row.x, row.y, row.letter, color=self.theme.ground, zorder=4, **letter)
+        if self.chart.names:
+            self.axes.axhline(0.0, color=self.theme.ink, linewidth=1.0, zorder=1.5)
+            return
+        for n, at in place_labels(table, *self.size, self.sizes.small).items():
+            self._write(next(table.iloc[[n]].itertuples()), groups, at, ha="center", va="center_baseline")
+        (left, bottom), (right, top) = _find_limits(table[["x", "y"]].to_numpy())
+        self.axes.set(xlim=(left, right), ylim=(bottom, top))
+
+    def _draw_arcs(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
+        """Draw arcs over a sentence, a dot where each ends; labels at one place go up until none touches another."""
+        self._draw_dots(table, look, MARKED)
+        assert self.chart.y_range is not None
+        low, high = self.chart.y_range
+        layers = MaxNLocator("auto", integer=True).tick_values(low, high)
+        self.axes.set_yticks([layer for layer in layers if low < layer < high - 0.5])
+        apart, placed = 1.15 * self.labels.size * POINT / self.size[1] * (high - low), dict[tuple[float, str], float]()
+        row: Any
+        for row in table.sort_values("y", kind="stable").itertuples():
+            colour, away = groups[row.group].colour, abs(row.x - row.key) / max(1, len(self.chart.names) - 1)
+            ends = [(row.key, row.y), ((row.key + row.x) / 2, row.y + 2 * RISE * (high - low) * away), (row.x, row.y)]
+            path, width = Path(ends, [Path.MOVETO, Path.CURVE3, Path.CURVE3]), THIN + (THICK - THIN) * row.weight
+            self.axes.add_patch(PathPatch(path, fill=False, zorder=2.5, color=colour, linewidth=width))
+            self.axes.plot([row.x] * 2, [row.y, row.until], color=self.theme.grey, zorder=2, **STREAM)
+            if (row.x, row.label) not in placed:
+                below = [height for (x, _), height in placed.items() if x == row.x]
+                placed[row.x, row.label] = height = max([row.y, *(each + apart for each in below)])
+                ahead = row.key > row.x
+                row = row._replace(y=height)
+                self._write(row, groups, (-DOT if ahead else DOT, 0), ha="right" if ahead else "left", va="center")
+
+    def _write(self, row: Any, groups: Groups, at: Sequence[float] | np.ndarray, **align: Any) -> None:
+        """Write the label of a row beside its point."""
+        look: dict[str, Any] = {"color": groups[row.group].colour, "size": self.sizes.small, "zorder": 5, **align}
+        at_point: dict[str, Any] = {"xy": (row.x, row.y), "xytext": tuple(at), "textcoords": "offset points"}
+        self.axes.annotate(drawable(row.label), **at_point, bbox=clear_behind(self.theme), **look)
