@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import NoneType
 from typing import NamedTuple
@@ -241,16 +241,6 @@ class Factors:
             if not apart.max() <= ROW_SUM_TOLERANCE:  # written so that NaN is wrong too
                 raise InvalidRecord("rows do not sum to 1", hint="q, k and log-sum-exp do not fit one another.")
         return found
-
-    def round_to_half(self) -> Factors:
-        """Round q and k to float16 and drop the log-sum-exp. Raises InvalidRecord where they are too large."""
-        with np.errstate(over="ignore"):  # raised below
-            query, key = (side.astype(np.float16).astype(np.float32) for side in (self.query, self.key))
-        if np.array_equal(query, self.query) and np.array_equal(key, self.key):
-            return self
-        if not (np.isfinite(query).all() and np.isfinite(key).all()):
-            raise InvalidRecord("q or k are larger than float16 holds", hint="Write the record without half=True.")
-        return replace(self, query=query, key=key, log_sum_exp=None)
 
     def tile(
         self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]

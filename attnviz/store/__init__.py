@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from attnviz.store.folders import replacing as replacing
     from attnviz.store.folders import run_locked as run_locked
     from attnviz.store.records import RECORD as RECORD
-    from attnviz.store.records import count_record_bytes as count_record_bytes
     from attnviz.store.records import encode_arrays as encode_arrays
     from attnviz.store.records import encode_record as encode_record
     from attnviz.store.records import is_factored as is_factored

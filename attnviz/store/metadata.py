@@ -11,9 +11,9 @@ from attnviz.bounded import parse_json
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.records.grid import Grid
+from attnviz.store.factored import FACTORED
 
 SCHEMA = 2
-FACTORED_SCHEMAS = (4, 5)  # of records that hold factors, see `factored`
 # Facts that are left out where they are None: a record of all heads, and of a whole text, is what it has always been.
 LEFT_OUT = {"n_heads_in_model", "window", "n_windows"}
 
@@ -43,7 +43,7 @@ def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
 def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     """Read the JSON under the key `attnviz`. Raises InvalidRecord for another schema, KeyError for none."""
     meta: dict[str, Any] = parse_json(found["attnviz"])
-    if meta["schema"] not in (SCHEMA, *FACTORED_SCHEMAS):
+    if meta["schema"] not in (SCHEMA, FACTORED):
         raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta
 

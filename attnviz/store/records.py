@@ -24,16 +24,8 @@ from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
-from attnviz.store.factored import (
-    COMPACT,
-    count_expanded_bytes,
-    decode_tokens,
-    encode_factored,
-    expand_rows,
-    read_factors,
-)
+from attnviz.store.factored import FACTORED, encode_factored, read_factors
 from attnviz.store.metadata import (
-    FACTORED_SCHEMAS,
     encode_metadata,
     parse_grid,
     parse_metadata,
@@ -42,32 +34,27 @@ from attnviz.store.metadata import (
     parse_tokens,
 )
 
-SIDES = ("query", "key")  # tensors that no others have
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 RECORD = "attention.safetensors"
-KINDS = {"F32": "<f4", "F16": "<f2", "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4"}
-KINDS |= {"I8": "i1", "I16": "<i2", "I32": "<i4"}
+KINDS = {"F32": "<f4", "BOOL": "?"}
 RECORD_HINT = f"attnviz heatmap writes {RECORD}."
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
-def encode_record(maps: AttentionMaps, *, half: bool = False) -> bytes:
-    """A record as a safetensors file: tensors, and JSON under the metadata key `attnviz`.
+def encode_record(maps: AttentionMaps) -> bytes:
+    """Encode a record as a safetensors file: tensors, and JSON under the metadata key `attnviz`.
 
     The tensors are `weights` [layer, head, query, key], `attendable` [query, key] ([layer, query, key] where layers
     differ) and, where the model has one, `sink` [layer, head, query]; of a factored record those of `Factors`, each
-    with an axis of layers in front, and its other fields in the JSON. `half`: with `query` and `key` as float16. A
-    factored record of many tokens holds what comes again once, see `factored`.
-
-    Raises InvalidOption for half of a record with weights.
+    with an axis of layers in front, and its other fields in the JSON.
     """
-    tensors, metadata = _encode(maps, half=half)
+    tensors, metadata = _encode(maps)
     return bytes(save_tensors(tensors, metadata=metadata))
 
 
-def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None:
-    """The same to a new file, without its bytes in memory beside the record. Raises OSError too."""
-    tensors, metadata = _encode(maps, half=half)
+def write_record(maps: AttentionMaps, path: Path) -> None:
+    """Write the same to a new file, without its bytes in memory beside the record. Raises OSError too."""
+    tensors, metadata = _encode(maps)
     path.touch()
     mode = path.stat().st_mode
     try:
@@ -78,13 +65,11 @@ def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None
     path.chmod(mode)  # the library's own is for nobody else
 
 
-def _encode(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Tensors and metadata of a record's file."""
+def _encode(maps: AttentionMaps) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Return the tensors and the metadata of a record's file."""
     meta = encode_metadata(maps)
     if holds_factors(maps):
-        tensors, meta = encode_factored(maps, meta, half=half)
-    elif half:
-        raise InvalidOption("half is of records by their factors, and this one has weights", hint="Leave out half.")
+        tensors, meta = encode_factored(maps, meta)
     else:
         tensors = {"weights": maps.weights, "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable}
         tensors |= {
@@ -95,25 +80,23 @@ def _encode(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nd
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
 
 
-def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, half: bool = False) -> None:
+def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path) -> None:
     """Write a record.
 
     Args:
         maps: a record, or a sequence of one.
         path: a file; what was there is replaced.
-        half: of a factored record, write q and k as float16: half the bytes. Rows still sum to 1. Of 100 weights 99 are
-            off by less than 3e-3 of themselves (multi:8, MiniLM; 2e-2 where scores reach 300), each by less than 4e-3.
 
     Raises:
         InvalidRecord: for what is no record, and for several.
-        InvalidOption: for half of a record with weights, and for a path that is none.
+        InvalidOption: for a path that is none.
         OutputError: where it cannot be written.
     """
     maps, path = unwrap_record(maps), _check_path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
-        write(path, encode_record(maps, half=half))
+        write(path, encode_record(maps))
     else:
-        make(path, partial(write_record, maps, half=half))
+        make(path, partial(write_record, maps))
 
 
 def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
@@ -139,9 +122,8 @@ def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
         if "weights" in tensors:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
-            n_layers, n_heads, _, _ = tensors[SIDES[0]]["shape"]
-            of_sides = (tensors.get(f"{side}_rows", {}).get("shape") or tensors[side]["shape"][2:3] for side in SIDES)
-            (n_queries,), (n_keys,) = of_sides
+            n_layers, n_heads, n_queries, _ = tensors["query"]["shape"]
+            _, _, n_keys, _ = tensors["key"]["shape"]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=RECORD_HINT) from error
     return n_layers, n_heads, n_queries, n_keys
@@ -149,22 +131,7 @@ def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
 
 def is_factored(path: str | Path) -> bool:
     """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
-    return SIDES[0] in read_header(Path(path), InvalidRecord, RECORD_HINT).tensors
-
-
-def count_record_bytes(record: str | Path | bytes) -> int:
-    """How much a record's tensors take when its file, or what that holds, is read, by the header alone: of a compact
-    one more than its file has. Raises InvalidRecord.
-    """
-    if isinstance(record, bytes):
-        try:
-            tensors = parse_header(BytesIO(record), len(record)).tensors
-        except ValueError as error:
-            raise InvalidRecord(f"it is not a whole safetensors file: {error}", hint=RECORD_HINT) from error
-    else:
-        tensors = read_header(Path(record), InvalidRecord, RECORD_HINT).tensors
-    sizes = ((name, each["shape"], each["data_offsets"]) for name, each in tensors.items())
-    return count_expanded_bytes({name: (shape, end - start) for name, shape, (start, end) in sizes})
+    return "query" in read_header(Path(path), InvalidRecord, RECORD_HINT).tensors
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
@@ -173,19 +140,13 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         header = parse_header(BytesIO(data), len(data))
         meta = parse_metadata(header.metadata)
         tensors = {name: _view_tensor(data, header.start, of) for name, of in header.tensors.items()}
-        is_compact = meta["schema"] == COMPACT
-        sides = {
-            name: decode_tokens(name, meta[name], tensors) if is_compact else parse_tokens(meta[name])
-            for name in ("queries", "keys")
-            if name == "queries" or meta[name] is not None
-        }
-        queries, keys = sides["queries"], sides.get("keys", sides["queries"])
-        tensors = expand_rows(tensors) if is_compact else tensors
+        queries = parse_tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
         if norms is not None and (norms.dtype != np.float32 or norms.ndim != 3):
             raise InvalidRecord("value norms are not float32 [layer, head, key]")
         layers, heads = (parse_numbers(meta, what, provenance) for what in ("layer", "head"))
-        if meta["schema"] in FACTORED_SCHEMAS:
+        if meta["schema"] == FACTORED:
             given = (queries, keys, provenance, None, layers)
             return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")

@@ -165,7 +165,7 @@ def _count_needed(path: Path, kind: FileKind) -> int:
     *_, n_queries, n_keys = store.read_record_shape(path)
     # of factors no more rows of a head than are walked over at once are ever there
     several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
-    return store.count_record_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
+    return path.stat().st_size + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
 
 
 def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:

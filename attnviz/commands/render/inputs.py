@@ -58,7 +58,7 @@ def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
     n_layers, n_heads, n_queries, n_keys = store.read_record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if store.is_factored(spec.record):
-        held = store.count_record_bytes(spec.record)
+        held = Path(spec.record).stat().st_size
         check_factored_room((n_layers * n_heads, n_queries, n_keys), held, spec.max_memory)
     else:
         check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)

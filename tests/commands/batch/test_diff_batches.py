@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import attnviz
 from attnviz import store
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, load_batch
 from attnviz.commands.batch.diff_files import is_same_text
 from attnviz.commands.batch.spec import DiffSpec
-from attnviz.errors import InvalidOption, TooLarge
-from attnviz.models.sizes import BASE
+from attnviz.errors import InvalidOption
 from attnviz.options import replace_values
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, Manifest, Numbers
@@ -276,23 +274,6 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     assert said()[0] == "first: attention.safetensors: head 1 is only in BEFORE."
     batches.put(pair / "figures", RECORD, b"no record")
     assert len(said(Tolerances(9))) == 1
-
-
-def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file is a tenth of that, of the first layer, where each token is what it is anywhere."""
-    monkeypatch.setattr(
-        "attnviz.store.factored.MIN_COMPACT_TOKENS", 1_000
-    )  # to make and compare 4,096 tokens takes 20 s
-    maps = attnviz.attention("a " * 1_000, factored=True, model="single", layer=0)
-    later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
-    for folder, each in (("baseline", maps), ("figures", later)):
-        batches.put(pair / folder, RECORD, store.encode_record(each))
-    files = [pair / folder / RECORD for folder in ("baseline", "figures")]
-    held, sizes = sum(map(store.count_record_bytes, files)), sum(path.stat().st_size for path in files)
-    assert held > 10 * sizes
-    with pytest.raises(TooLarge, match=r"first/attention\.safetensors on both sides need"):
-        diff(replace(SPEC, max_memory=(BASE + held) / 2**30))
-    assert result(diff(replace(SPEC, max_memory=(BASE + held + sizes + 1) / 2**30))).failure is None
 
 
 @pytest.mark.parametrize(
