@@ -86,8 +86,7 @@ def accuracies() -> str:
     for heads in (1, 2, 4, 8):
         name = "single" if heads == 1 else f"multi:{heads}"
         metrics = load_metrics(SHIPPED / name.replace(":", "-"))
-        losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
-        tested, loss = metrics.tested, f"{losses[-1]:.3f}" if losses else "-"
+        tested, loss = metrics.tested, f"{metrics.history.masked_word_loss:.3f}"
         assert tested is not None
         seeds = ", ".join(f"{accuracy:.4f}" for accuracy in tested.accuracies)
         lines.append(

@@ -61,17 +61,8 @@ class Point:
     """Training at one moment: means since the last one, with dropout as it is in training."""
 
     epoch: float  # passes over the texts so far, such as 1.25
-    loss: float | None  # cross-entropy of labels in nats, smoothing included; None where it was noted with other losses
+    loss: float  # cross-entropy of labels in nats, smoothing included
     accuracy: float
-
-
-@dataclass(frozen=True)
-class WordPoint:
-    """Pretraining at one moment: means since the last one, in nats."""
-
-    epoch: float  # passes over the texts so far
-    masked_word_loss: float
-    replaced_word_loss: float
 
 
 @dataclass(frozen=True)
@@ -89,16 +80,6 @@ class HeadScore:
 
 
 @dataclass(frozen=True)
-class HeadPoint:
-    """The heads at one moment of training, on texts held out."""
-
-    epoch: float  # passes over the texts so far, in its stage
-    pretraining: bool
-    masked_word_loss: float | None  # in nats; None without pretraining
-    best: dict[str, float]  # the largest share of any head, by score
-
-
-@dataclass(frozen=True)
 class Epoch:
     """The model after one pass over the training texts, measured on texts held out."""
 
@@ -113,8 +94,7 @@ class History:
 
     points: tuple[Point, ...] = ()
     epochs: tuple[Epoch, ...] = ()
-    words: tuple[WordPoint, ...] = ()  # of pretraining, where there was any
-    heads: tuple[HeadPoint, ...] = ()  # where texts are held out
+    masked_word_loss: float | None = None  # in nats, on texts held out, at the end of pretraining if there was any
 
     @property
     def best(self) -> Epoch | None:

@@ -15,7 +15,7 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import Metrics, label_heads
 
-SCHEMA = 5
+SCHEMA = 6
 NAME = "metrics.json"
 REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward"}
 
@@ -30,14 +30,24 @@ def load_metrics(folder: Path) -> Metrics:
     file = folder / NAME
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
-        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
+        schema = found.pop("schema", None) if isinstance(found, dict) else None
+        if schema == 5:
+            found["history"] = _drop_curves(found["history"])
+        elif schema != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
-    except (ValueError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidModel(f"{file} holds no attnviz metrics: {error}", hint="Copy the folder again.") from error
     return metrics
+
+
+def _drop_curves(history: Any) -> dict[str, Any]:
+    """Read the history of schema 5: of its curves of pretraining and heads, the last loss of masked words."""
+    losses = [point["masked_word_loss"] for point in history["heads"] if point["pretraining"]]
+    kept = {name: history[name] for name in ("points", "epochs")}
+    return {**kept, "masked_word_loss": losses[-1] if losses else None}
 
 
 def load_model_metrics(model: AttentionModel) -> Metrics | None:

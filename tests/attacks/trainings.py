@@ -16,7 +16,7 @@ SIZES = (
 TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)
 STATE, METRICS = "training.safetensors", "metrics.json"
 CHECKPOINT = {"model.safetensors", "tokenizer.json", "config.json"}
-FILES = {*CHECKPOINT, METRICS, "README.md", "heads-curve.png", "learning-curve.png"}
+FILES = {*CHECKPOINT, METRICS, "README.md", "learning-curve.png"}
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -64,7 +64,7 @@ def test_the_form_is_fixed() -> None:
     assert written.endswith(b"\n}\n")
     found = json.loads(written)
     expected = json.loads(json.dumps(asdict(METRICS)))
-    assert found == {"schema": 5, **expected}
+    assert found == {"schema": 6, **expected}
     assert list(found) == [
         *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
         *("weights_sha256", "versions", "computed_on", "history", "held_out", "heads", "tested"),
@@ -72,8 +72,7 @@ def test_the_form_is_fixed() -> None:
     assert found["history"] == {
         "points": [{"epoch": 0.5, "loss": 0.69, "accuracy": 0.5}, {"epoch": 1.0, "loss": 0.6, "accuracy": 0.75}],
         "epochs": [{"number": 1, "loss": 0.6, "accuracy": 0.75}, {"number": 2, "loss": 0.7, "accuracy": 0.5}],
-        "words": [],
-        "heads": [],
+        "masked_word_loss": None,
     }
     assert found["held_out"] == {
         "n_texts": 4,
@@ -88,6 +87,24 @@ def test_the_form_is_fixed() -> None:
     ]
 
 
+def test_schema_5_is_read_without_its_curves(tmp_path: Path) -> None:
+    """Of the points of pretraining and heads, the last loss of masked words on texts held out."""
+    points = [
+        {"epoch": 1.0, "pretraining": staged, "masked_word_loss": loss, "best": {}}
+        for staged, loss in ((True, 5.0), (True, 4.5), (False, 4.6))
+    ]
+    before = json.loads(encode_metrics(METRICS))["history"]
+    del before["masked_word_loss"]
+    saved(tmp_path, schema=5, history={**before, "words": [{}], "heads": points})
+    assert load_metrics(tmp_path) == replace(METRICS, history=replace(METRICS.history, masked_word_loss=4.5))
+    saved(tmp_path, schema=5, history={**before, "words": [], "heads": []})
+    assert load_metrics(tmp_path) == METRICS
+    several: tuple[object, ...] = (None, [], {"heads": [1]}, {"heads": [{}]})
+    for damaged in several:
+        with pytest.raises(InvalidModel, match="holds no attnviz metrics"):
+            load_metrics(saved(tmp_path, schema=5, history=damaged))
+
+
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])
 def test_what_json_does_not_have_is_not_written(astray: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -98,9 +115,9 @@ SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
 HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chance": {"itself": 0.2}}
 NOT_TOGETHER = "scores must be of the same heads and have an equal share above 0"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "a later schema": ({"schema": 6}, "schema 5 expected"),
-    "an earlier schema": ({"schema": 4}, "schema 5 expected"),
-    "no schema": ({"schema": None}, "schema 5 expected"),
+    "a later schema": ({"schema": 7}, "schema 6 expected"),
+    "an earlier schema": ({"schema": 4}, "schema 6 expected"),
+    "no schema": ({"schema": None}, "schema 6 expected"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
     "a number in words": ({"n_texts": "many"}, "n_texts is not of type int"),
     "a truth for a number": ({"n_texts": True}, "n_texts is not of type int"),
@@ -109,9 +126,12 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "no sizes": ({"sizes": {}}, "sizes lack d_feed_forward, d_model, n_heads, n_layers, n_words"),
     "a size in words": ({"sizes": {**METRICS.sizes, "n_heads": "two"}}, "sizes lack n_heads"),
     "a history of numbers": ({"history": [1, 2]}, "history is not of type History"),
-    "points without epochs": ({"history": {"points": []}}, "history holds other names than points, epochs, words"),
+    "points without epochs": (
+        {"history": {"points": []}},
+        "history holds other names than points, epochs, masked",
+    ),
     "a loss in words": (
-        {"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}], "words": [], "heads": []}},
+        {"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}], "masked_word_loss": None}},
         "loss is not of type float",
     ),
     "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not JSON"),

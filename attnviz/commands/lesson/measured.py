@@ -36,13 +36,12 @@ def _describe(metrics: Metrics, first: TestMetrics, tested: TestMetrics) -> dict
     if (first.data, first.seeds) == (tested.data, tested.seeds) and len(first.seeds) > 1:
         pairs = zip(first.accuracies, tested.accuracies, strict=True)
         change = _list_interval(compute_seed_interval([after - before for before, after in pairs]))
-    losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
     uniform = next((cost.seeds for cost in tested.costs if cost.what == "every key alike"), None)
     return {
         "nTexts": tested.n_texts,
         "nSeeds": len(tested.seeds),
         "accuracy": _list_interval(tested.mean),
-        "loss": losses[-1] if losses else None,
+        "loss": metrics.history.masked_word_loss,
         "cost": None if uniform is None else _list_interval(uniform),
         "change": change,
     }

@@ -20,6 +20,7 @@ from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
 from attnviz.records.training_metrics import HeadScore, name_offset
 
+MAX_OFFSET = 8  # tokens from the query, either way, of a place that has a score of its own
 N_TOKENS = 128  # read of each text
 N_INFORMATIVE = 60  # words of each label
 N_RANDOM = 20  # encoders with random weights: what chance gives
@@ -35,13 +36,12 @@ class HeadTargets:
     texts: Sequence[Ids]
     pieces: Sequence[str]  # of the vocabulary
     informative: dict[str, Int[np.ndarray, " word"]]
-    max_offset: int = 8  # tokens from the query, either way, of a place that has a score of its own
 
     def list_targets(self, ids: Ids) -> Iterator[tuple[str, Target]]:
         """List the keys and queries that count for each score, by its name."""
         n, every = len(ids), np.ones(len(ids), dtype=bool)
         pieces = [self.pieces[word] for word in ids]
-        for offset in sorted(range(-self.max_offset, self.max_offset + 1), key=abs):
+        for offset in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=abs):
             yield name_offset(offset), (np.eye(n, k=offset, dtype=bool), every)
         yield "own bracket", _find_own_brackets(pieces)
         same = (ids[:, None] == ids) & (ids >= len(SPECIAL))
@@ -65,28 +65,21 @@ def choose_head_targets(
     return HeadTargets(texts, sorted(entries, key=entries.__getitem__), dict(zip(labels, words, strict=True)))
 
 
-def score_heads(encoder: Encoder, targets: HeadTargets, n_texts: int | None = None) -> tuple[HeadScore, ...]:
-    """Return by score the share that each head gives, and an equal share. What no text has is left out.
-
-    `n_texts` reads as many, spread evenly, since the labels come one after the other; all are read without it.
-    """
+def score_heads(encoder: Encoder, targets: HeadTargets) -> tuple[HeadScore, ...]:
+    """Return by score the share that each head gives, and an equal share. What no text has is left out."""
     shares: dict[str, np.ndarray] = {}
     equal: dict[str, float] = {}
     n_queries: dict[str, int] = {}
-    training = encoder.training
     encoder.eval()
     device = encoder.embedding.words.weight.device
-    n_there = len(targets.texts)
-    places = np.linspace(0, n_there - 1, min(n_texts or n_there, n_there)).round().astype(int)
     with torch.inference_mode():
-        for ids in (targets.texts[place] for place in places):
+        for ids in targets.texts:
             given = torch.from_numpy(ids.astype(np.int64)).to(device)
             weights = np.stack([layer.cpu().numpy() for layer in encoder.attention(given)])
             for name, (keys, queries) in targets.list_targets(ids):
                 shares[name] = shares.get(name, 0) + (weights[:, :, queries] * keys[queries]).sum(axis=(2, 3))
                 equal[name] = equal.get(name, 0) + keys[queries].sum() / len(ids)
                 n_queries[name] = n_queries.get(name, 0) + int(queries.sum())
-    encoder.train(training)
     return tuple(
         HeadScore(
             name,

@@ -118,6 +118,8 @@ def _list_results(metrics: Metrics) -> Iterator[Table]:
             ("temperature", held.temperature),
             ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
         ]
+        if (loss := metrics.history.masked_word_loss) is not None:
+            rows.append(("loss of masked words after pretraining (nats)", loss))
         yield _facts_table("held-out", "On texts held out from training", rows)
     if (tested := metrics.tested) is None:
         return

@@ -31,7 +31,7 @@ CARD = "README.md"
 def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
     """Measure what lies in the folder, not what is in memory: the files are what others get."""
     saved = load_checkpoint(folder)
-    config, targets, heads = saved.classifier.config, run.training.targets, None
+    config, targets, heads = saved.classifier.config, run.targets, None
     if targets is not None and (scores := score_heads(saved.classifier.encoder, targets)):
         random = score_random_heads(config.encoder, targets)
         heads = HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random)

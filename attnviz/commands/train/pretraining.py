@@ -80,8 +80,8 @@ class Pretraining:
         self._device = device
         self.optimizer = Optimizer((encoder, self.objectives), self.learning_rate, self.n_steps)
 
-    def steps(self) -> Iterator[tuple[float, float, float]]:
-        """Train, and yield for each step both losses and the share of masked words found."""
+    def steps(self) -> Iterator[tuple[float, float]]:
+        """Train, and yield for each step the loss of masked words and the share of them that is found."""
         self._choose_what_learns()
         while self.done < self.n_steps:
             epoch = self.done // self.steps_per_epoch
@@ -97,7 +97,7 @@ class Pretraining:
                     raise ExecutionError(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
                 self.optimizer.step(loss, self.done)
                 self.done += 1
-                yield hidden.item(), replaced.item(), found
+                yield hidden.item(), found
         self._choose_what_learns()
 
     def _choose_what_learns(self) -> None:

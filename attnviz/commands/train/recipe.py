@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.commands.train.examples import Examples, choose_held_out
-from attnviz.commands.train.head_scores import choose_head_targets
+from attnviz.commands.train.head_scores import HeadTargets, choose_head_targets
 from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.pretraining import Pretraining
 from attnviz.commands.train.spec import TrainSpec
@@ -32,6 +32,7 @@ class Run:
 
     tokenizer: TextTokenizer
     training: Training
+    targets: HeadTargets | None  # what its heads are measured by, where texts are held out
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -72,8 +73,8 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
         if spec.pretrain:
             windows = Windows(training_texts.texts)
             pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
-        training = Training(classifier, training_texts, held_texts, spec, pretraining, targets)
-    return Run(vocabulary, training)
+        training = Training(classifier, training_texts, held_texts, spec, pretraining)
+    return Run(vocabulary, training, targets)
 
 
 def _make_config(spec: TrainSpec, n_words: int, labels: tuple[str, ...]) -> ClassifierConfig:

@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.commands.train.examples import Examples
-from attnviz.commands.train.head_scores import HeadTargets, score_heads
 from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining
@@ -28,15 +27,13 @@ from attnviz.models.classifier import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.predicting import logits
-from attnviz.records.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
+from attnviz.records.training_metrics import Epoch, History, Point
 
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
 AVERAGED_SHARE = 0.3  # of the steps, the last ones: weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)
 WIDTH_MULTIPLE = 32  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 POINTS_PER_EPOCH = 20  # of the learning curve
-HEAD_POINTS_PER_EPOCH = 4  # of the heads' curves
-N_PROBED = 40  # texts that the heads are measured on during training
 DIVERGED = "A smaller --learning-rate may help."
 
 
@@ -78,7 +75,6 @@ class Training:
         held_out: Examples,
         spec: TrainSpec,
         pretraining: Pretraining | None = None,
-        targets: HeadTargets | None = None,
     ) -> None:
         self.classifier = classifier
         self.pretraining = pretraining
@@ -94,10 +90,8 @@ class Training:
         self.done = 0  # steps, those of pretraining left out
         self.history = History()
         self.best_weights: dict[str, Tensor] = {}  # of the best epoch
-        # Of each step since the last point: loss and accuracy, and in pretraining the second loss.
-        self._since_point: list[tuple[float, ...]] = []
+        self._since_point: list[tuple[float, float]] = []  # loss and accuracy of each step since the last point
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
-        self.targets = targets
         self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps, biases=pretraining is None)
         self._held_windows = Windows(held_out.texts) if pretraining is not None and len(held_out) else None
 
@@ -107,8 +101,10 @@ class Training:
         Begins after the last whole epoch that is done.
         """
         if self.pretraining is not None:
-            for loss, replaced_loss, found in self.pretraining.steps():
-                self._note((loss, found, replaced_loss), self.pretraining)
+            for loss, found in self.pretraining.steps():
+                if self._held_windows is not None and self.pretraining.done == self.pretraining.n_steps:
+                    held = self.pretraining.measure_held_out_loss(self._held_windows)
+                    self.history = replace(self.history, masked_word_loss=held)
                 epoch, into_epoch = divmod(self.pretraining.done, self.pretraining.steps_per_epoch)
                 number = epoch + bool(into_epoch)
                 yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
@@ -136,7 +132,7 @@ class Training:
         loss, accuracy = self._learn(batch)
         self.done += 1
         self._average()
-        self._note((loss, accuracy), self)
+        self._note(loss, accuracy)
         step = TrainingStep(len(batch), loss, accuracy, epoch + 1)
         if self.done % self.steps_per_epoch:
             return step
@@ -190,24 +186,13 @@ class Training:
                 elif weight.requires_grad:
                     self.average[name] = weight.detach().clone()
 
-    def _note(self, of_step: tuple[float, ...], stage: Training | Pretraining) -> None:
-        """Add a point to a stage's learning curve every so often, and at the end of each epoch."""
-        self._since_point.append(of_step)
-        epoch, into_epoch = stage.done / stage.steps_per_epoch, stage.done % stage.steps_per_epoch
-        if self.targets is not None and _is_end_of_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS_PER_EPOCH):
-            held = None
-            if self.pretraining is not None and self._held_windows is not None:
-                held = self.pretraining.measure_held_out_loss(self._held_windows)
-            near = replace(self.targets, max_offset=1)
-            best = {score.name: score.best for score in score_heads(self.classifier.encoder, near, N_PROBED)}
-            point = HeadPoint(epoch, stage is not self, held, best)
-            self.history = replace(self.history, heads=(*self.history.heads, point))
-        if _is_end_of_part(into_epoch, stage.steps_per_epoch, POINTS_PER_EPOCH):
-            loss, found, *replaced = np.mean(self._since_point, axis=0).tolist()
-            if stage is self:
-                self.history = replace(self.history, points=(*self.history.points, Point(epoch, loss, found)))
-            else:
-                self.history = replace(self.history, words=(*self.history.words, WordPoint(epoch, loss, *replaced)))
+    def _note(self, loss: float, accuracy: float) -> None:
+        """Add a point to the learning curve every so often, and at the end of each epoch."""
+        self._since_point.append((loss, accuracy))
+        before, now = ((self.done - n) % self.steps_per_epoch * POINTS_PER_EPOCH for n in (1, 0))
+        if not now or now // self.steps_per_epoch != before // self.steps_per_epoch:
+            point = Point(self.done / self.steps_per_epoch, *np.mean(self._since_point, axis=0).tolist())
+            self.history = replace(self.history, points=(*self.history.points, point))
             self._since_point = []
 
     def copy_best(self) -> Classifier:
@@ -254,11 +239,6 @@ class Training:
     def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
         first = () if self.pretraining is None else (self.pretraining.optimizer.adamw,)
         return (self.optimizer.adamw, *first)
-
-
-def _is_end_of_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
-    """Return whether one of the `parts` of an epoch ends with this step; 0 is the end of the last."""
-    return not into_epoch or into_epoch * parts // steps_per_epoch != (into_epoch - 1) * parts // steps_per_epoch
 
 
 def _select(prefix: str, arrays: Mapping[str, np.ndarray], device: torch.device | None = None) -> dict[str, Tensor]:

@@ -18,7 +18,7 @@ from attnviz.running import Progress, Result
 from tests.starting import train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
-FILES = (*CHECKPOINT, "metrics.json", "README.md", "heads-curve.png", "learning-curve.png")
+FILES = (*CHECKPOINT, "metrics.json", "README.md", "learning-curve.png")
 SPEC = build(
     TrainSpec,
     dataset="sample",
@@ -42,7 +42,6 @@ def probe_little(patch: pytest.MonkeyPatch) -> None:
     """How much is measured of what heads look at is no matter of a run, and takes most of the time of one so small."""
     for module in ("outcome", "head_scores"):  # outcome first: importing it while the other is patched would last
         patch.setattr(f"attnviz.commands.train.{module}.N_RANDOM", 2)
-    patch.setattr("attnviz.commands.train.training.N_PROBED", 2)
 
 
 def draw_once(patch: pytest.MonkeyPatch) -> None:

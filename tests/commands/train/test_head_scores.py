@@ -70,14 +70,3 @@ def test_a_head_whose_bias_favours_the_key_before_is_found() -> None:
 def test_what_no_text_has_is_left_out() -> None:
     names = {score.name for score in score_heads(Encoder(SIZES), targets(np.array([3, 5])))}
     assert names == {"previous token", "next token", "itself", "sentence start", "words for positive"}
-
-
-def test_a_few_texts_are_taken_from_all_labels() -> None:
-    """They come one label after the other: the first ones alone have no word of the last label."""
-    texts = [np.array([3, 7])] * 40 + [np.array([3, 5])] * 40
-    few = targets(*texts)
-    assert "words for positive" in {score.name for score in score_heads(Encoder(SIZES), few, 2)}
-    found = score_random_heads(SIZES, few)
-    assert {"punctuation", "words for positive"} <= set(found)
-    (equal,) = (s.equal for s in score_heads(Encoder(SIZES), few, 8) if s.name == "punctuation")
-    assert equal == pytest.approx(0.25), "half of the texts end in a full stop"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from attnviz.commands.train.learning_curve import HELD_OUT, TRAINING, show_learning
 from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.report import Charts, Report
@@ -51,14 +49,6 @@ def test_table_of_epochs() -> None:
     (table,) = shown(RUN).tables
     assert [column.header for column in table.columns] == ["epoch", "held-out loss", "held-out accuracy", "kept"]
     assert table.rows == ((1, 0.45, 0.78, "-"), (2, 0.35, 0.86, "kept"), (3, 0.36, 0.85, "-"))
-
-
-def test_a_loss_that_was_noted_with_another_is_not_drawn() -> None:
-    history = replace(RUN, points=tuple(replace(point, loss=None) for point in POINTS))
-    loss, accuracy = curves(history).charts
-    assert {*loss.column("group")} == {HELD_OUT}
-    assert {*accuracy.column("group")} == {TRAINING, HELD_OUT}
-    assert notes(history)[-1].startswith("Of training no loss is drawn")
 
 
 def test_nothing_held_out() -> None:

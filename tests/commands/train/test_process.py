@@ -40,7 +40,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(run_forked: RunCli, tmp_pat
     assert first == "training on 36 texts of sample train, 4 held out; 6,916 parameters"
     found = [EPOCH.fullmatch(line) for line in epochs]
     assert [match and match[1] for match in found] == ["1", "2"]
-    assert last == "wrote 7 files to model/ (model.safetensors … learning-curve.png)"
+    assert last == "wrote 6 files to model/ (model.safetensors … learning-curve.png)"
     assert set(content(tmp_path)) == {f"model/{name}" for name in FILES}
 
     told = json.loads((tmp_path / "model/metrics.json").read_bytes())

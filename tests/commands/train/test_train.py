@@ -220,7 +220,7 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
     card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
     assert "No epoch was measured on texts held out." in card
     assert "accuracy (95" not in card
-    assert set(contents(tmp_path / "model")) == set(FILES) - {"heads-curve.png"}
+    assert set(contents(tmp_path / "model")) == set(FILES)
 
 
 @pytest.mark.parametrize(
