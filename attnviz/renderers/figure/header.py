@@ -6,13 +6,14 @@ Lengths are inches from the upper left corner, text sizes points.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, floor, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Room, TextLine
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, FigurePlan, Room, TextLine
 from attnviz.renderers.figure.scale import norm_of, plan_limits
 from attnviz.renderers.figure.style import GREY, INK, SIZES, Sizes
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
@@ -169,3 +170,29 @@ def footer_of(
         return None, [], top - GAP
     swatch = Box(MARGIN, lines[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if hatched else None
     return swatch, lines, below(lines, top)
+
+
+def finish_plan(
+    plan: FigurePlan,
+    picture: Heatmap | HeatmapGrid,
+    report: Report,
+    room: Room,
+    small_print: Sequence[str],
+    hatched: str,
+) -> FigurePlan:
+    """Put small print under a plan, which is as high as what it has so far, and give it what all pictures have.
+
+    Without a title, the small print begins with what would mislead.
+    """
+    notes = [] if room.look.header else headless_notes(picture, report)
+    end, size = plan.height + GAP, room.sizes.small
+    swatch, footer, bottom = footer_of([*notes, *small_print], hatched, end, plan.width, size)
+    return replace(
+        plan,
+        title=title_of(picture, report),
+        height=ceil_to_pixel(bottom + MARGIN, room.look.dpi),
+        lines=tuple(line._replace(colour=room.theme.find_ink(line.colour)) for line in (*plan.lines, *footer)),
+        swatch=swatch,
+        sizes=room.sizes,
+        theme=room.theme,
+    )

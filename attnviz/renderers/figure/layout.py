@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from attnviz.renderers.figure.scale import Statistic, cells_of, digits_of
+from attnviz.renderers.figure.scale import Statistic, cells_of, digits_of, plan_limits
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
@@ -100,6 +100,9 @@ class Cells(NamedTuple):
         return max(shape) <= MAX_APART and min(self.rows.length, self.columns.length) >= MIN_APART
 
 
+ONE_EACH = Cells(Side(1, 0.0), Side(1, 0.0), annotated=False)
+
+
 class Labels(NamedTuple):
     """How one side is labelled: every `step`-th (0: none) or those at `places`, in which size, with how much room."""
 
@@ -112,6 +115,9 @@ class Labels(NamedTuple):
     def choose(self, tokens: Sequence[T]) -> Sequence[T]:
         """Those of them that are labelled."""
         return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
+
+
+UNLABELLED = Labels(0, 0.0, 0.0)
 
 
 class FoldedColumn(NamedTuple):
@@ -170,23 +176,27 @@ class FigurePlan:
     """A picture before it is drawn."""
 
     name: str
-    title: str
     width: float
     height: float
-    cells: Cells
-    row_labels: Labels
-    column_labels: Labels
-    places: tuple[PlacedMap, ...]
     bar: Box  # wider than high where it lies below
     scale: Scale
     ticks: tuple[tuple[float, str], ...]  # of the colour bar: where, and what they say
-    limits: tuple[float, float]  # of the colours
     lines: tuple[TextLine, ...]
-    swatch: Box | None  # the key to forbidden cells
+    kind: FigureKind
+    cells: Cells = ONE_EACH
+    row_labels: Labels = UNLABELLED
+    column_labels: Labels = UNLABELLED
+    places: tuple[PlacedMap, ...] = ()
     words: tuple[Word, ...] = ()
-    kind: FigureKind = "map"
+    title: str = ""
+    swatch: Box | None = None  # the key to forbidden cells
     sizes: Sizes = SIZES
     theme: Theme = PAPER
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Of the colours."""
+        return plan_limits(self.scale)
 
     def read_cells(self, place: PlacedMap) -> np.ma.MaskedArray:
         """What the cells of one of its maps show."""

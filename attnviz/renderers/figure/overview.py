@@ -15,13 +15,11 @@ from attnviz.renderers.figure.header import (
     below,
     ceil_to_pixel,
     describe_hatched,
-    footer_of,
+    finish_plan,
     header_of,
-    headless_notes,
     height_of,
     place_bar,
     plan_bar,
-    title_of,
 )
 from attnviz.renderers.figure.layout import (
     GAP,
@@ -32,13 +30,12 @@ from attnviz.renderers.figure.layout import (
     POINT,
     Cells,
     FigurePlan,
-    Labels,
     Room,
     Side,
     TextLine,
     shape_of,
 )
-from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import plan_ticks, scale_of
 from attnviz.renderers.figure.style import GREY, INK
 from attnviz.renderers.figure.text import extent
 from attnviz.report import EdgeNames, HeatmapGrid, Report, ScaleFamily
@@ -70,7 +67,7 @@ def plan_overview(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: 
 def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room) -> FigurePlan:
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale, cells = scale_of(picture, report), _plan_cells(picture, room)
-    ticks, limits = plan_ticks(scale), plan_limits(scale)
+    ticks = plan_ticks(scale)
     grid = _plan_grid(picture, cells, scale.family, room)
     names = max(extent(name, sizes.panel).width for name in edges.rows) * POINT + 2 * PAD
     bar = plan_bar(scale, ticks, (grid.width, min(grid.height, MAX_BAR)), look.width, room)
@@ -89,28 +86,19 @@ def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room)
     texts = [READING, *([grid.fold.label] if grid.fold else [])]
     if cells.pools != (1, 1) or picture.maps[0].block > 1:
         texts.append(describe_cells(grid.statistic, picture.maps[0], cells, scale.family))
-    texts[:0] = [] if look.header else headless_notes(picture, report)
-    swatch, footer, bottom = footer_of(texts, describe_hatched(picture.maps), lowest + GAP, across.width, sizes.small)
-    lines = (*header, *axes, *_name_edges(grid, edges, (across.maps, maps), room), *label, *footer)
-    return FigurePlan(
+    result = FigurePlan(
         name=picture.name,
-        title=title_of(picture, report),
         width=across.width,
-        height=ceil_to_pixel(bottom + MARGIN, dpi),
+        height=lowest,
         cells=cells,
-        row_labels=Labels(0, 0.0, 0.0),
-        column_labels=Labels(0, 0.0, 0.0),
         places=places,
         bar=box,
         scale=scale,
         ticks=ticks,
-        limits=limits,
-        lines=tuple(line._replace(colour=room.theme.find_ink(line.colour)) for line in lines),
-        swatch=swatch,
+        lines=(*header, *axes, *_name_edges(grid, edges, (across.maps, maps), room), *label),
         kind=look.kind,
-        sizes=sizes,
-        theme=room.theme,
     )
+    return finish_plan(result, picture, report, room, texts, describe_hatched(picture.maps))
 
 
 def _plan_cells(picture: HeatmapGrid, room: Room) -> Cells:

@@ -15,12 +15,12 @@ import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from math import floor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from isal import isal_zlib
 from jaxtyping import UInt8
-from matplotlib.colors import Colormap, ListedColormap, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.ft2font import LoadFlags
 
 from attnviz.renderers.figure.layout import TICK, Box
@@ -199,19 +199,6 @@ def rgb(colour: str) -> np.ndarray:
 def to_bytes(colours: np.ndarray) -> np.ndarray:
     """From 0..1 to 0..255, rounded as Agg does."""
     return np.floor(colours * WHITE + 0.5).astype(np.uint8)
-
-
-def in_bytes(cmap: Colormap) -> Colormap:
-    """The same colours, such that those it gives as bytes, which it cuts off, are rounded: they are far fewer than the
-    cells of a map.
-    """
-    every = ListedColormap(_to_cut(cmap(np.arange(cmap.N))), name=cmap.name)
-    ends: dict[str, Any] = {"bad": cmap.get_bad(), "under": cmap.get_under(), "over": cmap.get_over()}
-    return every.with_extremes(**{name: tuple(_to_cut(colour)) for name, colour in ends.items()})
-
-
-def _to_cut(colours: np.ndarray) -> np.ndarray:
-    return np.minimum((to_bytes(colours) + 0.25) / WHITE, 1.0)
 
 
 def mix(below: np.ndarray | int, ink: np.ndarray, share: np.ndarray | float) -> np.ndarray:

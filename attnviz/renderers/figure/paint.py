@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import hypot
 
 import numpy as np
-from matplotlib.colors import LogNorm, Normalize
 
 from attnviz.renderers.figure.layout import (
     LABEL_PAD,
@@ -32,7 +31,6 @@ from attnviz.renderers.figure.page import (
     Face,
     Pixels,
     hatching,
-    in_bytes,
     mix,
     rgb,
     to_bytes,
@@ -65,10 +63,10 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     pixels = page.within(place.box)
     if np.ma.is_masked(cells) and not place.heatmap.is_of_pairs:
         _hatch(pixels, plan.scale, page.dpi)
-    shares = shares_of(cells, colours.norm)
+    painted = to_bytes(colours.cmap(colours.norm(np.ma.masked_invalid(cells))))
     is_apart = plan.cells.are_apart(cells.shape) and place.heatmap.backdrop is None
     seam = (page.hairline, page.cover) if is_apart else (0, 0.0)
-    _fill(pixels, in_bytes(colours.cmap)(shares, bytes=True), place.heatmap.backdrop, seam)
+    _fill(pixels, painted, place.heatmap.backdrop, seam)
     page.frame(edges)
     if place.fold is not None:
         _paint_fold(page, place.fold)
@@ -107,20 +105,6 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tupl
             full.swapaxes(0, axis)[at] = mix(of_cells.swapaxes(0, axis)[at], rgb("white"), seam[1])
     opaque = colours[..., 3:] > 0
     np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
-
-
-def shares_of(cells: np.ma.MaskedArray, norm: Normalize) -> np.ma.MaskedArray | np.ndarray:
-    """What `norm` gives for cells, invalid ones masked; where none is, by the same steps without masks in half the
-    time.
-    """
-    plain = isinstance(norm, LogNorm) and not np.ma.is_masked(cells)
-    if not (plain and cells.data.min() > 0 and np.isfinite(cells.data.max())):
-        return np.ma.asarray(norm(np.ma.masked_invalid(cells)))
-    shares = np.log10(cells.data)
-    low, high = np.log10(np.array([norm.vmin, norm.vmax], dtype=np.float64))
-    shares -= low
-    shares /= high - low
-    return np.asarray(shares)
 
 
 def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:

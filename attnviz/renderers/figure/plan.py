@@ -28,15 +28,13 @@ from attnviz.renderers.figure.header import (
     ceil_to_pixel,
     check_size,
     describe_hatched,
-    footer_of,
+    finish_plan,
     header_of,
-    headless_notes,
     height_of,
     ordinal,
     paragraph,
     place_bar,
     plan_bar,
-    title_of,
 )
 from attnviz.renderers.figure.headings import ABOVE, name_edges, place_headings, say_above, wrap_headings
 from attnviz.renderers.figure.layout import (
@@ -161,19 +159,13 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     axes = _axis_names(grid, 0.0 if grid.lines else column_labels.room, across, top, room)
     lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
-    small_print = [*_small_print(grid, cells, (row_labels, column_labels), scale)]
-    if not look.header:
-        small_print[:0] = headless_notes(picture, report)
-    hatched = "" if grid.lines else describe_hatched(grid.maps)
-    swatch, footer, bottom = footer_of(small_print, hatched, lowest + GAP, across.width, sizes.small)
     tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []
     names = name_edges(grid, edges, across.maps - row_labels.room, places) if edges else []
-    lines = (*header, *names, *place_headings(grid, places), *axes, *bar_label, *footer, *tokens)
-    return FigurePlan(
+    lines = (*header, *names, *place_headings(grid, places), *axes, *bar_label, *tokens)
+    result = FigurePlan(
         name=picture.name,
-        title=title_of(picture, report),
         width=across.width,
-        height=ceil_to_pixel(bottom + MARGIN, dpi),
+        height=lowest,
         cells=cells,
         row_labels=row_labels,
         column_labels=column_labels,
@@ -181,13 +173,11 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
         bar=bar_box,
         scale=scale,
         ticks=ticks,
-        limits=plan_limits(scale),
-        lines=tuple(line._replace(colour=room.theme.find_ink(line.colour)) for line in lines),
-        swatch=swatch,
+        lines=lines,
         kind=look.kind,
-        sizes=sizes,
-        theme=room.theme,
     )
+    small_print = _small_print(grid, cells, (row_labels, column_labels), scale)
+    return finish_plan(result, picture, report, room, small_print, "" if grid.lines else describe_hatched(grid.maps))
 
 
 def _grid(

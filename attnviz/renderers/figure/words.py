@@ -20,28 +20,23 @@ from attnviz.renderers.figure.header import (
     below,
     ceil_to_pixel,
     check_size,
-    footer_of,
+    finish_plan,
     header_of,
-    headless_notes,
     place_bar,
     plan_bar,
-    title_of,
 )
 from attnviz.renderers.figure.layout import (
     GAP,
     POINT,
     Box,
-    Cells,
     FigurePlan,
-    Labels,
     Room,
-    Side,
     TextLine,
     Word,
     label_maps,
     maps_of,
 )
-from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import plan_ticks, scale_of
 from attnviz.renderers.figure.style import GREY, SIZES
 from attnviz.renderers.figure.text import extent
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -84,30 +79,18 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     names, words, lowest = _flow(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
     of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
-    small_print = ([] if look.header else headless_notes(picture, report)) + [MEAN] * of_maps
-    swatch, footer, bottom = footer_of(small_print, "", lowest + GAP, width, sizes.small)
     plan = FigurePlan(
         name=picture.name,
-        title=title_of(picture, report),
         width=width,
-        height=ceil_to_pixel(bottom + MARGIN, look.dpi),
-        cells=Cells(Side(1, 0.0), Side(1, 0.0), False),
-        row_labels=Labels(0, 0.0, 0.0),
-        column_labels=Labels(0, 0.0, 0.0),
-        places=(),
+        height=lowest,
         bar=box,
         scale=scale,
         ticks=ticks,
-        limits=plan_limits(scale),
-        lines=tuple(
-            line._replace(colour=room.theme.find_ink(line.colour)) for line in (*header, *names, *label, *footer)
-        ),
-        swatch=swatch,
+        lines=(*header, *names, *label),
         words=tuple(words),
         kind="text",
-        sizes=sizes,
-        theme=room.theme,
     )
+    plan = finish_plan(plan, picture, report, room, [MEAN] * of_maps, "")
     check_size(plan.name, plan.width, plan.height, look.dpi)
     return plan
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from io import BytesIO
 from xml.etree import ElementTree
 
 import pytest
-from fontTools.subset import Subsetter
-from fontTools.ttLib import TTFont
 from PIL import Image
 
 from attnviz.errors import InvalidOption, TooLarge
@@ -74,23 +71,6 @@ def test_pdf_embeds_real_fonts_and_carries_its_provenance() -> None:
     assert fonts == {"AttnvizSans", "AttnvizSansSemiBold", "AttnvizSansCJK", "AttnvizEmoji"}
     assert "注意力".encode("utf-16-be") in content
     assert b"CreationDate" not in content
-
-
-def test_pdfs_of_a_report_cut_each_font_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This rides on a private function of matplotlib: without it, each file's fonts are cut anew."""
-    n_cuts, cut = 0, Subsetter.subset
-
-    def counted(self: Subsetter, font: TTFont) -> None:
-        nonlocal n_cuts
-        n_cuts += 1
-        cut(self, font)
-
-    monkeypatch.setattr(Subsetter, "subset", counted)
-    shown = report(*(replace(labelled(("猫", "fig", "≤", str(n))), name=str(n), title=str(n)) for n in range(5)))
-    made = [content for _, content in figure.pdf(shown, FigureStyle())]
-    fonts = {font for content in made for font in re.findall(rb"/BaseFont /[A-Z]{6}\+(\w+)", content)}
-    assert fonts == {b"AttnvizSans", b"AttnvizSansSemiBold", b"AttnvizSansCJK"}
-    assert n_cuts <= 2 * len(fonts)  # fewer where an earlier report had the same characters
 
 
 def test_cells_of_vector_files_are_one_picture() -> None:

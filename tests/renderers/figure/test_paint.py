@@ -14,8 +14,7 @@ from matplotlib.colors import LogNorm, Normalize
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure import page
 from attnviz.renderers.figure.layout import Box
-from attnviz.renderers.figure.page import MAX_SIZE, Canvas, Face, in_bytes, stamp, to_bytes
-from attnviz.renderers.figure.paint import shares_of
+from attnviz.renderers.figure.page import MAX_SIZE, Canvas, Face, stamp
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import HAIRLINE
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -200,28 +199,3 @@ def test_a_text_is_mixed_with_what_it_lies_on_and_cut_at_the_edge_of_the_page() 
     assert page.pixels[..., 2].min() == 200  # from blue to white
     assert {0, 255} < set(page.pixels[..., 0].ravel().tolist())
     assert (page.pixels[30:] == (0, 0, 200)).all()
-
-
-@pytest.mark.parametrize("norm", [Normalize(0, 0.7), LogNorm(1e-3, 0.8)])
-@pytest.mark.parametrize("name", ["viridis", "Reds", "gist_ncar", "tab10"])
-def test_colours_that_are_bytes_before_cells_take_them_are_the_same(name: str, norm: Normalize) -> None:
-    generator = np.random.default_rng(0)
-    values = np.concatenate([generator.random(500), [np.nan, 0.7, 0.8, 1e-9, 0.0]])
-    cells = np.ma.masked_invalid(np.ma.masked_array(values, generator.random(len(values)) < 0.1))
-    cmap = mpl.colormaps[name].with_extremes(under="red", over="blue", bad=(0, 0, 0, 0.3))
-    found = in_bytes(cmap)(norm(cells), bytes=True)
-    assert found.tolist() == to_bytes(cmap(norm(cells))).tolist()
-
-
-@pytest.mark.parametrize("low", [1e-3, 0.0, np.nan, np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_shares_are_those_of_matplotlib_with_and_without_masks(low: float, dtype: type) -> None:
-    cells = np.random.default_rng(0).random((40, 30)).astype(dtype) + dtype(1e-3)
-    cells[3, 4] = low
-    for masked in (np.ma.masked_array(cells), np.ma.masked_array(cells, cells < 0.2)):
-        for norm in (LogNorm(0.05, 0.7), Normalize(0.1, 0.8)):
-            expected = norm(np.ma.masked_invalid(masked))
-            found = shares_of(masked, norm)
-            assert found.dtype == expected.dtype
-            assert np.array_equal(np.ma.getmaskarray(found), np.ma.getmaskarray(expected))
-            assert np.ma.allequal(found, expected, fill_value=True)
