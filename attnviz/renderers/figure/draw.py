@@ -43,10 +43,10 @@ from attnviz.renderers.figure.scale import (
     is_open_below,
     is_signed,
     numbers_in,
-    pool_cells,
 )
 from attnviz.renderers.figure.style import FOLDED, HAIRLINE, Theme, bold_families
 from attnviz.renderers.figure.text import drawable, is_plain
+from attnviz.renderers.pooling import pool_cells
 from attnviz.shapes import Grey
 
 BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, Across, BarPlan, ceil_to_pixel, height_of
 from attnviz.renderers.figure.layout import GAP, POINT, Box, Cells, FoldedColumn, PlacedMap, Room
-from attnviz.renderers.figure.scale import Statistic
+from attnviz.renderers.pooling import Statistic
 from attnviz.report import Fold, Heatmap, HeatmapGrid, ScaleFamily
 
 FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inches, that a slim column takes

@@ -13,9 +13,10 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from attnviz.renderers.figure.scale import Statistic, cells_of, digits_of, plan_limits
+from attnviz.renderers.figure.scale import cells_of, digits_of, plan_limits
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
+from attnviz.renderers.pooling import Statistic
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import PerRow
 from attnviz.specs import FigureKind

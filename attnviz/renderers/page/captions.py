@@ -33,28 +33,26 @@ def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: i
 
     `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
     """
-    if precision is EXACT:
-        yield "Every value is stored exactly, as float32, and shown with the fewest digits that give it again."
-    else:
-        yield _describe_precision(precision)
-        if some_exact:
-            yield "Differences are stored exactly, as float32."
     if block > 1:
         yield (
             f"The text is too long to be drawn token by token: a cell stands for {block} rows and {block} columns and "
-            "is the largest of their values. Rows of such cells do not sum to 1."
+            "is the mean of their values, of differences the largest up or down."
         )
+    if precision is EXACT:
+        yield "Every value is stored exactly, as float32, and shown with the fewest digits that give it again."
+    else:
+        yield "Means are stored within 0.5 % of what they are." if block > 1 else _describe_precision(precision)
+        if some_exact:
+            yield "Differences are stored exactly, as float32."
     yield DRAWN
 
 
-def exactness_of_factors(error: float, without: Sequence[str]) -> Iterator[str]:
-    """Of single weights below pooled cells; `error`: relative, of rounded q and k; `without`: maps that hold none."""
-    how = (
-        f"so that the page stays small, q and k are rounded to 16 bits; weights are {100 * error:.2g} % off at most."
-        if error
-        else "q, k and log-sum-exp are stored exactly, as float32, and summed in double precision."
+def exactness_of_factors(without: Sequence[str]) -> Iterator[str]:
+    """Of single weights beside pooled cells; `without`: maps that hold none."""
+    yield (
+        "Weights beside the text are worked out one by one, in double precision, from q, k and log-sum-exp, which are "
+        "stored exactly, as float32."
     )
-    yield f"Where a map is zoomed into, its weights are worked out one by one from q, k and log-sum-exp: {how}"
     if without:
         n = len(without)
         yield (

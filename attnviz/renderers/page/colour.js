@@ -43,7 +43,7 @@ function tableOf(cells, scale) {
 }
 
 // The map as an image of one pixel per block of `pool` × `pool` cells: their mean, since nearly all maxima of blocks are
-// large; but the strongest where colours are no logarithms, in which a thin line would fade, and of what is a maximum.
+// large; but the strongest where colours are no logarithms, in which a thin line would fade.
 // Cells that are not allowed are left transparent, so that what lies behind shows through.
 export function imageOf(cells, scale, pool = 1) {
   const [width, height] = [Math.ceil(cells.nColumns / pool), Math.ceil(cells.nRows / pool)];
@@ -54,7 +54,7 @@ export function imageOf(cells, scale, pool = 1) {
     const [red, green, blue] = palette.subarray(3 * at, 3 * at + 3);
     return 0xff000000 | (blue << 16) | (green << 8) | red;
   });
-  const isMean = pool > 1 && scale.is_logarithmic && !scale.is_signed && !cells.isPooled;
+  const isMean = pool > 1 && scale.is_logarithmic && !scale.is_signed;
   const shades = isMean ? shadesOfMeans(cells, scale, pool, width) : shadesOfStrongest(cells, scale, pool, width);
   for (const [at, shade] of shades.entries()) if (shade >= 0) pixels[at] = colours[shade];
   const canvas = new OffscreenCanvas(width, height);

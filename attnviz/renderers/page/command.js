@@ -1,13 +1,11 @@
 // The command that draws what is seen as a file, to copy. It stands only where `attnviz render` draws the same.
-import { columnsOf, content, maps, rowsOf, wholeMaps } from "./content.js";
+import { columnsOf, content, maps, rowsOf } from "./content.js";
 import { copyButton, element } from "./dom.js";
 import { headsOfLines } from "./lines.js";
 import { litIn } from "./overview.js";
 import { orderOf } from "./sorting.js";
-import { mapOf, pictureOf, positionsOfWindow, scaleOf, state } from "./state.js";
+import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 import { hiding } from "./views.js";
-
-const MOST_DRAWN = 2 ** 26; // weights, of all maps
 
 export function commandToCopy() {
   const command = commandOf(chosenHeads());
@@ -22,7 +20,6 @@ export function commandToCopy() {
 function commandOf(heads) {
   if (!content.render || !heads) return "";
   const { record, options, heads: ofReport } = content.render;
-  if (hiding.names.length && isBlocks(heads.length)) return "";
   const isSorted = state.view === "overview" && orderOf(pictureOf()).by !== null;
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
   const chosen = [...hiding.options(), isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
@@ -30,15 +27,6 @@ function commandOf(heads) {
   if (drawsLines()) chosen.push("--kind lines");
   if (state.view !== "overview" || (!drawsLines() && litIn(mapOf()))) chosen.push(...partOfMap());
   return ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
-}
-
-// Of so many weights a figure draws blocks, of which it leaves no tokens out.
-function isBlocks(nHeads) {
-  const { factors, rows, columns } = wholeMaps[state.map];
-  const isPart = state.view === "matrix" && state.window;
-  return (
-    factors && !isPart && nHeads * rowsOf({ rows }).labels.length * columnsOf({ columns }).labels.length > MOST_DRAWN
-  );
 }
 
 const drawsLines = () => state.view === "lines" || (state.view === "overview" && state.draw === "lines");
@@ -54,13 +42,9 @@ function chosenHeads() {
   return found?.every(({ layer }) => layer !== null) ? found.map(({ layer, head }) => `${layer}.${head}`) : null;
 }
 
-// Of a map the row of the chosen query, or the column of the chosen key; of a long text what the window shows.
+// Of a map the row of the chosen query, or the column of the chosen key.
 function partOfMap() {
   const map = mapOf();
-  if (state.view === "matrix" && state.window && map.factors) {
-    const [top, bottom, left, right] = positionsOfWindow();
-    return [`--query ${top}:${bottom}`, `--key ${left}:${right}`];
-  }
   if (state.key !== null && (state.query === null || (state.view === "matrix" && state.side === "to"))) {
     const [first, last] = positionsOf(columnsOf(map), state.key);
     return [`--key ${first}:${last + 1}`];

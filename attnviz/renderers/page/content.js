@@ -5,28 +5,9 @@ import { byId } from "./dom.js";
 export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
 // What all have alike is held once. Of the rows and the columns there may be less to be seen than all: `hiding.js`.
-export const maps = content.maps.map((own) => {
+export const maps = content.maps.map((own, number) => {
   const map = { ...content.alike, ...own };
-  return { ...map, allRows: map.rows, allColumns: map.columns };
-});
-
-const firstOfTokens = content.axes?.length; // a page of charts has none
-content.axes?.push(...(content.factored?.tokens ?? []).map(axisOfTokens));
-
-// All tokens of a long text, and which of them are markers.
-function axisOfTokens({ labels, markers }) {
-  const special = labels.map(() => false);
-  for (const place of markers) special[place] = true;
-  const positions = labels.map((_, place) => String(place));
-  return { labels, positions, writing: { spaced: labels.map((_, place) => place > 0), special, is_whole: true } };
-}
-
-// Of a map whose cells stand for many weights each, the map of these; else it itself.
-export const wholeMaps = maps.map((map, number) => {
-  const factors = content.factored?.maps[number];
-  if (!factors) return map;
-  const [rows, columns] = [firstOfTokens + factors.rows, firstOfTokens + factors.columns];
-  return { ...map, rows, columns, allRows: rows, allColumns: columns, factors, pooled: map };
+  return { ...map, allRows: map.rows, allColumns: map.columns, factors: content.factored?.maps[number] };
 });
 
 const [promised, unpacked, promisedWhole, unpackedWhole] = [new Map(), new Map(), new Map(), new Map()];
@@ -95,7 +76,6 @@ async function unpack(number) {
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
   cells.isOfPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them have one cell
-  cells.isPooled = content.axes[map.allRows].positions[0].includes("–"); // each is the largest of a block
   unpackedWhole.set(number, cells);
   return cells;
 }

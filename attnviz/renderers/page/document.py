@@ -95,9 +95,12 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
     block = block_for(originals)
     maps = [pool_heatmap(each, block) for each in originals]
     ranged = [cells.fits_ranges(each.values) for each in maps]
-    precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
+    pooled = block * originals[0].block > 1
+    precision = cells.precision_for(
+        [each.values for each, fits in zip(maps, ranged, strict=True) if fits], pooled=pooled
+    )
     chosen = [precision if fits else cells.EXACT for fits in ranged]
-    closer, blocks, exactness = describe_factors(report, originals, block)
+    closer, blocks, exactness = describe_factors(originals, block)
     document = {
         "precision": None if precision is None else asdict(precision),
         **describe_maps(report, originals, maps, block),

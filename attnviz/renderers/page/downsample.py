@@ -1,4 +1,4 @@
-"""Maps that are too large for a page, made smaller: the largest of each block of cells. Knows `report` only."""
+"""Maps that are too large for a page, made smaller: means of blocks, as in a figure. Knows `report` only."""
 
 from __future__ import annotations
 
@@ -8,41 +8,43 @@ from math import ceil, sqrt
 
 import numpy as np
 
+from attnviz.renderers.pooling import pool_cells
 from attnviz.report import Heatmap
 
 MAX_SIDE = 1024  # rows or columns of a map on a page
 MAX_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
+POOLED_SIDE = 512  # of a map that is pooled, whose means take more bytes than single weights do
+POOLED_CELLS = 2**21  # of all such maps, about 3 MB of page
 
 
 def block_for(maps: Sequence[Heatmap]) -> int:
     """How many rows, and columns, become one, so that a page can hold these maps; 1 where it can as they are."""
     longest = max(int(max(each.values.shape)) for each in maps)
     n_cells = sum(int(each.values.size) for each in maps)
-    return max(1, ceil(longest / MAX_SIDE), ceil(sqrt(n_cells / MAX_CELLS)))
+    if longest <= MAX_SIDE and n_cells <= MAX_CELLS and maps[0].means is None:
+        return 1
+    return max(1, ceil(longest / POOLED_SIDE), ceil(sqrt(n_cells / POOLED_CELLS)))
 
 
 def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
-    """The value farthest from 0 of each block; a block is allowed where any of it is."""
+    """The mean of each block, of differences the one farthest from 0; a block is allowed where any of it is."""
+    values = heatmap.values if heatmap.means is None else heatmap.means
     if block == 1:
-        return heatmap
-    lowest, highest = (_reduce(reduce, heatmap.values, block) for reduce in (np.minimum, np.maximum))
+        return replace(heatmap, values=values)
+    signed = bool(values.min() < 0)
+    pooled = pool_cells(values, heatmap.allowed, (block, block), "largest" if signed else "mean", signed)
+    starts = np.arange(0, len(heatmap.equal_share), block)
+    sizes = np.diff(starts, append=len(heatmap.equal_share))
     return replace(
         heatmap,
-        values=np.where(-lowest > highest, lowest, highest),
-        allowed=_reduce(np.logical_or, heatmap.allowed, block),
+        values=pooled.filled(0).astype(np.float32),
+        allowed=~np.ma.getmaskarray(pooled),
         rows=join_labels(heatmap.rows, block, " … "),
         columns=join_labels(heatmap.columns, block, " … "),
         row_positions=heatmap.row_positions[::block],
         column_positions=heatmap.column_positions[::block],
-        # the largest of a block's equal shares, so that no shade is stronger than that of its cells
-        equal=np.maximum.reduceat(heatmap.equal_share, np.arange(0, len(heatmap.equal_share), block)),
+        equal=np.add.reduceat(heatmap.equal_share, starts) / sizes,  # so that even attention is 1 × an equal share
     )
-
-
-def _reduce(reduce: np.ufunc, cells: np.ndarray, block: int) -> np.ndarray:
-    for axis in (0, 1):
-        cells = reduce.reduceat(cells, np.arange(0, cells.shape[axis], block), axis=axis)
-    return cells
 
 
 def join_labels(labels: Iterable[str], block: int, between: str) -> tuple[str, ...]:

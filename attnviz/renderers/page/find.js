@@ -1,11 +1,11 @@
 // A box that finds heads, by their place, by what they look at in this text or by what they are known for, or a word.
 import { chipsOfHeads, nothingFound, strengthOf } from "./chips.js";
-import { cellsOf, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
+import { cellsOf, content, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
 import { byId, element } from "./dom.js";
 import { canBeLit } from "./overview.js";
 import { nameOfRow } from "./readout.js";
 import { looksIn, namesOfLooks } from "./sorting.js";
-import { change, mapIn, mapOf, pictureOf, state } from "./state.js";
+import { change, mapOf, pictureOf, state } from "./state.js";
 
 const MOST_OFFERED = 1000; // words
 
@@ -42,6 +42,8 @@ function headsToFind() {
 function wordsToFind() {
   const map = mapOf();
   if (!hasQueries(map)) return [];
+  const tokens = map.factors ? content.factored.tokens[map.factors.rows] : null; // of blocks, all that are in them
+  if (tokens) return tokens.map((word, at) => ({ query: Math.floor(at / map.block), word, name: `${at} ${word}` }));
   return rowsOf(map).labels.map((word, query) => ({ query, word, name: nameOfRow(map, query) }));
 }
 
@@ -100,9 +102,8 @@ async function showFound(asked, heads, box) {
 
 function goToHead({ number }, asked) {
   const view = state.view === "overview" ? "matrix" : state.view;
-  const alike = maps[number].rows === maps[state.map].rows && mapIn(view, number).rows === mapOf().rows;
-  const chosen = alike ? {} : { query: null, key: null };
-  change({ view, map: number, heads: [number], window: null, find: asked, ...chosen }, true);
+  const chosen = maps[number].rows === mapOf().rows ? {} : { query: null, key: null };
+  change({ view, map: number, heads: [number], find: asked, ...chosen }, true);
 }
 
 // Small maps show where a word is, if there are not too many.

@@ -1,10 +1,10 @@
 // Maps without markers, or without the first token, as figures are with --hide-special and --drop-first: rows and columns
 // are left out, colours are of equal shares among the keys that are left, and weights stay what they are.
 import { Cells } from "./cells.js";
-import { content, readyWholeCells, showOnly, wholeMaps } from "./content.js";
+import { content, maps, readyWholeCells, showOnly } from "./content.js";
 import { byId, chooser, element } from "./dom.js";
 import { leaveOutTokens, pictureOf, state } from "./state.js";
-import { hiding, long } from "./views.js";
+import { hiding } from "./views.js";
 
 const KINDS_OF_TOKENS = {
   markers: { option: "--hide-special", isOf: ({ writing }, place) => writing.special[place] },
@@ -32,10 +32,10 @@ function keptOf(axis, names) {
 
 // Whether something is left out with these, and of no text all.
 function canBeLeftOut(names) {
-  const axes = [...new Set(wholeMaps.flatMap(({ allRows, allColumns }) => [allRows, allColumns]))];
+  const axes = [...new Set(maps.flatMap(({ allRows, allColumns }) => [allRows, allColumns]))];
   const kept = axes.map((axis) => keptOf(axis, names));
   const isLess = axes.some((axis, at) => kept[at].length < content.axes[axis].labels.length);
-  return isLess && kept.every(({ length }) => length) && (!content.factored || long.canBeCut(kept));
+  return isLess && kept.every(({ length }) => length);
 }
 
 // An axis of these places alone, made once.
@@ -58,22 +58,19 @@ function leaveOut(asked) {
   const chosen = canBeLeftOut(names) ? names : [];
   if (`${chosen}` === `${hiding.names}`) return;
   hiding.names = chosen;
-  for (const map of wholeMaps.filter(({ backdrop }) => backdrop === null)) {
+  for (const map of maps.filter(({ backdrop }) => backdrop === null)) {
     const [rows, columns] = [map.allRows, map.allColumns].map((axis) => axisOfPlaces(axis, keptOf(axis, chosen)));
     Object.assign(map, { rows, columns });
-    if (map.factors) long.cutBlocks(map);
   }
   for (const [place, label] of labelsOfScales.entries()) {
     content.scales[place].label = chosen.length ? label.replace(SHARE_OF_ALL, SHARE_OF_SHOWN) : label;
   }
-  showOnly((number, cells) =>
-    wholeMaps[number].factors ? long.partOfBlocks(number, cells) : partOfCells(cells, ...placesOf(number)),
-  );
+  showOnly((number, cells) => partOfCells(cells, ...placesOf(number)));
 }
 
 // The rows and the columns of a map that are shown.
 function placesOf(number) {
-  const { allRows, allColumns, rows, columns } = wholeMaps[number];
+  const { allRows, allColumns, rows, columns } = maps[number];
   const shown = (all, axis) => (all === axis ? [...content.axes[all].labels.keys()] : keptOf(all, hiding.names));
   return [shown(allRows, rows), shown(allColumns, columns)];
 }
@@ -102,7 +99,6 @@ function partOfCells(cells, rows, columns) {
 // The share of what the queries that are shown attend to that goes to keys that are not, as a mean over maps.
 function shareLeftOut(numbers) {
   const means = numbers.map((number) => {
-    if (wholeMaps[number].factors) return long.shareNotShown(number);
     const cells = readyWholeCells(number);
     const [rows, columns] = placesOf(number);
     const shares = rows.map((row) => {
@@ -124,7 +120,7 @@ function sayLeftOut() {
   const numbers = seen[state.view]?.() ?? [];
   const number = numbers[0];
   if (number === undefined) return said.replaceChildren();
-  const { labels: tokens, positions } = content.axes[wholeMaps[number].allColumns];
+  const { labels: tokens, positions } = content.axes[maps[number].allColumns];
   const kept = new Set(placesOf(number)[1]);
   const out = [...tokens.keys()].filter((place) => !kept.has(place));
   const listed = out
@@ -132,9 +128,7 @@ function sayLeftOut() {
     .map((place) => `${positions[place]} ${tokens[place]}`)
     .join(", ");
   const share = 100 * shareLeftOut(numbers);
-  const { factors } = wholeMaps[number];
-  const isRounded = factors ? content.factored.error : readyWholeCells(number).precision;
-  const percent = isRounded ? `about ${Math.round(share)}%` : `${share.toFixed(1)}%`;
+  const percent = readyWholeCells(number).precision ? `about ${Math.round(share)}%` : `${share.toFixed(1)}%`;
   const signed = (pictureOf().scale ?? content.scales[0]).is_signed;
   const what = `Not drawn: ${out.length} of ${tokens.length} tokens (${listed}${out.length > MOST_LISTED ? ", …" : ""}).`;
   const how = `Of what the queries drawn attend to, ${percent} is hidden with that. Weights stay what they are.`;

@@ -2,7 +2,7 @@
 import { about } from "./about.js";
 import { columnsOf, content, isLayered, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
-import { change, listen, mapIn, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
+import { change, listen, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
 import { choosers, hiding, makers, tools } from "./views.js";
 
 const TITLES = {
@@ -28,18 +28,12 @@ function showTabs() {
       "aria-controls": "view",
       tabindex: chosen ? 0 : -1,
     };
-    return element("button", { ...attributes, onclick: () => open(name) }, TITLES[name]);
+    return element("button", { ...attributes, onclick: () => change({ view: name }, true) }, TITLES[name]);
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);
   if (focused) byId(`tab-${state.view}`).focus();
   byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
-}
-
-// Tokens of one view may be blocks of them in another: then what was chosen is not there.
-function open(view) {
-  const alike = maps.length === 0 || mapIn(view, state.map).rows === mapOf().rows;
-  change({ view, ...(alike ? {} : { query: null, key: null }) }, true);
 }
 
 function showChoosers() {
@@ -85,7 +79,7 @@ function digits() {
 }
 
 function choose(number) {
-  const [map, other] = [mapOf(), mapIn(state.view, number)];
+  const [map, other] = [mapOf(), maps[number]];
   const alike = map.rows === other.rows && map.columns === other.columns;
   change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
 }

@@ -43,6 +43,7 @@ def describe_maps(
     described = [
         {
             **_describe_map(small, masks, shares),
+            "block": original.block * block,
             **_backdrop(small, backdrops),
             **_axes(report, original, block, axes),
         }
@@ -157,25 +158,28 @@ def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping
         ("columns", "keys", heatmap.columns, heatmap.column_positions, is_text),
     )
     alike = report.data.get("self_attention") is not False
+    of_report = report.data.get("tokens")  # where a text has one number per token
     return {
         side: axes.number(
             (labels, positions, "queries" if alike else tokens),
-            partial(_axis, labels, positions, block, read_tokens(report, tokens) if of_text else None),
+            partial(_axis, labels, positions, (heatmap.block, block), report.data.get(tokens, of_report), of_text),
         )
         for side, tokens, labels, positions, of_text in sides
     }
 
 
-def read_tokens(report: Report, side: str) -> object:
-    """Return what the report says of queries or keys, or where a text has one number per token of those."""
-    return report.data.get(side, report.data.get("tokens"))
-
-
-def _axis(labels: Sequence[str], positions: Sequence[int], block: int, tokens: object) -> Mapping[str, object]:
+def _axis(
+    labels: Sequence[str], positions: Sequence[int], blocks: tuple[int, int], tokens: object, of_text: bool
+) -> Mapping[str, object]:
+    """`blocks`: how many tokens a label of the report stands for, and how many of its labels become one here."""
+    of_report, block = blocks
+    n_tokens = len(tokens["offsets"]) if isinstance(tokens, Mapping) else len(positions) * of_report
     return {
         "labels": join_labels(labels, block, " … "),
-        "positions": join_labels(map(str, positions), block, "–"),
-        "writing": _writing(tokens, positions) if block == 1 else None,
+        "positions": join_labels(map(str, positions), block, "–")
+        if of_report == 1
+        else join_labels(map(str, range(n_tokens)), of_report * block, "–"),
+        "writing": _writing(tokens, positions) if block == 1 and of_text else None,
     }
 
 

@@ -2,11 +2,10 @@
 import { legend, paintOf } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
-import { scaleOfSmall } from "./overview.js";
 import { paint } from "./painting.js";
-import { Plot } from "./plot.js";
+import { FASTER, Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
-import { change, mapOf, state } from "./state.js";
+import { change, mapOf, scaleOf, state } from "./state.js";
 import { mapsBeside, strip } from "./strip.js";
 import { Passage } from "./text.js";
 import { long } from "./views.js";
@@ -20,10 +19,11 @@ const HINTS = [
 
 export async function matrix(panel) {
   const beside = mapsBeside();
-  const [map, scale] = [mapOf(), await scaleOfSmall(beside)];
-  const cells = await (map.factors ? long.factorsOf(state.map) : cellsOf(state.map));
-  const plot = new (map.factors ? long.ZoomPlot : Plot)(cells, map, scale, point);
-  const context = map.factors ? new long.Context(cells, map) : null;
+  const [map, scale] = [mapOf(), scaleOf()];
+  await Promise.all(beside.map(cellsOf));
+  const cells = await cellsOf(state.map);
+  const plot = new Plot(cells, map, scale, point);
+  const context = map.factors ? await long.contextOf(state.map, cells, scale) : null;
   const hasText = !context && (hasQueries(map) || (isDifference(scale) && columnsOf(map).writing));
   const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {
@@ -36,32 +36,26 @@ export async function matrix(panel) {
     const strongest = passage?.mark(at);
     const cell = at?.word ? strongest : at;
     context?.mark(cell);
-    if (cell) tellCell(map, cells, cell.query, cell.key, plot.over ? plot.block : 1);
-    else tell((plot.hints ?? HINTS)[matchMedia("(pointer: coarse)").matches ? 1 : 0]);
+    if (cell) tellCell(map, cells, cell.query, cell.key);
+    else tell(HINTS[matchMedia("(pointer: coarse)").matches ? 1 : 0]);
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element("div", { class: "tools" });
-  tools.append(button("+", "zoom in", () => plot.zoomToChosen(plot.faster)));
-  tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / plot.faster)));
+  tools.append(button("+", "zoom in", () => plot.zoomToChosen(FASTER)));
+  tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / FASTER)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
-  if (context) tools.append(button("Single weights", "zoom in to single weights", () => plot.approach()));
   const others = strip(beside, scale, mark);
   if (!others) byId("choosers").append(tools);
   panel.append(
     others ? element("div", { class: "above" }, others.box, tools) : "",
     plot.canvas,
-    plot.caption ?? "",
     inWords(cells, map, isDifference(scale)),
   );
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
-  plot.rescaled = () => byId("legend").replaceChildren(shownLegend());
-  plot.open();
+  plot.fit();
   others?.draw();
-  function shownLegend() {
-    return legend(plot.scale, [paintOf(plot.scale)], plot.scale.label, cells.allowed && !cells.isOfPairs);
-  }
   return {
-    legend: shownLegend,
+    legend: () => legend(scale, [paintOf(scale)], scale.label, cells.allowed && !cells.isOfPairs),
     mark: () => {
       plot.show();
       mark();

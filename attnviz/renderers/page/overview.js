@@ -1,22 +1,11 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import {
-  cellsOf,
-  hasQueries,
-  isDifference,
-  lineOfHead,
-  maps,
-  nameIn,
-  readyCells,
-  rowsOf,
-  wholeMaps,
-} from "./content.js";
+import { cellsOf, hasQueries, isDifference, lineOfHead, maps, nameIn, readyCells, rowsOf } from "./content.js";
 import { byId, chooser, colourOf, element, isolated, named, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { nameOfColumn, nameOfRow, namesOf, tell, tellCell } from "./readout.js";
 import { orderOf, ordersOf } from "./sorting.js";
-import { change, mapIn, mapOf, pictureOf, scaleOf, state } from "./state.js";
-import { long } from "./views.js";
+import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const KINDS = ["cells", "lines"];
@@ -26,19 +15,19 @@ const BY_PLACE = -1; // of maps that are not sorted
 
 export async function overview(panel) {
   const picture = pictureOf();
-  const promised = scaleOfSmall(picture.maps);
+  const promised = Promise.all(picture.maps.map(cellsOf)); // all at once: the browser unpacks beside the script
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
   byId("choosers").append(...choosersOf(picture));
-  const ofCells = await promised;
+  await promised;
   const ways = waysOf(picture);
   const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
   const axes = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
   const hint = () => tell(...(ways.draw === "cells" && litIn(first) ? saidOfLit(first) : [axes]));
   grid.classList.toggle("edged", ways.edged);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
-  const scale = ways.draw === "cells" ? ofCells : scaleOf();
+  const scale = scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
   grid.append(...(ways.edged ? withEdges(small, picture.edges) : small.map(({ button }) => button)));
   const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
@@ -51,14 +40,6 @@ export async function overview(panel) {
     mark: hint,
     draw: () => drawAll(small),
   };
-}
-
-// The scale of maps that are small, when their cells are ready: of a long text, where each is the largest of very many
-// weights, one of its own.
-export async function scaleOfSmall(numbers) {
-  const ready = await Promise.all(numbers.map(cellsOf)); // all at once: the browser unpacks beside the script
-  const several = ready.filter((_, place) => wholeMaps[numbers[place]].factors);
-  return several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
 }
 
 // What rows and columns are called is said once, at the edges.
@@ -125,10 +106,10 @@ function waysOf(picture) {
 // What was chosen stays, where the map has the same queries and keys.
 function openLarge(number, drawn) {
   const view = drawn === "lines" ? "lines" : "matrix";
-  const [map, other] = [mapOf(), mapIn(view, number)];
+  const [map, other] = [mapOf(), maps[number]];
   const alike = map.rows === other.rows && map.columns === other.columns;
   const chosen = alike ? {} : { query: null, key: null };
-  change({ view, map: number, window: null, heads: [number], ...chosen }, true);
+  change({ view, map: number, heads: [number], ...chosen }, true);
 }
 
 // What a small picture of a head shows, for those who do not see it: the first and the last of its numbers.
@@ -165,7 +146,7 @@ export class Thumbnail {
     const isCell = event?.target === this.canvas && this.drawn === "cells";
     const cell = isCell ? cellAt(this, event) : null;
     this.over = cell ?? this.lit;
-    if (cell) tellCell(this.map, this.cells, cell.query, cell.key, wholeMaps[this.number].factors?.size);
+    if (cell) tellCell(this.map, this.cells, cell.query, cell.key);
     else otherwise();
     paint(this);
   }

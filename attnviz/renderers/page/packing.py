@@ -25,6 +25,7 @@ MIN_BITS = 1.5  # of room for each cell of a larger page
 EXACT_BITS = 28  # that a float32 takes when compressed, as measured
 PACKED = 0.7  # of the entropy of the levels is what they take: a pair of keys is packed, and rows are alike
 UNIT_LEVEL = 64  # the level of weight 1; each level below is a factor of four
+N_LEVELS = 16  # that are told apart on one page
 DOUBLE = np.uint16(0x0080)  # one more in the exponent of a float32, in its upper half
 MANY = 1 << 20  # cells, beyond which levels are counted in some of the rows
 
@@ -50,11 +51,18 @@ LADDER = tuple(
 )
 
 
-def precision_for(maps: Sequence[Cells]) -> Precision | None:
-    """The best precision at which these weights, each 0 to 1, find room on a page; the same for all of them."""
+def precision_for(maps: Sequence[Cells], *, pooled: bool = False) -> Precision | None:
+    """The best precision at which these weights, each 0 to 1, find room on a page; the same for all of them.
+
+    Means of blocks, `pooled`, lie far below 1 and close together: of them there are fewer, and all are fine.
+    """
     n_cells = sum(cells.size for cells in maps)
     if n_cells * EXACT_BITS <= ROOM * 8:
         return EXACT
+    if pooled:
+        highest = np.array([[max(cells.max() for cells in maps)]], dtype=np.float32)
+        lowest = N_LEVELS - 2 + UNIT_LEVEL - int(_codes(highest)[0, 0] >> 8)
+        return Precision(lowest, lowest)
     counts = _levels(maps, step=1 if n_cells <= MANY else 4)
     room = max(ROOM * 8, n_cells * MIN_BITS) / n_cells
     return next((each for each in LADDER if _bits(counts, each) <= room), LADDER[-1])

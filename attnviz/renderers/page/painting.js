@@ -93,7 +93,7 @@ function wholeOf(plot) {
 }
 
 function paintCells(plot) {
-  const { image, left, top, side } = plot.picture?.() ?? wholeOf(plot);
+  const { image, left, top, side } = wholeOf(plot);
   const backdrop = backdropOf(plot.map);
   if (backdrop) {
     plot.pen.imageSmoothingEnabled = true;
@@ -179,8 +179,7 @@ function paintLabels(plot) {
   pen.textAlign = "left";
   const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - title - 5 };
   const notable = () => (hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : []);
-  const first = plot.first ?? notable();
-  eachLabel(plot, across, first, (text, at) => {
+  eachLabel(plot, across, notable(), (text, at) => {
     pen.save();
     pen.translate(gutter + at, head - 5);
     pen.rotate(-Math.PI / 2);

@@ -4,11 +4,13 @@ import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf } from "./readout.js";
 import { change, state } from "./state.js";
 
+export const FASTER = 1.5; // how much a key or a button zooms
+const FAR = 10; // cells, by a page of the keyboard
 const LARGEST_CELL = 60; // pixels, of a short text
 const BELOW = 48; // pixels of the screen that a map leaves for what stands below it
-export const NEAREST = 60; // pixels of a cell when zoomed in most
+const NEAREST = 60; // pixels of a cell when zoomed in most
 const [TWICE, NEAR] = [300, 30]; // milliseconds and pixels at most between the two taps of a double tap
-export const READABLE = 24; // pixels of a cell where labels can be read
+const READABLE = 24; // pixels of a cell where labels can be read
 
 // The middle of what holds the map, and how far apart two fingers are; a third one is not heeded.
 function gripOf(pointers) {
@@ -20,7 +22,7 @@ function gripOf(pointers) {
 export class Plot {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, point, left: 0, top: 0, over: null, images: new Map() });
-    Object.assign(this, { ...namesOf(map), drawn: "cells", titled: true, faster: 1.5 });
+    Object.assign(this, { ...namesOf(map), drawn: "cells", titled: true });
     const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
     this.canvas = element("canvas", {
       class: "matrix",
@@ -40,28 +42,6 @@ export class Plot {
     this.press = null; // where the only one of them began: a choice, if it does not move
     this.tapped = null;
     this.pen = this.canvas.getContext("2d");
-  }
-
-  open() {
-    this.fit();
-  }
-
-  // Of one that stands for several, the pair that it shows; here each stands for itself.
-  cellAt(event) {
-    return cellAt(this, event);
-  }
-
-  strongest(cell) {
-    return cell;
-  }
-
-  // Where the arrow keys begin, and how far they go.
-  start() {
-    return { query: 0, key: 0 };
-  }
-
-  get block() {
-    return 1;
   }
 
   // Margins for the labels, the largest cells at which all of the map can be seen.
@@ -116,12 +96,12 @@ export class Plot {
   // Pans with one pointer and zooms with two, by what changed since the last event: fingers may come and go between.
   pointed(event) {
     const pointer = this.pointers.get(event.pointerId);
-    if (!pointer) return this.point(this.cellAt(event));
+    if (!pointer) return this.point(cellAt(this, event));
     const before = gripOf(this.pointers);
     Object.assign(pointer, { x: event.offsetX, y: event.offsetY });
     const now = gripOf(this.pointers);
     if (this.press && !this.isStill(event)) this.press = null;
-    if (this.pointers.size === 1 && this.side === this.whole) return this.point(this.cellAt(event));
+    if (this.pointers.size === 1 && this.side === this.whole) return this.point(cellAt(this, event));
     if (this.press) return;
     if (this.pointers.size > 1) this.zoom(now.apart / before.apart, before.x - this.gutter, before.y - this.head);
     this.move(before.x - now.x, before.y - now.y);
@@ -133,7 +113,7 @@ export class Plot {
     const place = { x: event.offsetX, y: event.offsetY };
     this.press = this.pointers.size ? null : place;
     this.pointers.set(event.pointerId, { ...place });
-    this.point(this.press && this.cellAt(event));
+    this.point(this.press && cellAt(this, event));
   }
 
   lifted({ pointerId }) {
@@ -148,7 +128,7 @@ export class Plot {
 
   // A press that did not move is a choice; a second one on the same cell takes it back.
   released(event) {
-    const cell = this.press && this.isStill(event) ? this.cellAt(event) : null;
+    const cell = this.press && this.isStill(event) ? cellAt(this, event) : null;
     this.lifted(event);
     if (!cell) return;
     if (this.isSecondTap(event)) return this.zoomOnce(event, cell);
@@ -168,10 +148,8 @@ export class Plot {
   // To where labels can be read, or back to the whole map; what was tapped stays chosen.
   zoomOnce({ offsetX, offsetY }, cell) {
     change(cell);
-    const tapped = [offsetX - this.gutter, offsetY - this.head];
-    const at = this.block > 1 ? this.middleOf(cell.query, cell.key) : tapped; // a pair may lie beside what was tapped
     if (this.side > this.whole) this.fit();
-    else this.zoom(Math.max(2.5, READABLE / this.side), ...at);
+    else this.zoom(Math.max(2.5, READABLE / this.side), offsetX - this.gutter, offsetY - this.head);
   }
 
   // The wheel alone scrolls the page, as everywhere.
@@ -183,28 +161,26 @@ export class Plot {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { query: row, key: column } = this.chosen() ?? this.start();
+    const { query: row, key: column } = this.chosen() ?? { query: 0, key: 0 };
     const { nRows, nColumns } = this.cells;
-    const near = this.block;
-    const far = 10 * near;
     const moves = {
-      ArrowUp: [row - near, column],
-      ArrowDown: [row + near, column],
-      ArrowLeft: [row, column - near],
-      ArrowRight: [row, column + near],
-      PageUp: [row - far, column],
-      PageDown: [row + far, column],
+      ArrowUp: [row - 1, column],
+      ArrowDown: [row + 1, column],
+      ArrowLeft: [row, column - 1],
+      ArrowRight: [row, column + 1],
+      PageUp: [row - FAR, column],
+      PageDown: [row + FAR, column],
       Home: [row, 0],
       End: [row, nColumns - 1],
     };
-    const zooms = { "+": this.faster, "=": this.faster, "-": 1 / this.faster };
+    const zooms = { "+": FASTER, "=": FASTER, "-": 1 / FASTER };
     if (event.key in zooms) this.zoomToChosen(zooms[event.key]);
     else if (event.key === "Escape") change({ query: null, key: null });
     else if (event.key in moves) {
       const [query, key] = this.chosen() ? moves[event.key] : [row, column];
       this.over = null;
       const [most, last] = [nRows - 1, nColumns - 1];
-      change(this.strongest({ query: Math.min(Math.max(0, query), most), key: Math.min(Math.max(0, key), last) }));
+      change({ query: Math.min(Math.max(0, query), most), key: Math.min(Math.max(0, key), last) });
     } else return;
     event.preventDefault();
   }

@@ -1,5 +1,5 @@
 // The line that says in words what is pointed at, with its number in three digits, or as it is stored.
-import { columnsOf, hasQueries, rowsOf, tokenOf } from "./content.js";
+import { columnsOf, hasQueries, isDifference, rowsOf, tokenOf } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { scaleOf, state } from "./state.js";
 
@@ -39,9 +39,11 @@ export function tell(...parts) {
 // A view without a legend, that is drawn once.
 export const still = (hint) => ({ legend: () => "", mark: () => tell(hint), draw: () => {} });
 
-// Of a cell that stands for `block` × `block` weights the largest.
-export function tellCell(map, cells, row, column, block = 1) {
-  const where = block > 1 ? `, the largest of ${block} × ${block} weights` : "";
+// A cell of a long text stands for `block` × `block` weights.
+export function tellCell(map, cells, row, column) {
+  const { block } = map;
+  const what = isDifference(scaleOf()) ? "largest" : "mean";
+  const where = block > 1 ? `, the ${what} of ${block} × ${block} weights` : "";
   const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
   tell(
     `${map.title}${where}: ${axis(map.row_axis)} `,

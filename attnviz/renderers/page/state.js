@@ -1,5 +1,5 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
-import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf, wholeMaps } from "./content.js";
+import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf } from "./content.js";
 import { hiding, links } from "./views.js";
 
 // What lines can be drawn of: weights from queries to keys, not differences of them nor numbers of tokens alone.
@@ -29,7 +29,6 @@ export const state = {
   sort: -1, // by what an overview is: a column of the table of heads, or a name in `sorting.js`; -1: by place
   draw: "cells", // what an overview draws of each map; or "lines"
   digits: "three", // of numbers; or "all": as they are stored
-  window: null, // of a very large map, the queries and the keys that are seen, each from and up to
   find: "", // by what heads were looked for
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
 };
@@ -37,8 +36,7 @@ let listener = () => {};
 let writing = 0;
 
 export const pictureOf = () => pictures[state.picture];
-export const mapIn = (view, number) => (view === "matrix" ? wholeMaps[number] : maps[number]);
-export const mapOf = () => mapIn(state.view, state.map);
+export const mapOf = () => maps[state.map];
 
 // The picture's own scale, else the one that is chosen, else the report's.
 export function scaleOf(picture = pictureOf(), kind = state.scale) {
@@ -54,26 +52,18 @@ export function listen(heard) {
 
 // `again` says that the view has to be made anew; otherwise only what is marked in it changes.
 export function change(changes, again = false) {
-  keep(changes);
-  listener(again);
-}
-
-// What the view has done already, and a link is to say.
-export function keep(changes) {
   Object.assign(state, changes);
   clearTimeout(writing);
   writing = setTimeout(remember, PAUSE);
+  listener(again);
 }
-
-// Of the window the first and the last positions, both of which are other than places where tokens are left out.
-export const positionsOfWindow = () => state.window.map((at) => at + Number(rowsOf(mapOf()).positions[0]));
 
 // The same state with these tokens left out: a token that is chosen has another place then.
 export function leaveOutTokens(names) {
   const parts = new URLSearchParams(link());
   parts.set("without", names);
-  const { query, key, window } = read(parts.toString());
-  change({ query, key, window }, true);
+  const { query, key } = read(parts.toString());
+  change({ query, key }, true);
 }
 
 // In a notebook's frame (about:srcdoc) there is no address to write a state into.
@@ -97,10 +87,6 @@ function link() {
   }
   if (state.query !== null) parts.set("query", firstOf(rowsOf(map), state.query));
   if (state.key !== null) parts.set("key", firstOf(columnsOf(map), state.key));
-  if (state.window && map.factors) {
-    const [top, bottom, left, right] = positionsOfWindow();
-    parts.set("window", `${top}:${bottom},${left}:${right}`);
-  }
   if (state.view === "lines") {
     parts.set("lines", state.heads.map((number) => maps[number].name).join(","));
     parts.set("threshold", state.threshold);
@@ -111,7 +97,7 @@ function link() {
   if (state.find) parts.set("find", state.find);
   if (state.digits === "all") parts.set("digits", "all");
   if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
-  return parts.toString().replaceAll("%2C", ",").replaceAll("%3A", ":");
+  return parts.toString().replaceAll("%2C", ",");
 }
 
 // Whatever a link says that is not there is left out: a link may be of another text.
@@ -132,11 +118,10 @@ export function read(hash) {
   const [usual, highest] = thresholdsOf(scale, columnsOf(maps[found.map]).labels.length);
   const first = pictures[found.picture].maps.length > 1 ? "overview" : "matrix";
   const view = asked ?? (parts.has("layer") || parts.has("map") ? "matrix" : first);
-  const [rows, columns] = [rowsOf, columnsOf].map((axisOf) => axisOf(mapIn(view, found.map)));
+  const [rows, columns] = [rowsOf, columnsOf].map((axisOf) => axisOf(maps[found.map]));
   return {
     ...found,
     view,
-    window: windowIn(parts.get("window"), wholeMaps[found.map]),
     query: positionIn(rows, parts.get("query")),
     key: positionIn(columns, parts.get("key")),
     heads: heads.length ? heads : [found.map],
@@ -148,16 +133,6 @@ export function read(hash) {
     digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",
   };
-}
-
-// As much of it as is shown.
-function windowIn(said, map) {
-  const [top, bottom, left, right] = (/^(\d+):(\d+),(\d+):(\d+)$/.exec(said ?? "") ?? []).slice(1).map(Number);
-  const [nRows, nColumns] = [map.allRows, map.allColumns].map((axis) => content.axes[axis].labels.length);
-  if (!(top < bottom && bottom <= nRows && left < right && right <= nColumns)) return null;
-  const shown = (at, { positions }) => Math.min(positions.length, Math.max(0, at - Number.parseInt(positions[0], 10)));
-  const [rows, columns] = [rowsOf(map), columnsOf(map)];
-  return [shown(top, rows), shown(bottom, rows), shown(left, columns), shown(right, columns)];
 }
 
 // Of lines: from where on they are drawn unasked, and the highest. Of few keys none can have many equal shares.
@@ -184,6 +159,9 @@ function isAt(map, layer, head) {
 const firstOf = ({ positions }, place) => positions[place].split("–")[0];
 
 function positionIn(axis, position) {
-  const place = axis.positions.findIndex((_, each) => firstOf(axis, each) === position);
-  return place < 0 ? null : place;
+  const place = axis.positions.findIndex((each) => {
+    const [first, last = first] = each.split("–").map(Number);
+    return first <= Number(position) && Number(position) <= last;
+  });
+  return place < 0 || position === null ? null : place;
 }

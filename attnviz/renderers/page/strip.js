@@ -1,5 +1,5 @@
 // The heads of the same layer, small, above one that is shown large; arrows go to other heads and other layers.
-import { isLayered, maps, wholeMaps } from "./content.js";
+import { isLayered, maps } from "./content.js";
 import { byId, element, isolated } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
 import { change, mapOf, pictureOf, state } from "./state.js";
@@ -45,7 +45,7 @@ const nameInStrip = (picture, place) => {
 // What was pointed at stays, where the other head has the same queries and keys.
 function showInstead(number) {
   byId(IN_STRIP).focus(); // so that the one in its place has it
-  const alike = wholeMaps[number].rows === mapOf().rows && wholeMaps[number].columns === mapOf().columns;
+  const alike = maps[number].rows === mapOf().rows && maps[number].columns === mapOf().columns;
   change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
 }
 

@@ -93,8 +93,7 @@ function worded(shown) {
 
 function opening(number, shown) {
   const picture = pictures.findIndex((each) => each.maps.includes(number));
-  const open = () =>
-    change({ view: "matrix", picture, map: number, heads: [number], query: null, key: null, window: null }, true);
+  const open = () => change({ view: "matrix", picture, map: number, heads: [number], query: null, key: null }, true);
   const attributes = { type: "button", class: "plain", onclick: open, "aria-label": `open ${maps[number].title}` };
   return element("button", attributes, shown);
 }

@@ -83,7 +83,7 @@ export class Passage {
     }
     words.children[place].setAttribute("aria-current", "true");
     if (!word) others.children[answer].classList.add("answer");
-    const { strongest, table } = strongestOf(this.map, this.cells, from, place, this.signed);
+    const { strongest, table } = strongestOf(this.map, this.cells, place, from, this.signed);
     this.list.replaceChildren(table);
     return strongest.length ? { query: strongest[0][0], key: strongest[0][1] } : null;
   }
@@ -97,7 +97,7 @@ export class Passage {
 }
 
 // What a query attends to most, or what attends most to a key, and as a table.
-export function strongestOf(map, cells, from, place, signed = false) {
+export function strongestOf(map, cells, place, from = true, signed = false) {
   const strongest = cells.strongestOf(from ? place : null, from ? null : place, N_LISTED);
   const name = ([row, column]) => (from ? nameOfColumn(map, column) : nameOfRow(map, row));
   const rows = strongest.map((cell) =>

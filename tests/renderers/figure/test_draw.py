@@ -12,7 +12,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.text import Text
 
 from attnviz.renderers.figure.files import is_annotated, undrawable
-from attnviz.renderers.figure.scale import colours_of, pool_cells
+from attnviz.renderers.figure.scale import colours_of
+from attnviz.renderers.pooling import pool_cells
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from tests.benchmarks.contrast import SEEN, visions

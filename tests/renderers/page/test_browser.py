@@ -578,7 +578,8 @@ def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypat
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.page.get_by_role("button", name="copy the command").click()
     assert shlex.split(page.page.input_value("#status textarea")) == _command(page)
-    monkeypatch.setattr(downsample, "MAX_SIDE", 7)
+    for name in ("MAX_SIDE", "POOLED_SIDE"):
+        monkeypatch.setattr(downsample, name, 7)
     blocks = shown(replace(report(random_maps()), render=beside), "view=matrix&query=2")
     assert _command(blocks)[3:] == ["--pick", "0.0", "--query", "2:4"]
 

@@ -30,8 +30,6 @@ console.log(JSON.stringify({
   at: places.map((place) => cells.at(...place)),
   said: places.map((place) => cells.said(...place)),
   known: given.precision && [...stored].map((code) => intervalOf(code, given.precision)),
-  stored: [...stored],
-  coded: given.precision && given.weights.map((weight) => codeOf(weight, given.precision)),
   best: cells.best(4),
   above: cells.above(0.1),
   strongest: cells.strongestOf(1, null, 2),
@@ -44,14 +42,12 @@ def read(cells: np.ndarray, precision: Precision | None) -> dict[str, Any]:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node")
-    names = ("cells.js", "part.js")
-    module = "".join(files("attnviz.renderers.page").joinpath(name).read_text(encoding="utf-8") for name in names)
+    module = files("attnviz.renderers.page").joinpath("cells.js").read_text(encoding="utf-8")
     kept = None if precision is None else {"floor": precision.floor, "fine": precision.fine}
     given = {
         **{name: b64encode(part).decode("ascii") for name, part in pack(cells, precision)._asdict().items()},
         "shape": cells.shape,
         "precision": kept,
-        "weights": cells.ravel().tolist(),
     }
     script = [node, "--input-type=module", "--eval", IMPORT.sub("", module) + DRIVER, json.dumps(given)]
     done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)
@@ -87,7 +83,6 @@ def test_ranges_are_read_as_they_were_written(precision: Precision) -> None:
     known = np.array(found["known"])
     assert (known[:, 0] == low.ravel()).all()
     assert (known[:, 1] == np.minimum(high, 1).ravel()).all()
-    assert found["coded"] == found["stored"]
 
 
 def test_strongest_first_and_of_equal_ones_the_earlier() -> None:

@@ -219,7 +219,8 @@ def test_hostile_strings_come_back_as_they_were() -> None:
 
 
 def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downsample, "MAX_SIDE", 5)
+    for name in ("MAX_SIDE", "POOLED_SIDE"):
+        monkeypatch.setattr(downsample, name, 5)
     maps = random_maps(n_heads=1, causal=True)
     parsed = page(report(maps))
     found = json.loads(parsed.inner["content"])
@@ -228,14 +229,14 @@ def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPa
     assert axis["labels"][0] == "the … was"
     pooled = unpacked_exact(from_block(parsed.inner["cells-0"]), (5, 5))
     weights = maps.weights[0, 0]
-    assert pooled[1, 0] == weights[3:6, 0:3].max()
-    assert pooled[4, 4] == weights[12:, 12:].max()
+    assert pooled[1, 0] == pytest.approx(weights[3:6, 0:3].mean(), rel=1e-6)
+    assert pooled[4, 4] == pytest.approx(weights[12:, 12:].sum() / 3, rel=1e-6)  # one of four is not allowed
     assert any("stands for 3 rows and 3 columns" in sentence for sentence in found["exactness"])
 
 
 def test_a_pooled_difference_is_the_one_farthest_from_zero() -> None:
     cells = np.array([[0.1, -0.5], [0.2, 0.0]], dtype=np.float32)
-    difference = Heatmap("d", "d", cells, np.array([[True, False], [False, False]]), ("a", "b"), ("c", "d"))
+    difference = Heatmap("d", "d", cells, np.array([[True, True], [False, False]]), ("a", "b"), ("c", "d"))
     small = downsample.pool_heatmap(difference, 2)
     assert small.values.tolist() == [[-0.5]]
     assert small.allowed.tolist() == [[True]]
@@ -244,8 +245,8 @@ def test_a_pooled_difference_is_the_one_farthest_from_zero() -> None:
 def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None:
     maps = [Heatmap("m", "m", np.zeros((1000, 1000)), np.ones((1000, 1000), dtype=bool), ("r",), ("c",))] * 100
     block = downsample.block_for(maps)
-    assert block == 3
-    assert downsample.MAX_CELLS >= 100 * 334**2
+    assert block == 7
+    assert downsample.POOLED_CELLS >= 100 * 143**2
     assert downsample.block_for(maps[:1]) == 1
 
 

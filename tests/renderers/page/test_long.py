@@ -1,0 +1,224 @@
+"""A long text on the page: cells are means of blocks, and beside them stand words with the record's own weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.measures import rows
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
+from attnviz.renderers.page import downsample
+from attnviz.renderers.page import factor_parts as factors
+from attnviz.renderers.page.document import content
+from attnviz.report import FigureStyle, Heatmap, RenderedFrom, Report
+from attnviz.specs import FigureOptions
+from attnviz.views import head_pictures
+from attnviz.views.heatmap import heatmap_report
+from tests.browser import WIDTHS, Open, number_in
+from tests.made import HOSTILE, provenance, tokens
+
+N = 26  # tokens, of which every page shows all
+MANY = 150  # of which three share a row of the page
+KINDS: dict[str, dict[str, Any]] = {
+    "bias of each head": {"bias": 2, "far": 4},
+    "one bias, causal": {"bias": 1, "far": 30, "window": CAUSAL},
+    "window": {"window": (5, 2)},
+    "padding": {"n_padding": 4, "n_groups": 1},
+    "words that come again": {"n_words": 7, "bias": 1, "far": 3},
+}
+# Chooses one query after the other, and collects what it attends to.
+WALK = """(n) => {
+  const beside = document.querySelector("#beside");
+  const current = () => beside.querySelector("button[aria-current]");
+  while (current().previousElementSibling) current().previousElementSibling.click();
+  return Array.from({ length: n }, (_, at) => {
+    if (at) current().nextElementSibling.click();
+    const told = [...beside.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
+    return [beside.querySelector("caption").textContent, told];
+  });
+}"""
+CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
+PALETTE = f"[...atob({CONTENT}.colours.lift)].map((sign) => sign.charCodeAt(0))"
+TOKENS = f"{CONTENT}.factored.tokens[0]"
+
+
+def factored(
+    n: int = N,
+    *,
+    n_heads: int = 2,
+    n_groups: int = 2,
+    n_words: int = 0,
+    bias: int = 0,
+    far: int = 0,
+    window: tuple[int | None, int | None] = EVERYWHERE,
+    n_padding: int = 0,
+) -> tuple[FactoredMaps, np.ndarray]:
+    """A made-up record of one layer whose tokens are hostile, and its weights in float64 [head, query, key]."""
+    random = np.random.default_rng(0)
+    alike = np.arange(n) if not n_words else random.integers(n_words, size=n)
+    query, key = (
+        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32)[:, alike]
+        for heads in (n_heads, min(n_groups, n_heads))
+    )
+    of_bias = random.normal(size=(bias, 2 * far + 1)).astype(np.float32) if bias else None
+    attendable = np.arange(n) < n - n_padding
+    keys = np.repeat(key, n_heads // len(key), axis=0).astype(np.float64)
+    scores = 0.5 * query.astype(np.float64) @ keys.swapaxes(1, 2)
+    apart = np.arange(n) - np.arange(n)[:, None]
+    if of_bias is not None:
+        scores += of_bias[:, np.clip(apart, -far, far) + far]
+    back, forward = (n if reach is None else reach for reach in window)
+    allowed = (apart >= -back) & (apart <= forward) & attendable
+    scores[:, ~allowed] = -np.inf
+    sums = np.log(np.exp(scores).sum(axis=-1)).astype(np.float32)
+    of = Factors(query, key, sums, 0.5, of_bias, window, attendable if n_padding else None)
+    pieces = tokens(*(HOSTILE[place % len(HOSTILE)] or "-" for place in range(n)))
+    maps = FactoredMaps(pieces, pieces, provenance(), None, (0,), factors=(of,))
+    return maps, np.exp(scores - sums.astype(np.float64)[:, :, None])
+
+
+def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
+    return heatmap_report(maps, [], FigureOptions(scale=scale), range(maps.n_layers), range(maps.n_heads))
+
+
+@pytest.fixture
+def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports whose maps have no more than ten rows."""
+    for module in (rows, head_pictures):
+        monkeypatch.setattr(module, "MAX_DRAWN_WEIGHTS", 1_000)
+    monkeypatch.setattr(rows, "MAX_SIDE", 10)
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages whose maps have no more than fifty rows, of reports that have all weights."""
+    for name in ("MAX_SIDE", "POOLED_SIDE"):
+        monkeypatch.setattr(downsample, name, 50)
+
+
+def mean_in(weights: np.ndarray, row: int, column: int, block: int = 3) -> float:
+    """Of the weights that are allowed."""
+    part = weights[row * block : (row + 1) * block, column * block : (column + 1) * block]
+    return float(part[part > 0].mean())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("pooled")
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_query_has_its_largest_weights_beside_the_text(shown: Open, kind: str) -> None:
+    maps, weights = factored(**KINDS[kind])
+    page = shown(report(maps), "digits=all")
+    for head in range(2):
+        page.go(f"layer=0&head={head}&query=0&key=0&digits=all")
+        page.page.wait_for_selector("#beside caption")
+        for query, (caption, told) in enumerate(page.page.evaluate(WALK, N)):
+            row = weights[head, query]
+            keys = [int(name.split()[0]) for name, _ in told]
+            assert caption.split()[0] == str(query)
+            assert len(keys) == min(10, (row > 0).sum())
+            np.testing.assert_allclose([float(weight) for _, weight in told], row[keys], rtol=5e-6)
+            np.testing.assert_allclose(row[keys], np.sort(row)[::-1][: len(keys)], rtol=5e-6)
+
+
+@pytest.mark.slow
+def test_the_text_stands_there_at_once_around_the_largest_weight(shown: Open, cut: None) -> None:
+    maps, weights = factored(MANY, n_heads=1)
+    page = shown(report(maps), "layer=0&head=0")
+    page.page.wait_for_selector("#beside caption")
+    means = weights[0].reshape(MANY // 3, 3, MANY // 3, 3).mean(axis=(1, 3))
+    row, column = np.unravel_index(means.argmax(), means.shape)
+    part = weights[0, 3 * row : 3 * row + 3, 3 * column : 3 * column + 3]
+    query, key = np.unravel_index(part.argmax(), part.shape)
+    assert page.page.inner_text("#beside caption").startswith(f"{3 * row + query} ")
+    assert page.page.text_content("#beside .answer") == page.page.evaluate(f"{TOKENS}[{3 * column + key}]")
+
+
+@pytest.mark.slow
+def test_cells_have_the_colour_of_their_mean_by_the_scale_of_figures(shown: Open, cut: None) -> None:
+    maps, weights = factored(MANY, n_heads=1)
+    page = shown(report(maps), "layer=0&head=0")
+    assert page.page.inner_text("#legend").endswith("≥ 16 ×")
+    palette = page.page.evaluate(PALETTE)
+    for row, column in ((10, 7), (25, 25), (45, 7), (18, 33)):
+        shade = 255 * np.log(mean_in(weights[0], row, column) * MANY) / np.log(16)
+        at = 3 * int(np.clip(round(shade), 0, 255))
+        np.testing.assert_allclose(page.colour(row, column, MANY // 3, MANY // 3), palette[at : at + 3], atol=2)
+    page.hover(10, 7, MANY // 3, MANY // 3)
+    assert page.readout.startswith("layer 0, head 0, the mean of 3 × 3 weights: query 30–32 ")
+
+
+@pytest.mark.slow
+def test_the_other_heads_stand_above_and_say_their_means(shown: Open, pooled: None) -> None:
+    maps, weights = factored(n_heads=3, n_groups=1)
+    page = shown(report(maps), "layer=0&head=1&query=7&key=4&digits=all")
+    small = page.page.locator(".strip .map")
+    assert small.all_inner_texts() == ["0", "1", "2"]
+    box = small.nth(0).locator("canvas").bounding_box()
+    page.page.mouse.move(box["x"] + 2, box["y"] + 2)
+    assert float(number_in(page.readout)) == pytest.approx(mean_in(weights[0], 0, 0), rel=1e-5)
+    for press, head in ((lambda: small.nth(2).click(), 2), (lambda: page.press("ArrowLeft"), 1)):
+        press()
+        page.ready()
+        assert page.page.inner_text(".strip [aria-current]") == str(head)
+        page.page.mouse.move(0, 0)
+        assert float(number_in(page.readout)) == pytest.approx(mean_in(weights[head], 2, 1), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_link_a_search_and_the_command_name_tokens_of_a_block(shown: Open, pooled: None) -> None:
+    of = replace(report(factored()[0]), render=RenderedFrom("a.safetensors", "", ""))
+    page = shown(of, "view=matrix&layer=0&head=1&query=25")
+    assert page.readout.startswith("layer 0, head 1, the mean of 3 × 3 weights: query 24–25 ")
+    assert page.page.inner_text("#command").endswith(" --pick 0.1 --query 24:26")
+    page.page.fill("#find", f"10 {page.page.evaluate(f'{TOKENS}[10]')}")
+    page.press("Enter")
+    page.ready()
+    assert "query 9–11 " in page.readout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None, width: int) -> None:
+    page = shown(report(factored(n_heads=12)[0]), "layer=0&head=9", viewport={"width": width, "height": 844})
+    for view in ("matrix", "overview", "lines", "table"):
+        page.page.click(f"#tab-{view}")
+        page.ready()
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
+        if view == "matrix":
+            assert page.page.locator(".strip").bounding_box()["width"] > 150
+
+
+@pytest.mark.slow
+def test_heads_that_find_no_room_are_said_to_have_no_single_weights(
+    shown: Open, pooled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(factors, "ROOM", 1_000)
+    page = shown(report(factored()[0]), "layer=0&head=0")
+    assert page.page.locator("#beside tr").count() == 10
+    assert "For 1 more head, from layer 0, head 1 on, there is no room" in page.page.inner_text("#about")
+    page.go("layer=0&head=1")
+    assert page.page.locator("#beside .passage").first.locator("button").count() == 9  # blocks
+
+
+def test_alike_rows_are_held_once(pooled: None) -> None:
+    sizes = {}
+    for n_words in (0, 5):
+        maps, _ = factored(n_words=n_words)
+        held = content(report(maps), FigureStyle())
+        described: Any = held.document["factored"]
+        sizes[n_words] = [each[side]["n"] for each in described["maps"] for side in ("query", "key")]
+        assert len(described["arrays"]) == (2 if n_words else 1)  # equal shares, and one index for all
+    assert sizes == {0: [N] * 4, 5: [5] * 4}
+
+
+def test_what_is_not_pooled_has_no_factors() -> None:
+    maps, _ = factored()
+    shown = report(maps)
+    assert all(isinstance(each, Heatmap) and each.factors for each in list(shown.pictures)[1:])
+    assert content(shown, FigureStyle()).document["factored"] is None
+    part = heatmap_report(maps, [], FigureOptions(tokens="2:9"), [0], [0, 1])
+    assert all(each.factors is None for each in part.pictures if isinstance(each, Heatmap))
