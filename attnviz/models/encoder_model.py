@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
@@ -78,16 +77,6 @@ class EncoderModel:
         """How many queries and keys its maps will have. Raises as `encode` does."""
         n_tokens = len(self.encode(text).ids)
         return n_tokens, n_tokens
-
-    def seconds(self, text: str) -> float:
-        """How long one forward pass with its maps takes, tokens at hand."""
-        ids = self.encode(text).ids
-        given = torch.tensor(ids, device=self.device), torch.ones(1, len(ids), dtype=torch.bool, device=self.device)
-        with enough_memory(), torch.inference_mode():
-            begun = time.perf_counter()
-            for weights in self.forward(*given):
-                weights.flatten()[-1].item()  # waits for the device
-            return time.perf_counter() - begun
 
     def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
         """Attention over one text, of all layers and heads or of some.

@@ -121,9 +121,6 @@ class AttentionModel(Protocol):
         Raises as `encode` does, InvalidSelection for a layer or head that there is not.
         """
 
-    def seconds(self, text: str) -> float:
-        """How long one forward pass with its maps takes, tokens at hand."""
-
 
 @runtime_checkable
 class QuickAttention(AttentionModel, Protocol):

@@ -10,16 +10,16 @@ Processes = Annotated[int | None, Option("Processes; default: just this one.", O
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    """A scheduler that runs already. By default dask authenticates nobody: whoever reaches it runs code there."""
+    """A scheduler that runs already. By default dask authenticates nobody: whoever reaches it runs code there.
+
+    Certificates for TLS are of dask's own configuration.
+    """
 
     scheduler: Annotated[
         str | None,
         Option("A dask scheduler that you trust, such as tls://host:8786; needs attnviz[cluster].", CLUSTER, "ADDRESS"),
     ] = None
     scheduler_file: Annotated[str | None, Option("The file in which it says where it is.", CLUSTER, "FILE")] = None
-    tls_ca: Annotated[str | None, Option("Certificate of who signed the scheduler's.", CLUSTER, "FILE")] = None
-    tls_cert: Annotated[str | None, Option("Certificate to show the scheduler.", CLUSTER, "FILE")] = None
-    tls_key: Annotated[str | None, Option("Its key.", CLUSTER, "FILE")] = None
 
     @property
     def asked(self) -> bool:

@@ -38,7 +38,7 @@ def test_a_measure_is_a_function_and_a_line(tmp_path: Path) -> None:
     weights = drawn["weights"]
     last = [[sum(row[-1] for row in head) / len(head) for head in layer] for layer in weights]
     assert np.array(drawn["measures"]["to_last"]["values"]) == pytest.approx(np.array(last), abs=1e-6)
-    compared = printed(tmp_path, "compare", "multi:2", "single", *asked, "--no-time")
+    compared = printed(tmp_path, "compare", "multi:2", "single", *asked)
     assert "to_last" in json.dumps(compared)
     surveyed = printed(tmp_path, "survey", *asked, "--model", "multi:2", "--null", "none")
     means = [each["mean"] for each in surveyed["measures"]["to_last"]["numbers"]]

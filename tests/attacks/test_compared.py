@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.attacks.endings import RunHere, check_whole, refused, worked
 from tests.made import HOSTILE
 
-UNTRAINED = ("compare", "random:1", "random:2", "--no-time")
+UNTRAINED = ("compare", "random:1", "random:2")
 
 
 def test_every_hostile_token_in_every_picture_and_format(run_here: RunHere, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     "command",
     [
         ("heatmap", "--text", TEXT, "--causal", "--scale", "log"),
-        ("compare", "single", "multi", "--text", TEXT, "--no-time"),
+        ("compare", "single", "multi", "--text", TEXT),
         ("predict", "--text", TEXT, "--heatmap"),
     ],
 )
@@ -60,7 +60,7 @@ def test_open_writes_the_page_beside_the_pictures_and_shows_it(
     "command",
     [
         ("survey", "--model", "multi:2", "--dataset", "sample", "--split", "train[:3]", "--null", "none"),
-        ("compare", "single", "multi", "--text", TEXT, "--no-time"),
+        ("compare", "single", "multi", "--text", TEXT),
         ("predict", "--text", TEXT, "--heatmap"),
         ("attribute", "--text", TEXT),
         ("explain", "--text", TEXT),
@@ -96,7 +96,7 @@ def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest
 
 def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere, tmp_path: Path) -> None:
     command = ("compare", "single", "multi", "--dataset", "sample", "--split", "train+test", "--index", "0-5")
-    worked(attnviz(*command, "--format", "html", "--no-time", "--out", "one"))
+    worked(attnviz(*command, "--format", "html", "--out", "one"))
     page = (tmp_path / "one" / "attention.html").read_bytes()
     assert b'<svg id="chart-0"' in page
     assert b"not on this page" not in page
@@ -107,7 +107,7 @@ def test_a_comparison_without_maps_is_a_page_of_its_tables(attnviz: RunHere, tmp
     """So many heads that they are neither compared pair by pair nor drawn."""
     texts = ("--text", TEXT, "--text", "the film was good")
     models = ("random:64",) * 5
-    options = ("--d-model", "64", "--format", "html", "--no-time", "--measure", "entropy", "--out", "a")
+    options = ("--d-model", "64", "--format", "html", "--measure", "entropy", "--out", "a")
     worked(attnviz("compare", *models, *texts, *options))
     page = (tmp_path / "a" / "attention.html").read_bytes()
     assert b'"maps":[],"pictures":[],"charts":[],"tables":[{' in page

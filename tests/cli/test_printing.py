@@ -16,7 +16,7 @@ TEXT = ("--text", "not a good film")
 COMMANDS = {
     "heatmap": ("heatmap", *TEXT, "--text", "=a good one", "--heads", "2", "--dpi", "40", "--measure", "entropy,peak"),
     "render": ("render", "a.safetensors", "--dpi", "40"),
-    "compare": ("compare", "single", "multi:2", *TEXT, "--dpi", "40", "--no-time"),
+    "compare": ("compare", "single", "multi:2", *TEXT, "--dpi", "40"),
     "diff": ("diff", "a.safetensors", "a.safetensors"),
     "predict": ("predict", *TEXT),
     "attribute": ("attribute", *TEXT, "--dpi", "40"),

@@ -15,7 +15,6 @@ from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.subject import attribute
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, Classifies
-from attnviz.numbers.table import Numbers
 from attnviz.records.answers import AnswerInfo, number_labels
 from attnviz.records.attribution import Question
 from attnviz.records.training_metrics import Prediction
@@ -108,8 +107,6 @@ def test_each_of_several_labels_has_a_probability_of_its_own(tmp_path: Path) -> 
     subject = model.subject(TEXT, "text", Question())
     assert subject.target.value == pytest.approx(float(expected.max()), abs=1e-6)
     assert subject.target.against == ""
-    (own, *_) = card.without_attention(subject, model.answers.find_labels([0])[0])
-    assert own == {"attention": "own", "variation": 0, "changed": 0, "right": pytest.approx(np.nan, nan_ok=True)}
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
@@ -137,10 +134,6 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
     lost = attribute(two, "leave-one-out").scores[~np.array(two.tokens.special)]
     (row,) = card.test_methods(two, ["leave-one-out"])
     assert (row["comprehensiveness"], row["sufficiency"]) == pytest.approx((max(lost), min(lost)), abs=1e-6)
-    (_, *replaced) = card.without_attention(subject, None)
-    numbers = Numbers.from_rows(replaced, ("attention",))
-    assert (numbers.array("variation") > 0).all()
-    assert np.isnan(numbers.matrix(("changed", "right"))).all()
 
 
 def test_of_several_numbers_one_is_to_be_named(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from torch.nn import functional
 
 from attnviz.commands.attribute import card as attribution_card
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, Operators, attending
-from attnviz.models.attribution.passes import REPLACEMENTS, Replacement, WordInputs, replace_attention
+from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
@@ -323,58 +322,3 @@ def test_folders_without_an_answer_are_refused(tmp_path: Path) -> None:
     reference = find_model(ModelOptions(model=str(tmp_path))).answering()
     with pytest.raises(InvalidModel):
         reference.check(Attributable)
-
-
-@pytest.mark.parametrize("by", ["permuted", "uniform", "random"])
-@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
-def test_attention_is_replaced_under_every_kernel(by: Replacement, kernel: str) -> None:
-    """Of a causal decoder: rows keep their sums and allow no more keys, and what follows from them is the output."""
-    pytest.importorskip("transformers", reason=NEEDS)
-    model = built("mistral", kernel, CAUSAL)
-    with torch.no_grad():
-        own = model(input_ids=IDS).logits
-        with replace_attention(by) as instead:
-            changed = model(input_ids=IDS).logits
-        with replace_attention(by):
-            again = model(input_ids=IDS).logits
-    assert len(instead) == 2
-    assert float((changed - own).abs().max()) > 1e-3
-    assert bool((changed == again).all())
-
-
-def test_replaced_weights_are_distributions_over_the_same_keys() -> None:
-    torch.manual_seed(0)
-    attendable = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril()
-    weights = torch.rand(1, 2, 6, 6).masked_fill(~attendable, 0)
-    weights = weights / weights.sum(dim=-1, keepdim=True)
-    value = torch.eye(6).expand(1, 2, 6, 6)
-    scores, zeros = weights.log(), torch.zeros(1, 2, 6, 6)
-    found: dict[str, Tensor] = {}
-    for by in REPLACEMENTS:
-        with replace_attention(by):
-            found[by] = functional.scaled_dot_product_attention(zeros, zeros, value, attn_mask=scores)
-        assert not found[by][0, 1][~attendable[0, 0]].any()
-    torch.testing.assert_close(found["permuted"][0, 1].sort().values, weights[0, 1].sort().values)
-    assert not bool((found["permuted"][0, 1] == weights[0, 1]).all())
-    torch.testing.assert_close(found["uniform"][0, 1], attendable[0, 0] / torch.arange(1.0, 7).unsqueeze(1))
-    torch.testing.assert_close(found["random"][0, 1].sum(dim=-1), torch.ones(6))
-
-
-def test_a_shipped_encoder_with_keys_alike_is_one_whose_queries_are_zero(shipped: Attributable) -> None:
-    subject = shipped.subject(TEXT, "text", Question())
-    with replace_attention("uniform") as instead:
-        found = subject.answers()
-    assert len(instead) == 2
-    attentions = [each for each in subject.answering.module.modules() if isinstance(each, MultiHeadAttention)]
-    assert len(attentions) == 2
-    before = [{name: value.clone() for name, value in each.state_dict().items()} for each in attentions]
-    with torch.no_grad():
-        for attention in attentions:
-            for name, parameter in attention.named_parameters():
-                if name.startswith(("query", "position")):
-                    parameter.zero_()
-    expected = subject.answers()
-    for attention, weights in zip(attentions, before, strict=True):
-        attention.load_state_dict(weights)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert np.abs(subject.answers() - expected).max() > 0.01

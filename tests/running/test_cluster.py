@@ -164,27 +164,31 @@ def certify(folder: Path, name: str, *signed: str) -> None:
 
 @pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
 def test_a_scheduler_with_tls_answers_those_whom_it_knows(
-    forked_dask: tuple[str, ...], run_forked: RunCli, tmp_path: Path
+    forked_dask: tuple[str, ...], run_cli: RunCli, tmp_path: Path
 ) -> None:
+    """Certificates are those of dask's own configuration, which it reads where it is imported."""
     certify(tmp_path, "authority")
     certify(tmp_path, "stranger")
     certify(tmp_path, "me", "-CA", "authority.pem", "-CAkey", "authority.key")
 
-    def files(name: str, ca: str = "--tls-ca") -> tuple[str, ...]:
-        own = tmp_path / name
-        return ca, f"{tmp_path}/authority.pem", "--tls-cert", f"{own}.pem", "--tls-key", f"{own}.key"
+    def configure(name: str) -> dict[str, str]:
+        files = {"CA_FILE": "authority.pem", "CLIENT__CERT": f"{name}.pem", "CLIENT__KEY": f"{name}.key"}
+        return {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(tmp_path / file) for key, file in files.items()}
 
+    mine = [str(tmp_path / name) for name in ("authority.pem", "me.pem", "me.key")]
+    tls = (part for pair in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), mine, strict=True) for part in pair)
     asked = ("survey", "--text", "good", "--null", "none", "--print", "csv")
-    with running(forked_dask, tmp_path, 1, *files("me", "--tls-ca-file")) as cluster:
-        answered = run_forked(*asked, "--scheduler-file", cluster.file, *files("me"))
-        refused = [run_forked(*asked, "--scheduler-file", cluster.file, *others) for others in ((), files("stranger"))]
+    with running(forked_dask, tmp_path, 1, *tls) as cluster:
+        of_cluster = (*asked, "--scheduler-file", cluster.file)
+        answered = run_cli(*of_cluster, env=configure("me"))
+        refused = [run_cli(*of_cluster, env=env) for env in ({}, configure("stranger"))]
     assert answered.exit_code == 0, answered.stderr
-    assert answered.out == run_forked(*asked).out
+    assert answered.out == run_cli(*asked).out
     for run in refused:
         assert (run.exit_code, run.out) == (1, b"")
         *notes, error = run.stderr.splitlines()
         assert error.startswith("error: no dask scheduler answers at ")
-        assert error.endswith(" Check --tls-ca, --tls-cert and --tls-key.")
+        assert error.endswith(" Check the certificates of dask's configuration, distributed.comm.tls.")
         assert all(note.startswith("note: survey holds 1 of 1 texts") for note in notes)
 
 

@@ -35,7 +35,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def compared(*names: str | Path, out: Path, **settings: Any) -> Result:
-    return result(compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), time=False, **settings)))
+    return result(compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), **settings)))
 
 
 def test_heads_of_another_model_are_drawn(models: dict[str, Path], tmp_path: Path) -> None:

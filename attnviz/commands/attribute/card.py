@@ -7,23 +7,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, OF_REPLACED, OWN, card_report, card_rows
+from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, card_rows
 from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall, mean_loss
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
-from attnviz.models.attribution.passes import Replacement, replace_attention
 from attnviz.models.attribution.subject import Subject, attribute
 from attnviz.numbers.table import Numbers
-from attnviz.records.answers import MIN_PROBABILITY
 from attnviz.records.attribution import Attribution, Question, Scores
 from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
 from attnviz.text import Corpus, Document, leave_out_copies
-from attnviz.views.answers import describe_given_labels
 
 LEAVE_ONE_OUT, GRADIENT = "leave-one-out", "gradient"
-REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")
-N_DRAWS = 4  # of what is random in them
 N_CHANCE = 4  # random orders of each text, so that chance strays less
 
 
@@ -37,10 +32,8 @@ def card_of(
     """
     methods = [CHANCE, *(name for name in dict.fromkeys((*methods, LEAVE_ONE_OUT)) if name != CHANCE)]
     rows: list[dict[str, object]] = []
-    replaced: list[dict[str, object]] = []
     documents, copies = leave_out_copies(documents)
     yield Progress(0, len(documents), "texts", notices=(*corpus.notices, *copies))
-    given = [document.label for document in documents]
     n_removable: list[int] = []  # tokens of each text that is read
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question)
@@ -50,16 +43,11 @@ def card_of(
         if n_removable[-1] < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         rows += [{"text": document.name, **row} for row in test_methods(subject, methods)]
-        known = info.find_labels(given)[count - 1] if (info := subject.answering.answers) else None
-        replaced += [{"text": document.name, **row} for row in without_attention(subject, known)]
         yield Progress(count, len(documents), "texts", document.name)
-    notices = (
-        *_describe_left_out(len(documents) - len(n_removable), len(documents)),
-        *describe_short(n_removable),
-        *(describe_given_labels(info, given) if info else ()),
-    )
-    found, instead = Numbers.from_rows(rows, ("text", "method")), Numbers.from_rows(replaced, ("text", "attention"))
-    report = card_report(found, instead, subject.provenance, corpus.name, subject.kind)
+    left_out = _describe_left_out(len(documents) - len(n_removable), len(documents))
+    notices = (*left_out, *describe_short(n_removable))
+    found = Numbers.from_rows(rows, ("text", "method"))
+    report = card_report(found, subject.provenance, corpus.name, subject.kind)
     yield Result(report, rows=LazyRows(lambda: card_rows(found)), notices=notices)
 
 
@@ -90,44 +78,6 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str,
         ]
         numbers = (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
         yield {"method": name, **dict(zip(NUMBERS, numbers, strict=True))}
-
-
-def without_attention(subject: Subject, known: int | None) -> Iterator[dict[str, object]]:
-    """Yield a row for each way to replace a model's attention on one text, with its OF_REPLACED; "own" is as it is.
-
-    `known` is the place of the right label. Nothing of a model whose attention is not seen.
-    """
-    own = subject.answers()
-
-    def judge_answers(by: str, answers: Sequence[np.ndarray]) -> dict[str, object]:
-        right = np.nan if known is None else np.mean([each.argmax() == known for each in answers])
-        return {"attention": by, **dict(zip(OF_REPLACED, (*_differ(answers, own, subject), float(right)), strict=True))}
-
-    found = [judge_answers(OWN, [own])]
-    for by in REPLACED:
-        answers = []
-        for draw in range(1 if by == "uniform" else N_DRAWS):
-            with replace_attention(by, seed=subject.seed + draw) as replaced:
-                answers.append(subject.answers())
-            if not replaced:
-                return
-        found.append(judge_answers(by, answers))
-    yield from found
-
-
-def _differ(answers: Sequence[np.ndarray], own: np.ndarray, subject: Subject) -> tuple[float, float]:
-    """Total variation and share of other answers; of independent labels their mean change, of a number its own."""
-    kind = subject.kind
-    if kind == "score":
-        return float(np.mean([abs(each - own)[subject.answer] for each in answers])), np.nan
-    apart = np.mean(
-        [np.abs(each - own).mean() if kind == "labels" else np.abs(each - own).sum() / 2 for each in answers]
-    )
-    if kind == "labels":
-        changed = [((each >= MIN_PROBABILITY) != (own >= MIN_PROBABILITY)).any() for each in answers]
-    else:
-        changed = [each.argmax() != own.argmax() for each in answers]
-    return float(apart), float(np.mean(changed))
 
 
 def _random_orders(subject: Subject) -> list[Scores]:

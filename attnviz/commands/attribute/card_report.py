@@ -21,32 +21,21 @@ MAX_NAME = 80
 
 
 NUMBERS = ("comprehensiveness", "sufficiency", "tau_leave_one_out", "tau_gradient", "n_passes")
-# Of answers under other attention: total variation of their probabilities, 0 to 1, or by how much a number changes; the
-# share of passes with another answer, NaN of numbers; the share with the label that came with the text, or NaN.
-OF_REPLACED = ("variation", "changed", "right")
-CHANCE, OWN = "random", "own"  # the method and the attention that others are compared with
+CHANCE = "random"  # the method that others are compared with
 
 
-def card_report(
-    methods: Numbers,
-    attentions: Numbers,
-    provenance: Provenance,
-    corpus: str,
-    kind: AnswerKind = "label",
-) -> Report:
-    """A row per method, chance first, and one per way to replace attention, the model's own first; then what follows.
+def card_report(methods: Numbers, provenance: Provenance, corpus: str, kind: AnswerKind = "label") -> Report:
+    """Show a row per method, chance first, and what follows. `methods` has a row for each text and method.
 
-    The tables have a row for each text and method, with its NUMBERS, and for each text and attention, with OF_REPLACED.
     The data hold model, texts, and by method each mean with its interval and the numbers of every text.
     """
     by_method = {str(name): rows for (name,), rows in methods.group("method")}
-    by_attention = {str(name): rows for (name,), rows in attentions.group("attention")}
     names = by_method[CHANCE].array("text").tolist()
     of = escape_for_display(corpus if len(names) != 1 else names[0], MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME)
-    blocks: list[Block] = [_table(by_method), *([_instead(by_attention, kind)] if by_attention else [])]
+    blocks: list[Block] = [_table(by_method)]
     lost = {name: rows.array("comprehensiveness") for name, rows in by_method.items()}
-    blocks += map(Note, (*write_verdicts(lost), *_describe_attention(by_attention, kind), *_reading(kind)))
+    blocks += map(Note, (*write_verdicts(lost), *_reading(kind)))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
         subtitle=f"{captions.describe_status(provenance)} · {format_count(len(names), 'texts')}",
@@ -59,7 +48,6 @@ def card_report(
             "corpus": corpus,
             "texts": names,
             "methods": {name: _data(rows) for name, rows in by_method.items()},
-            "attention": {name: _data(rows) for name, rows in by_attention.items()},
             "jain_wallace_2019": {"tau_gradient": JAIN_WALLACE[0], "tau_leave_one_out": JAIN_WALLACE[1]},
         },
     )
@@ -137,49 +125,6 @@ def _table(by_method: Mapping[str, Numbers]) -> Table:
     gradient, leave_one_out = JAIN_WALLACE
     rows.append(("attention (J. & W.)", "-", "-", f"{leave_one_out:.3f}", f"{gradient:.3f}", "-"))
     return Table("card", "methods, tested", "facts", columns, tuple(rows))
-
-
-def _instead(by_attention: Mapping[str, Numbers], kind: AnswerKind) -> Table:
-    """What becomes of the answers under other attention."""
-    headings = {"variation": VARIATION[kind], "changed": "other answers", "right": "right answers"}
-    found = {name: summarize(rows.matrix(OF_REPLACED)) for name, rows in by_attention.items()}
-    shown = [place for place in range(len(OF_REPLACED)) if any(each.n[place] for each in found.values())]
-    columns = (Column("attention"), *(Column(headings[OF_REPLACED[place]]) for place in shown))
-    rows = [
-        (NAMES[name], *(write_mean(each.mean[place], each.low[place], each.high[place]) for place in shown))
-        for name, each in found.items()
-    ]
-    return Table("attention", "answers under other attention", "facts", columns, tuple(rows))
-
-
-VARIATION: dict[AnswerKind, str] = {
-    "label": "total variation",
-    "labels": "change of probabilities",
-    "score": "change of the score",
-}
-NAMES = {
-    OWN: "the model's own",
-    "permuted": "permuted in each row",
-    "uniform": "alike for every key",
-    "random": "frozen to random",
-}
-
-
-def _describe_attention(by_attention: Mapping[str, Numbers], kind: AnswerKind) -> Iterator[str]:
-    means = {name: rows.matrix(OF_REPLACED).mean(axis=0).tolist() for name, rows in by_attention.items() if name != OWN}
-    if not means:
-        return
-    least, (varied, changed, _) = min(means.items(), key=lambda each: float(each[1][0]))
-    changes = {
-        "label": f"{changed:.1%} of the answers change, and their probabilities by {varied:.3f} of 1 (total variation)",
-        "labels": f"{changed:.1%} of the answers change, and the probability of a label by {varied:.3f}",
-        "score": f"the score changes by {varied:.3f}",
-    }[kind]
-    yield (
-        f"With attention {NAMES[least]}, {changes}: no more than that needs the weights that the model works out "
-        "(Jain & Wallace 2019; Wiegreffe & Pinter 2019). It was not trained under other attention, so what it loses "
-        "may say more of that than of its own weights."
-    )
 
 
 def _reading(kind: AnswerKind) -> Iterator[str]:

@@ -12,8 +12,8 @@ from attnviz.registry import load
 # What each command that a config may name is asked: of every command that says what it reads.
 JOBS: dict[str, type[Any]] = {command.name: load(command.spec) for command in COMMANDS if command.inputs}
 # What a flag can say and a config cannot: where things go, who makes them and what the terminal shows is the batch's.
-NOT_IN_CONFIGS = frozenset({"out", "json", "open", "table", "quiet", "print", "time", "inline_text", "resume", "fresh"})
-NOT_IN_CONFIGS |= {"workers", "shard", "scheduler", "scheduler_file", "tls_ca", "tls_cert", "tls_key"}
+NOT_IN_CONFIGS = frozenset({"out", "json", "open", "table", "quiet", "print", "inline_text", "resume", "fresh"})
+NOT_IN_CONFIGS |= {"workers", "shard", "scheduler", "scheduler_file"}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from attnviz import store
 from attnviz.commands import COMMANDS, start_command
 from attnviz.commands.batch.jobs import NOT_IN_CONFIGS, Job
 from attnviz.inputs import Inputs
-from attnviz.options import list_options, list_values, replace_values
+from attnviz.options import list_values, replace_values
 from attnviz.registry import load
 from attnviz.renderers.documents import csv, latex, markdown
 from attnviz.renderers.documents import json as json_documents
@@ -91,10 +91,8 @@ def _run(job: Job, out: Path) -> Result:
 
 
 def _write_to(spec: Any, out: Path) -> Any:
-    """Return the spec with its folder, and without measured times, which would be other numbers each time."""
-    options = {option.name for option in list_options(type(spec))}
-    values = {"out": str(out), "time": False}
-    return replace_values(spec, **{name: value for name, value in values.items() if name in options})
+    """Return the spec with its folder, where it writes one."""
+    return replace_values(spec, out=str(out)) if "out" in list_values(spec) else spec
 
 
 def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:

@@ -51,7 +51,6 @@ class ComparedModel:
     answers: AnswerInfo | None = None  # None where it does not classify
     predictions: tuple[Prediction, ...] = ()  # likewise none
     tested: TestMetrics | None = None  # what its card says
-    seconds: float | None = None  # of one forward pass with its maps, median
 
     @property
     def label(self) -> str:

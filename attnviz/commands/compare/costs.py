@@ -83,10 +83,6 @@ def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
         yield f"FLOP of projections, {times}8 n d²", projections
         yield f"FLOP of scores and sums, {times}4 n² d", [write_count(cost.weights) for cost in costs]
         yield f"memory of the maps, {times}4 h n² B", [write_bytes(cost.memory) for cost in costs]
-    if (first := models[0].seconds) is not None:
-        seconds = [model.seconds or 0 for model in models]
-        yield "time of one pass (ms)", [f"{each * 1000:.2f}" for each in seconds]
-        yield "time, as a ratio", [f"{each / first:.2f}" for each in seconds]
 
 
 def _write_layers(numbers: tuple[int, ...]) -> str:

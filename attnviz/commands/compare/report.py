@@ -18,10 +18,7 @@ from attnviz.views.captions import choose_title, drop_hash
 
 HEADLINE = ("effective_keys", "peak", "distance", "vendi_score", "divergence_from_mean")  # listed where none is named
 ROUGHLY = "~"  # before a difference whose interval includes 0
-FACTS = (
-    *("name", "status", "trained", "n_layers", "n_heads", "d_model", "n_parameters", "n_attention_parameters"),
-    "seconds",
-)
+FACTS = ("name", "status", "trained", "n_layers", "n_heads", "d_model", "n_parameters", "n_attention_parameters")
 RESULTS = ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -34,7 +33,6 @@ from attnviz.views.captions import WEIGHED_LABEL, describe_status
 from attnviz.views.head_pictures import choose_scale, list_scales
 
 UNKNOWN_WORDS = "half of the tokens of each text or more are not in the vocabulary"
-ROUNDS = 15  # of timing, the models in turn
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
 # What the pictures of a comparison are called.
 PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions", "attention")
@@ -70,8 +68,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
         shown = attended if spec.figure.weigh == "attention" else [weigh_values(maps) for maps in attended]
         measured.add(shown, [of_model[count - 1] for of_model in right])
         yield Progress(count, len(documents), "texts", document.name)
-    took = _seconds(models, documents) if spec.time else [None] * len(models)
-    described = map(_describe_model, models, measured.last, answered, took)
+    described = map(_describe_model, models, measured.last, answered)
     whole = _compare_models(tuple(described), measured, documents[0].name if len(documents) == 1 else corpus.name)
     pictures = pictures_of(spec, whole, measured.last)
     extent = highest(pictures), len(measured.last[0].keys)
@@ -89,9 +86,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     yield replace(drawn, rows=tuple(compare_rows(whole)), numbers={whole.texts: means})
 
 
-def _describe_model(
-    model: AttentionModel, maps: AttentionMaps, predictions: tuple[Prediction, ...], seconds: float | None
-) -> ComparedModel:
+def _describe_model(model: AttentionModel, maps: AttentionMaps, predictions: tuple[Prediction, ...]) -> ComparedModel:
     return ComparedModel(
         name=model.name,
         status=describe_status(maps.provenance),
@@ -105,7 +100,6 @@ def _describe_model(
         answers=model.answers if isinstance(model, Classifies) else None,
         predictions=predictions,
         tested=None if (metrics := load_model_metrics(model)) is None else metrics.tested,
-        seconds=seconds,
     )
 
 
@@ -173,13 +167,3 @@ def _judge(model: AttentionModel, predictions: Sequence[Prediction], n_texts: in
         return [None] * n_texts
     pairs = zip(predictions, labels, strict=True)
     return [float(each.label == label) if each.is_judged else None for each, label in pairs]
-
-
-def _seconds(models: Sequence[AttentionModel], documents: Sequence[Document]) -> list[float]:
-    """The median of several passes over the text of middle length, the models in turn; the first round is to warm up.
-
-    Of all numbers of a comparison only these are not the same each time.
-    """
-    text = sorted((document.text for document in documents), key=len)[len(documents) // 2]
-    rounds = [[model.seconds(text) for model in models] for _ in range(ROUNDS + 1)][1:]
-    return [statistics.median(of_model) for of_model in zip(*rounds, strict=True)]

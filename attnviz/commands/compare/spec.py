@@ -48,7 +48,4 @@ class CompareSpec:
     measure: Measure = ()  # empty: all, of which the terminal lists five
     theory: Theory = False
     kernel: Annotated[int, Option("Width of the convolutions in --theory.", OUTPUT, "K")] = 3
-    time: Annotated[
-        bool, Option("Measure time, the one number that differs each time.", OUTPUT, flags="--time/--no-time")
-    ] = True
     printing: PrintOptions = PrintOptions()

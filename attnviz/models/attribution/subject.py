@@ -94,11 +94,6 @@ class Subject:
         with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
             return self.choose_logit(self.answering.logits(self.batch if batch is None else batch))
 
-    def answers(self) -> Float64[np.ndarray, " answer"]:
-        """The value of every answer to the whole text, in a pass that whoever is open may change."""
-        with enough_memory():
-            return np.asarray(self.answering.values(self.batch)[0])
-
     def values(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
         """Of the answer, for each part of the text that is kept: its probability, or the number that it is.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -204,14 +203,6 @@ class HuggingFaceModel:
         provenance = self._provenance(whole, text_name, self._settings(read, group), self._facts(read, group))
         (maps,) = assemble(group, [sides], [provenance], value_norms)
         return maps
-
-    def seconds(self, text: str) -> float:
-        """How long one forward pass with its maps takes, tokens at hand."""
-        read = self.encode(text)
-        begun = time.perf_counter()
-        with capture(lambda call: None):  # which waits for the device
-            self._run(read)
-        return time.perf_counter() - begun
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""

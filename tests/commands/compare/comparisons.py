@@ -41,7 +41,6 @@ def model(
     right: Sequence[int] = (),
     tested: TestMetrics | None = None,
     d_model: int = 32,
-    seconds: float | None = 0.002,
     trained: bool = True,
     n_layers: int = 1,
     n_tokens: float = 200.0,
@@ -61,7 +60,6 @@ def model(
         answers=AnswerInfo.from_training(LABELS) if right else None,
         predictions=tuple(Prediction(f"text {i}", each, 1, 20, 20) for i, each in enumerate(told)),
         tested=tested,
-        seconds=seconds,
     )
     rows: list[dict[str, object]] = []
     for text, number in enumerate(keys):

@@ -30,9 +30,7 @@ TEXT = "not a good film , but the acting saves it"
 
 
 def outcome(tmp_path: Path, *models: str, **settings: Any) -> Result:
-    spec = build(
-        CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **{"time": False, **settings}
-    )
+    spec = build(CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **settings)
     return result(compare(spec))
 
 
@@ -71,9 +69,7 @@ def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
 
 
 def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
-    spec = build(
-        CompareSpec, models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"), time=False
-    )
+    spec = build(CompareSpec, models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"))
     first, *done, last = compare(spec)
     assert isinstance(first, Progress)
     assert (first.done, first.total, first.what) == (0, 20, "texts")
@@ -129,7 +125,7 @@ def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str
 def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
     """Each of 6 reviews twice had intervals of 12."""
     reviews = tuple(f"a {word} film" for word in ("good", "bad", "fine", "poor", "dull", "great"))
-    spec = build(CompareSpec, models=("single", "multi:2"), text=reviews * 2, out=str(tmp_path), time=False)
+    spec = build(CompareSpec, models=("single", "multi:2"), text=reviews * 2, out=str(tmp_path))
     first, *_, last = compare(spec)
     assert isinstance(first, Progress)
     assert first.notices == ("6 of 12 texts are left out: the same text stands there before",)
@@ -139,9 +135,7 @@ def test_a_text_that_stands_there_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_untrained_models_say_so(tmp_path: Path) -> None:
-    spec = build(
-        CompareSpec, models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"), time=False
-    )
+    spec = build(CompareSpec, models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"))
     first, *_, last = compare(spec)
     assert isinstance(first, Progress)
     assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
@@ -200,11 +194,6 @@ def test_of_one_model_the_heads_are_compared_with_one_another(texts: dict[str, A
     assert not any(word in said for word in ("difference", "against", "interval"))
 
 
-def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
-    found = outcome(tmp_path, text=(TEXT,), time=True)
-    assert all(each["seconds"] > 0 for each in data(found)["models"])
-
-
 @pytest.mark.parametrize(
     ("models", "settings", "error", "words"),
     [
@@ -241,7 +230,6 @@ def test_values_can_weigh_a_comparison_and_its_records_stay_as_they_are(tmp_path
     settings: dict[str, object] = {
         "models": ("single", "multi:2"),
         "text": ("the acting saved the film",),
-        "time": False,
     }
     own, moved = (
         report(result(compare(build(CompareSpec, **settings, out=str(tmp_path / weigh), weigh=weigh))))

@@ -9,7 +9,7 @@ from tests.attacks.endings import check_whole, worked
 from tests.process import RunCli
 
 TEXT = "not a good film , but the acting saves it"
-QUIET = ("--text", TEXT, "--no-time")
+QUIET = ("--text", TEXT)
 
 
 def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, tmp_path: Path) -> None:
@@ -18,7 +18,6 @@ def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, 
     assert max(map(len, run.stdout.splitlines())) <= 80
     for words in (
         "effective_keys (keys)",
-        "time, as a ratio",
         "FLOP of projections",
         "O(log_k n)",
         "On this text each of the 16 heads of multi:8",

@@ -104,16 +104,8 @@ def test_what_it_costs() -> None:
     assert found["FLOP of projections, 8 n d²"] == ("1.64 M", "1.64 M")
     assert found["FLOP of scores and sums, 4 n² d"] == ("5.12 M", "5.12 M")
     assert found["memory of the maps, 4 h n² B"] == ("156 KiB", "1.22 MiB")
-    assert found["time of one pass (ms)"] == ("2.00", "2.00")
     assert "label" not in found
     assert "accuracy on these texts" not in found
-
-
-def test_time_that_was_not_measured_is_not_shown() -> None:
-    quiet = comparison(model(seconds=None), model("multi:2", 2, seconds=None))
-    assert not [name for name in rows(report(quiet), "costs") if "time" in name]
-    slower = comparison(model(seconds=0.002), model("multi:2", 2, seconds=0.003))
-    assert rows(report(slower), "costs")["time, as a ratio"] == ("1.00", "1.50")
 
 
 def test_answers_of_models_that_classify_and_a_dash_for_one_that_does_not() -> None:

@@ -172,8 +172,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     commands = {
         "heatmap": ("heatmap", "--text", TEXT, "--heads", "8", "--causal"),
-        "compare": ("compare", "single", "multi", "--text", TEXT, "--no-time"),
-        "spread": ("compare", "single", "multi", "--dataset", "sample", "--split", "test", "--no-time"),
+        "compare": ("compare", "single", "multi", "--text", TEXT),
+        "spread": ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
     }
     for name, command in commands.items():
         assert app.run([*command, "--format", "html", "--out", str(folder / name)]) == 0
