@@ -34,7 +34,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         ("heatmap", "--text", TEXT, "--causal", "--scale", "log"),
         ("compare", "single", "multi", "--text", TEXT),
-        ("predict", "--text", TEXT, "--heatmap"),
+        ("predict", "--text", TEXT),
     ],
 )
 def test_every_command_that_draws_makes_the_same_page_twice(
@@ -61,7 +61,7 @@ def test_open_writes_the_page_beside_the_pictures_and_shows_it(
     [
         ("survey", "--model", "multi:2", "--dataset", "sample", "--split", "train[:3]", "--null", "none"),
         ("compare", "single", "multi", "--text", TEXT),
-        ("predict", "--text", TEXT, "--heatmap"),
+        ("predict", "--text", TEXT),
         ("attribute", "--text", TEXT),
         ("explain", "--text", TEXT),
         ("explain", "--text", TEXT, "--by-hand"),

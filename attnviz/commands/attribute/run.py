@@ -7,16 +7,20 @@ from dataclasses import replace
 from attnviz import store
 from attnviz.commands.attribute.inputs import ALL, methods_of
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.models.attribution import INTEGRATED_GRADIENTS, POOLING, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
-from attnviz.records.attribution import Question
-from attnviz.running import Events
-from attnviz.running.explaining import Explaining
+from attnviz.records import Tokens
+from attnviz.records.attribution import Attribution, Question
+from attnviz.running import Events, Progress
+from attnviz.specs import OTHER_LANGUAGES
 from attnviz.text import Corpus
+from attnviz.views.attribution import attribution_report, attribution_rows
+
+PICTURES = ("attribution",)  # what they are called
 
 
 def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
@@ -45,17 +49,28 @@ def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpu
 
 
 def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
+    from attnviz.running.pictures import Pictures  # matplotlib comes with it
+
     out, documents = inputs.out, inputs.documents
-    explaining = Explaining.from_options(methods_of(spec.method), question_of(spec), spec.figure, spec.top_k)
+    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
     model = open_answering(spec, inputs.model, inputs.corpus)
+    from attnviz.models.attribution.subject import attribute as score  # torch has come with the model
+
     methods, left_out = _choose_methods(spec, model, inputs)
-    explaining = replace(explaining, methods=methods)
+    notices = (*inputs.corpus.notices, *left_out)
     with store.locked(out):
-        for count, document in enumerate(documents):
+        for document in documents:
+            subject = model.subject(document.text, document.name, question_of(spec))
+            _check_known(subject.tokens, document.name)
+            found: list[Attribution] = []
+            for method in methods:
+                yield Progress(len(found), len(methods), "methods", method)
+                found.append(score(subject, method))
             folder = out if len(documents) == 1 else out / document.slug
-            drawn = yield from explaining.draw(model, document, folder)
-            first = (*inputs.corpus.notices, *left_out) if count == 0 else ()
-            yield replace(drawn, notices=(*first, *drawn.notices))
+            report = attribution_report(found, spec.figure.title, spec.top_k)
+            drawn = yield from pictures.write(report, folder, None)
+            yield replace(drawn, rows=attribution_rows(found), is_text=True, notices=(*notices, *drawn.notices))
+            notices = ()
 
 
 def _choose_methods(spec: AttributeSpec, model: Attributable, inputs: Inputs) -> tuple[list[str], tuple[str, ...]]:
@@ -81,3 +96,13 @@ def _choose_methods(spec: AttributeSpec, model: Attributable, inputs: Inputs) ->
 def question_of(spec: AttributeSpec) -> Question:
     """What is asked of each text."""
     return Question(spec.target, spec.against, spec.model.seed)
+
+
+def _check_known(tokens: Tokens, name: str) -> None:
+    """Raises InvalidText where the vocabulary does not hold half of a text: there is no verdict to explain."""
+    if tokens.mostly_unknown:
+        found = f"{sum(tokens.unknown)} of {len(tokens) - sum(tokens.special)} tokens of {name}"
+        raise InvalidText(
+            f"{found} are not in the model's vocabulary, so its answer says little of the text",
+            hint=OTHER_LANGUAGES,
+        )

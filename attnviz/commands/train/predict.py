@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
 from itertools import repeat
 
-from attnviz.commands.train.predict_inputs import draws_pictures, split_windows
+from attnviz import store
+from attnviz.commands.train.predict_inputs import split_windows
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidModel
@@ -16,13 +18,14 @@ from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
 from attnviz.records.training_metrics import Prediction
 from attnviz.registry import load
+from attnviz.renderers import PAGE_FORMAT
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor, report_worker_death
 from attnviz.running.open_model import open_model
 from attnviz.specs import KeepKind
 from attnviz.text import Document
 
-PICTURES = "attnviz.commands.train.answer_pictures:AnswerPictures"  # imported when asked for: it brings matplotlib
+PICTURES = "attnviz.running.pictures:Pictures"  # imported for a page only: it brings matplotlib
 Limit = tuple[int | None, KeepKind]  # how many tokens of a text are read, and which
 
 
@@ -31,7 +34,9 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
 
     Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
-    pictures = load(PICTURES).from_spec(spec, inputs.out) if draws_pictures(spec) else None
+    page = None
+    if inputs.folder is not None:
+        page = load(PICTURES).from_options(replace(spec.figure, format=(PAGE_FORMAT,)), (), store.RECORD)
     chosen = inputs.documents
     return_freed_memory()
     model = inputs.model.open(inputs.corpus.texts)
@@ -49,8 +54,6 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     for prediction in answers:
         predictions.append(prediction)
         yield Progress(len(predictions), len(chosen), "texts", prediction.text_name)
-    if pictures is not None:
-        yield from pictures.draw(model, chosen, predictions)
     report = predictions_report(
         predictions,
         answers=model.answers,
@@ -58,8 +61,9 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         status=f"{'trained, ' if model.trained else ''}weights sha256 {model.revision.removeprefix('sha256:')[:8]}…",
         corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
-    if pictures is not None:
-        yield from pictures.write_page(report)
+    if page is not None:
+        with store.locked(inputs.out):
+            yield replace((yield from page.write(report, inputs.out, None)), report=None)
     of_answers = "scores" if model.answers.kind == "score" else "probabilities"
     found = {each.text_name: {of_answers: [list(getattr(each, of_answers))]} for each in predictions}
     yield Result(report, rows=prediction_rows(predictions, model.answers), numbers=found)

@@ -14,8 +14,6 @@ from attnviz.renderers import PAGE_FORMAT, choose_renderers
 from attnviz.running.executors import check_workers
 from attnviz.text import Document
 
-MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
-
 
 def predict_inputs(spec: PredictSpec) -> Inputs:
     """Find one classifier and every chosen text.
@@ -27,23 +25,11 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
     reference.check(Classifies)
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
-    draws = spec.heatmap or spec.attribute
-    inputs = read_inputs([reference], spec.text, every=True, out=spec.figure.out if draws_pictures(spec) else None)
-    if draws and len(inputs.documents) > MAX_DRAWN:
-        raise InvalidOption(
-            f"--{'heatmap' if spec.heatmap else 'attribute'} would draw {len(inputs.documents):,} texts",
-            hint=f"At most {MAX_DRAWN}: choose them with --index.",
-        )
-    return replace(inputs, n_workers=min(spec.workers or 1, len(split_windows(inputs.documents))))
-
-
-def draws_pictures(spec: PredictSpec) -> bool:
-    """Return whether pictures of each text are asked for, or a page of all answers.
-
-    Raises InvalidOption where a format is unknown.
-    """
     formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
-    return spec.heatmap or spec.attribute or PAGE_FORMAT in formats
+    if drawn := [name for name in formats if name != PAGE_FORMAT]:
+        raise InvalidOption(f"predict draws no {drawn[0]}", hint="--format html is a page; heatmap and attribute draw.")
+    inputs = read_inputs([reference], spec.text, every=True, out=spec.figure.out if formats else None)
+    return replace(inputs, n_workers=min(spec.workers or 1, len(split_windows(inputs.documents))))
 
 
 def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:

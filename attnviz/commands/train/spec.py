@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import FIGURE, MODEL, OUTPUT, TEXT, TRAINING, Only, Option
+from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
 from attnviz.running.cluster_options import Processes
 from attnviz.specs import (
     KEEP,
     OF_DATA_SETS,
-    STYLE,
     WITHOUT,
     Device,
     FigureOptions,
@@ -86,6 +85,9 @@ class TrainSpec:
     printing: PrintOptions = PrintOptions()
 
 
+PAGE = Option("html: also write all answers as a page.", OUTPUT, "NAME", is_common=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictSpec:
     """Classify each text, with a probability that built-in models calibrate; given labels, say how often that is right.
@@ -97,10 +99,6 @@ class PredictSpec:
     model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", *WITHOUT)] = ModelOptions()
     max_tokens: MaxTokens = None  # None: as many as the model was made for
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
-    figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
-    heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE, is_common=True)] = False
-    attribute: Annotated[
-        bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE, is_common=True)
-    ] = False
+    figure: Annotated[FigureOptions, Only("format", "out", "open", format=PAGE)] = FigureOptions(format=())
     workers: Processes = None
     printing: PrintOptions = PrintOptions()

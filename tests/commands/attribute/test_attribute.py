@@ -12,7 +12,6 @@ from PIL import Image
 
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, write_verdicts
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution import METHODS, gradients
 from attnviz.numbers.table import Numbers
@@ -26,7 +25,7 @@ from attnviz.views.attribution import attribution_report
 from tests import events as of
 from tests.made import save_classifier
 from tests.pretrained import NEEDS, saved
-from tests.starting import attribute, predict
+from tests.starting import attribute
 
 TEXT = "a boring plot, but a wonderful cast saves it"
 
@@ -118,11 +117,6 @@ def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
     notes = " ".join(note.text for note in found.notes)
     assert "Not signed, and so no sides: attention." in notes
     assert "leave-one-out 11" in notes
-
-
-def test_predict_draws_it_under_each_answer(tmp_path: Path) -> None:
-    list(predict(build(PredictSpec, text=(TEXT, "a wonderful film"), attribute=True, out=str(tmp_path))))
-    assert len(list(tmp_path.glob("*/attribution.png"))) == 2
 
 
 @pytest.mark.parametrize(

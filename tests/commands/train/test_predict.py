@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz import store
 from attnviz.commands.train import predict_inputs
 from attnviz.commands.train.spec import PredictSpec, TrainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
@@ -132,29 +131,6 @@ def test_processes_give_the_bits_of_one_in_order(killed: bool, monkeypatch: pyte
     assert [event.done for event in found if isinstance(event, Progress)] == [*range(61)]
 
 
-def test_what_was_attended_to_is_drawn(tmp_path: Path) -> None:
-    """Just the tokens that were read, under a title that says what came of it."""
-    found = events(text=(PRAISE,), model="multi:2", heatmap=True, out=str(tmp_path / "why"), format=("svg",))
-    (drew,) = (event for event in found if isinstance(event, Result) and event.files)
-    heads = [f"layer-{layer}-head-{head}.svg" for layer in (0, 1) for head in (0, 1)]
-    assert sorted(file.name for file in drew.files) == ["attention.safetensors", *heads, "overview.svg"]
-    maps = store.load(tmp_path / "why/attention.safetensors")
-    assert maps.queries.pieces == tuple(PRAISE.split())
-    assert maps.provenance.trained
-    (prediction,) = predictions(found)
-    picture = (tmp_path / "why/overview.svg").read_text(encoding="utf-8")
-    assert f"as positive ({prediction.probability:.2f})" in picture
-
-
-def test_a_cut_text_is_drawn_as_it_was_read(tmp_path: Path) -> None:
-    words = [f"w{n}" for n in range(40)]
-    settings = {"max_tokens": 10, "keep": "head-tail", "heatmap": True, "out": str(tmp_path), "model": "single"}
-    events(text=(" ".join(words),), **settings)
-    maps = store.load(tmp_path / "attention.safetensors")
-    assert maps.queries.pieces == (*words[:5], *words[-5:])
-    assert maps.queries.offsets[-1][1] == len(" ".join(words))
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "problem"),
     [
@@ -164,7 +140,7 @@ def test_a_cut_text_is_drawn_as_it_was_read(tmp_path: Path) -> None:
         ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
         ({"workers": 0}, InvalidOption, "--workers 0 is out of range"),
         ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
-        ({"text": ("x",) * 101, "heatmap": True}, InvalidOption, "101 texts"),
+        ({"format": ("html,svg",)}, InvalidOption, "predict draws no svg"),
     ],
 )
 def test_refused(settings: dict[str, object], error: type[Exception], problem: str, tmp_path: Path) -> None:
@@ -242,7 +218,7 @@ def test_the_model_asked_for_is_the_one_that_answers() -> None:
 
 
 def test_all_answers_are_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
-    """With --heatmap each text has one of its own; without either nothing is written."""
+    """Without --format nothing is written."""
     *_, drew, last = events(text=(PRAISE, BLAME), format=("html",), out=str(tmp_path / "page"))
     assert isinstance(drew, Result)
     assert isinstance(last, Result)

@@ -107,11 +107,3 @@ def test_processes_give_the_bits_of_one(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(module, "WINDOW", 5)
     one, two = (of.report(run(tmp_path / "third", named("NEG", "POS"), TEXTS * 6, workers=n)).data for n in (1, 2))
     assert one == two
-
-
-def test_pictures_say_the_answer(tmp_path: Path) -> None:
-    texts = TEXTS[:1]
-    settings = {"heatmap": True, "attribute": True, "format": ("svg",), "out": str(tmp_path / "out")}
-    run(tmp_path / "third", {"num_labels": 1}, texts, **settings)
-    assert "as score " in (tmp_path / "out/overview.svg").read_text(encoding="utf-8")
-    assert "as score " in (tmp_path / "out/attribution.svg").read_text(encoding="utf-8")
