@@ -198,11 +198,6 @@ class PretrainedOptions:
     generate: Annotated[
         int | None, Option("Let the model write up to N tokens, and draw them, too.", TEXT, "N", is_common=True)
     ] = None
-    # None: always the most probable token
-    temperature: Annotated[
-        float | None,
-        Option("With --generate: choose tokens at random, by --seed; 1: as the model has them.", TEXT, "T"),
-    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,7 @@
 
     python -m tests.benchmarks.attribution path/to/imdb [model] [--texts 500] [--methods relevance,attention]
 
-Reviews of the test split of 40 to 130 tokens, drawn by a seed. Of the methods all but `pooling`, which is for models
-that pool by attention.
+Reviews of the test split of 40 to 130 tokens, drawn by a seed.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--methods", default="")
     asked = parser.parse_args()
-    methods = asked.methods.split(",") if asked.methods else [each.name for each in METHODS if each.name != "pooling"]
+    methods = asked.methods.split(",") if asked.methods else [each.name for each in METHODS]
     methods = ["random", *(name for name in methods if name != "random")]
     model = find_model(ModelOptions(model=asked.model, device="cpu")).open(())
     assert isinstance(model, Attributable)

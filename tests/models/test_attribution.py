@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -188,7 +187,7 @@ def test_every_method_scores_each_token_of_a_decoder() -> None:
     model = reference.open(())
     assert isinstance(model, Attributable)
     text = "Once upon a time, there was a little girl who loved to"
-    for method in (name for name in NAMES if name not in ("integrated-gradients", "pooling")):
+    for method in (name for name in NAMES if name != "integrated-gradients"):
         found = attribute(model.subject(text, "text", Question(target=" play", against=" be")), method)
         assert len(found.scores) == len(found.tokens) > 8
     with pytest.raises(InvalidOption, match="not one token"):
@@ -259,7 +258,7 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
         yield make_subject(answering, given, tokens_of(12), YES_OR_NO, Question(target="yes"), PROVENANCE)
 
 
-HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient", "pooling")]
+HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient")]
 
 
 @pytest.mark.parametrize("method", HONEST)
@@ -277,25 +276,11 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
     """Through the arithmetic of the card: nothing is lost by any deletion, whatever a method ranks first."""
     ignoring = copy.deepcopy(planted)
     torch.nn.init.zeros_(ignoring.output.weight)
-    methods = [name for name in NAMES if name not in ("integrated-gradients", "pooling")]
+    methods = [name for name in NAMES if name != "integrated-gradients"]
     for subject in subjects(ignoring, 3):
         for row in attribution_card.test_methods(subject, methods):
             assert row["comprehensiveness"] == pytest.approx(0, abs=1e-7), row["method"]
             assert row["sufficiency"] == pytest.approx(0, abs=1e-7), row["method"]
-
-
-def test_weights_of_pooling_are_those_that_the_text_is_pooled_with(planted: Classifier) -> None:
-    pooled = learn_planted("attention")
-    for subject in subjects(pooled, 10):
-        found = attribute(subject, "pooling")
-        with torch.no_grad():
-            assert pooled.pool.score is not None
-            states = pooled.states(subject.batch, torch.ones(1, 12, dtype=torch.bool))
-            expected = pooled.pool.score(states)[0, :, 0].softmax(dim=-1)
-        np.testing.assert_allclose(found.scores, expected.numpy(), atol=1e-6)
-        assert np.ptp(found.scores) > 0.01  # not the mean of all
-    with pytest.raises(InvalidModel, match="tiny does not pool the 12 tokens of the text by attention"):
-        attribute(next(subjects(planted, 5)), "pooling")
 
 
 def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from attnviz.commands.attribute.inputs import ALL, methods_of
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.inputs import Inputs
-from attnviz.models.attribution import INTEGRATED_GRADIENTS, POOLING, Attributable
+from attnviz.models.attribution import INTEGRATED_GRADIENTS, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
@@ -30,7 +30,7 @@ def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
     from attnviz.commands.attribute.card import card_of  # torch comes with it: what is drawn is checked without
 
     model = open_answering(spec, inputs.model, inputs.corpus)
-    methods, left_out = _choose_methods(spec, model, inputs)
+    methods, left_out = _choose_methods(spec)
     corpus = replace(inputs.corpus, notices=(*inputs.corpus.notices, *left_out))
     return card_of(question_of(spec), methods, model, corpus, inputs.documents)
 
@@ -56,7 +56,7 @@ def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
     model = open_answering(spec, inputs.model, inputs.corpus)
     from attnviz.models.attribution.subject import attribute as score  # torch has come with the model
 
-    methods, left_out = _choose_methods(spec, model, inputs)
+    methods, left_out = _choose_methods(spec)
     notices = (*inputs.corpus.notices, *left_out)
     with store.locked(out):
         for document in documents:
@@ -73,24 +73,19 @@ def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
             notices = ()
 
 
-def _choose_methods(spec: AttributeSpec, model: Attributable, inputs: Inputs) -> tuple[list[str], tuple[str, ...]]:
-    """The methods that are asked for; of all, those that can be had of this model here, and why not the others."""
-    methods, document = methods_of(spec.method), inputs.documents[0]
+def _choose_methods(spec: AttributeSpec) -> tuple[list[str], tuple[str, ...]]:
+    """Return the methods that are asked for; of all, those that can be had here, and why not the others."""
+    methods = methods_of(spec.method)
     if spec.method.strip() != ALL:
         return methods, ()
     from attnviz.models.attribution.gradients import check_captum  # torch comes with it
-    from attnviz.models.attribution.subject import attribute as score
 
-    subject = model.subject(document.text, document.name, question_of(spec))
-    needs = {POOLING: lambda: score(subject, POOLING), INTEGRATED_GRADIENTS: check_captum}
-    left_out = []
-    for name, look in needs.items():
-        try:
-            look()
-        except (InvalidModel, InvalidOption) as error:
-            methods.remove(name)
-            left_out.append(f"{name} is left out: {error}")
-    return methods, tuple(left_out)
+    try:
+        check_captum()
+    except InvalidOption as error:
+        methods.remove(INTEGRATED_GRADIENTS)
+        return methods, (f"{INTEGRATED_GRADIENTS} is left out: {error}",)
+    return methods, ()
 
 
 def question_of(spec: AttributeSpec) -> Question:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:  # torch comes with it
     from attnviz.models.attribution.subject import Subject
     from attnviz.records.attribution import Question
 
-POOLING = "pooling"  # not every model has it
 INTEGRATED_GRADIENTS = "integrated-gradients"  # by a library that not everybody has
 # Each takes a Subject and gives a MethodScores.
 METHODS = (
@@ -20,7 +19,6 @@ METHODS = (
     Plugin("attention-gradient", "attnviz.models.attribution.gradients:attention_gradient", "Chefer et al."),
     Plugin("value-norm", "attnviz.models.attribution.gradients:value_norm", "weight × length of what it moves"),
     Plugin("attention", "attnviz.models.attribution.gradients:attention", "attention received"),
-    Plugin(POOLING, "attnviz.models.attribution.pooling:pooling", "the weights that a text's words are pooled with"),
     Plugin("leave-one-out", "attnviz.models.attribution.deletion:leave_one_out", "a pass without each token"),
     Plugin(
         INTEGRATED_GRADIENTS,

@@ -68,11 +68,6 @@ class Call:
         """Which keys any query attends to."""
         return self.factors.attended if self.factors is not None else np.asarray(self.attendable.any(axis=1))
 
-    @property
-    def is_pooled(self) -> bool:
-        """Whether its queries are no tokens, though its keys are known to be some."""
-        return self.queries is None and self.keys is not None
-
 
 class Arranged(NamedTuple):
     """Rows of a product, put in order."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from attnviz.errors import TooLarge
-from attnviz.models.device import enough_memory, seeded
+from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import DecoderAnswer, HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
@@ -43,25 +43,24 @@ class HuggingFaceWriter(HuggingFaceModel):
         """Attention over one text and what the model wrote behind it. Raises as for a text to read."""
         read = self.generate(text, choice)
         assert read.answer is not None
-        how = "greedy" if self.extras.temperature is None else f"temperature {self.extras.temperature:g}"
         n_written = len(read.answer.ids)
-        name = f"{text_name} and {n_written} {'token' if n_written == 1 else 'tokens'} that it wrote ({how})"
+        name = f"{text_name} and {n_written} {'token' if n_written == 1 else 'tokens'} that it wrote (greedy)"
         return self._record(read, text, name, choice)
 
     def generate(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
-        """What the model has read once it has written: all but the last token. Raises as `encode` does."""
+        """Return what the model has read once it has written, each time the most probable token: all but the last.
+
+        Raises as `encode` does.
+        """
         from transformers import GenerationConfig
 
         read = self.encode(text, choice)
-        writer, temperature = self.loaded.headed, self.extras.temperature
+        writer = self.loaded.headed
         assert writer is not None
         # What its files say of penalties is left out.
         kept = {name: getattr(writer.generation_config, name) for name in KEPT}
-        chosen = {} if temperature is None else {"temperature": temperature, "top_k": 0, "top_p": 1.0}
-        writer.generation_config = GenerationConfig(
-            max_new_tokens=self._n_tokens, do_sample=temperature is not None, num_beams=1, **kept, **chosen
-        )
-        with seeded(self.spec.seed, self.device), enough_memory(), torch.inference_mode(), others_failure(self.name):
+        writer.generation_config = GenerationConfig(max_new_tokens=self._n_tokens, do_sample=False, num_beams=1, **kept)
+        with enough_memory(), torch.inference_mode(), others_failure(self.name):
             found: Any = writer.generate(**self._inputs(read))
         grown = read.target or read.source
         ids = tuple(map(int, found[0, len(grown.ids) :].tolist()))  # an end marker among them
@@ -70,8 +69,6 @@ class HuggingFaceWriter(HuggingFaceModel):
         how: tuple[tuple[str, Setting], ...] = (
             ("generate", self._n_tokens),
             ("generated_ids", ",".join(map(str, ids))),
-            ("temperature", temperature),
-            *(() if temperature is None else (("seed", self.spec.seed),)),
         )
         answer = DecoderAnswer(ids, tokens.pieces, how)
         grown = grown.append_ids(ids[:-1], tokens)

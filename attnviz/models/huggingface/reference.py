@@ -38,7 +38,6 @@ ANSWERS: dict[type[object], tuple[str, str]] = {  # by capability what a model w
     ),
     Classifies: ("classifies no texts", "predict takes --model multi, or one saved as ForSequenceClassification."),
 }
-TEMPERATURES = 0.01, 100.0  # beyond them softmax overflows, or every token is as probable
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
 
 
@@ -62,16 +61,8 @@ class HuggingFaceReference(ModelReference):
             )
         if needs is Ablatable:
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
-        low, high = TEMPERATURES
         if self.extras.generate is not None and self.extras.generate < 1:
             raise InvalidOption(f"--generate {self.extras.generate} is too small", hint="It is at least 1 token.")
-        if self.extras.temperature is not None and self.extras.generate is None:
-            raise InvalidOption("--temperature is of --generate", hint="Say with --generate how many tokens to write.")
-        if self.extras.temperature is not None and not low <= self.extras.temperature <= high:  # nor is NaN
-            raise InvalidOption(
-                f"--temperature {self.extras.temperature:g} is not from {low:g} to {high:g}",
-                hint="Without it, the most probable token is chosen each time.",
-            )
         if self.extras.target_text is not None and self.extras.generate is not None:
             raise InvalidOption(
                 "--generate and --target-text both say what the decoder writes", hint="Give one of them."

@@ -23,7 +23,6 @@ from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from attnviz.views.attribution import attribution_report
 from tests import events as of
-from tests.made import save_classifier
 from tests.pretrained import NEEDS, saved
 from tests.starting import attribute
 
@@ -88,14 +87,9 @@ def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
     assert coloured.count("\x1b[38;5;") > 8
 
 
-def test_all_are_those_that_the_model_has(tmp_path: Path) -> None:
+def test_all_are_all(tmp_path: Path) -> None:
     pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
-    drawn = of.result(iter(events(inline_text="a fine film", out=str(tmp_path), method="all")))
-    data: Any = of.report(drawn).data
-    assert list(data["methods"]) == [method.name for method in METHODS if method.name != "pooling"]
-    assert any(notice.startswith("pooling is left out: multi:8 does not pool") for notice in drawn.notices)
-    pooled = save_classifier(tmp_path / "pooled", ["a fine film"], pool="attention")
-    data = report(inline_text="a fine film", out=str(tmp_path), method="all", model=str(pooled)).data
+    data: Any = report(inline_text="a fine film", out=str(tmp_path), method="all").data
     assert list(data["methods"]) == [method.name for method in METHODS]
 
 
