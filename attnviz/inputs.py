@@ -26,7 +26,6 @@ class Inputs:
     models: tuple[ModelReference, ...] = ()
     corpus: Corpus = field(default_factory=lambda: Corpus("", ()))  # every text of the source
     documents: Sequence[Document] = ()  # the texts that the command works on
-    held_out: Corpus | None = None  # texts to test a model on that was trained on the others
     stream: TextStream | None = None  # instead of documents, for more texts than memory holds
     files: Mapping[str, Path] = field(default_factory=dict)  # other files that are read, by what they are
     folder: Path | None = None  # None: nothing is written
@@ -52,8 +51,6 @@ class Inputs:
         elif self.documents:
             learns = any(model.learns_from_texts for model in self.models)
             found["texts"] = _digest(self.corpus.documents if learns else self.documents)
-        if self.held_out is not None:
-            found["held_out"] = _digest(self.held_out.documents)
         for model in self.models:
             found |= model.inputs()
         for name, path in self.files.items():

@@ -18,7 +18,6 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.theory import theory_blocks
 from attnviz.inputs import Inputs
 from attnviz.measures import ALL, choose_measures
-from attnviz.measures.weighing import weigh_values
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
@@ -29,7 +28,7 @@ from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
 from attnviz.text import Document, leave_out_copies
-from attnviz.views.captions import WEIGHED_LABEL, describe_status
+from attnviz.views.captions import describe_status
 from attnviz.views.head_pictures import choose_scale, list_scales
 
 UNKNOWN_WORDS = "half of the tokens of each text or more are not in the vocabulary"
@@ -60,13 +59,11 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
         yield Progress(0, len(documents), "texts", notices=(said,))
     names = [model.name for model in models]
     right = [_judge(model, found, len(documents)) for model, found in zip(models, answered, strict=True)]
-    kept_or_drawn = len(documents) == 1 or spec.figure.weigh == "values"
-    attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
+    attentions = [model.attention if len(documents) == 1 else quickest_attention(model) for model in models]
     measured = MeasuredTexts(names, spec.measure or (ALL,))
     for count, document in enumerate(documents, 1):
         attended = [attention(document.text, document.name) for attention in attentions]
-        shown = attended if spec.figure.weigh == "attention" else [weigh_values(maps) for maps in attended]
-        measured.add(shown, [of_model[count - 1] for of_model in right])
+        measured.add(attended, [of_model[count - 1] for of_model in right])
         yield Progress(count, len(documents), "texts", document.name)
     described = map(_describe_model, models, measured.last, answered)
     whole = _compare_models(tuple(described), measured, documents[0].name if len(documents) == 1 else corpus.name)
@@ -76,10 +73,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     n_tokens, width = round(whole.mean(names[0], "tokens")), whole.models[0].d_model
     theory = theory_blocks(n_tokens, width, spec.kernel) if spec.theory else ()
     report = compare_report(whole, pictures, scales, theory, spec)
-    if spec.figure.weigh == "values":
-        report = replace(report, subtitle=f"{report.subtitle} · {WEIGHED_LABEL}")
-    kept = measured.last if spec.figure.weigh == "attention" else attended  # weights, whatever is shown of them
-    pairs = zip(kept, whole.slugs, strict=True) if len(documents) == 1 else ()
+    pairs = zip(measured.last, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": maps for maps, slug in pairs}
     drawn = yield from drawing.write(report, inputs.out, records)
     means = {measure.name: [[whole.mean(name, measure.name) for name in names]] for measure in whole.measures}

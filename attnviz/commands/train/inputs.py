@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.train.spec import TrainSpec, VocabSpec
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs
 from attnviz.models.sizes import head_size
 from attnviz.running.metrics import NAME as METRICS
@@ -29,14 +28,9 @@ def train_inputs(spec: TrainSpec) -> Inputs:
 
 
 def vocab_inputs(spec: VocabSpec) -> Inputs:
-    """Read the texts, and those to measure on. Raises InvalidOption or InvalidSource."""
-    corpus, folder, held_out = load_corpus(spec.text), store.check_output_folder(spec.out), None
-    if spec.held_out is not None:
-        held_out = load_corpus(replace(spec.text, split=spec.held_out))
-    elif not spec.text.inline and "test" not in (spec.text.split or ""):  # where it exists and was not learned from
-        with suppress(InvalidSource):
-            held_out = load_corpus(replace(spec.text, split="test"))
-    return Inputs(corpus=corpus, documents=corpus.documents, held_out=held_out, folder=folder)
+    """Read the texts. Raises InvalidOption or InvalidSource."""
+    corpus = load_corpus(spec.text)
+    return Inputs(corpus=corpus, documents=corpus.documents, folder=store.check_output_folder(spec.out))
 
 
 def check(spec: TrainSpec) -> None:

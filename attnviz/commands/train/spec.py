@@ -38,10 +38,6 @@ class VocabSpec:
 
     text: Annotated[TextOptions, Only("text", "text_file", *OF_DATA_SETS)] = TextOptions()
     vocabulary: VocabularyOptions = VocabularyOptions()
-    # None: test, else every tenth text
-    held_out: Annotated[
-        str | None, Option("Split to measure coverage on; test if there is one, else every tenth text.", TEXT)
-    ] = None
     out: Out = "vocabulary"
     printing: PrintOptions = PrintOptions()
 

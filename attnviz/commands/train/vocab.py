@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from attnviz import store
 from attnviz.commands.train.spec import VocabSpec
 from attnviz.display import escape_for_display
@@ -14,8 +11,7 @@ from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.running import Events, Result
 from attnviz.text import Corpus
 
-HELD_OUT_STRIDE = 10  # without a held-out split, one text in ten is held out
-EVERY_TENTH = "every tenth text, with a vocabulary made from the others"
+HELD_OUT_STRIDE = 10  # one text in ten is held out, to measure on
 N_LISTED = 10
 MAX_NAME_LENGTH = 200
 
@@ -25,26 +21,17 @@ def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     corpus, folder = inputs.corpus, inputs.out
     texts, coverage = corpus.texts, None
     vocabulary = train(texts, spec.vocabulary)
-    if inputs.held_out is not None:
-        coverage = _measure_coverage(vocabulary, inputs.held_out.texts, inputs.held_out.name)
-    elif len(texts) >= HELD_OUT_STRIDE:  # what is measured is made of nine tenths, and what is saved of all
+    if len(texts) >= HELD_OUT_STRIDE:  # what is measured is made of nine tenths, and what is saved of all
         rest = train([text for place, text in enumerate(texts) if place % HELD_OUT_STRIDE], spec.vocabulary)
-        coverage = _measure_coverage(rest, texts[::HELD_OUT_STRIDE], EVERY_TENTH)
+        counts = rest.count(texts[::HELD_OUT_STRIDE])
+        coverage = 1 - counts[UNKNOWN] / counts.total() if counts.total() else 0.0
     report = _describe_vocabulary(vocabulary, corpus, coverage)
     with store.locked(folder):
         store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
     return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))
 
 
-def _measure_coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> dict[str, Any]:
-    """Return the share of the tokens of these texts that a vocabulary holds."""
-    counts = vocabulary.count(texts)
-    n_tokens = counts.total()
-    share = (n_tokens - counts[UNKNOWN]) / n_tokens if n_tokens else 0.0
-    return {"share": share, "tokens": n_tokens, "where": where}
-
-
-def _describe_vocabulary(vocabulary: TextTokenizer, corpus: Corpus, coverage: dict[str, Any] | None) -> Report:
+def _describe_vocabulary(vocabulary: TextTokenizer, corpus: Corpus, coverage: float | None) -> Report:
     """Show size, coverage, and the commonest and rarest entries with how often they occur in the corpus."""
     entries, counts = vocabulary.entries, vocabulary.count(corpus.texts)
     special = {entry for entry in entries if entry.startswith("[") and entry.endswith("]") and len(entry) > 2}
@@ -53,8 +40,8 @@ def _describe_vocabulary(vocabulary: TextTokenizer, corpus: Corpus, coverage: di
     listed = {"commonest": ordered[:N_LISTED], "rarest": ordered[-N_LISTED:][::-1]}
     facts: list[Row] = [("entries", len(entries)), ("texts", len(corpus.texts)), ("tokens", counts.total())]
     if coverage is not None:
-        facts.append(("coverage (share of tokens known)", coverage["share"]))
-        facts.append(("measured on", escape_for_display(coverage["where"], MAX_NAME_LENGTH)))
+        facts.append(("coverage (share of tokens known)", coverage))
+        facts.append(("measured on", "every tenth text, with a vocabulary made from the others"))
     columns = Column("what"), Column("value", digits=4)
     blocks: list[Block] = [Table("facts", "size and coverage", "facts", columns, tuple(facts))]
     for name, pairs in listed.items():

@@ -226,24 +226,6 @@ def test_pictures_of_other_texts_or_models_go_and_those_of_the_same_stay(tmp_pat
         assert {file.name for file in (tmp_path / "out").iterdir()} == {file.name for file in last.files}
 
 
-def test_values_can_weigh_a_comparison_and_its_records_stay_as_they_are(tmp_path: Path) -> None:
-    settings: dict[str, object] = {
-        "models": ("single", "multi:2"),
-        "text": ("the acting saved the film",),
-    }
-    own, moved = (
-        report(result(compare(build(CompareSpec, **settings, out=str(tmp_path / weigh), weigh=weigh))))
-        for weigh in ("attention", "values")
-    )
-    assert "by what they move" in moved.subtitle
-    assert "by what they move" not in own.subtitle
-    rows = [next(each.tables).rows[0] for each in (own, moved)]
-    assert rows[0] != rows[1]
-    for name in ("single.safetensors", "multi-2.safetensors"):
-        first, second = ((tmp_path / weigh / name).read_bytes() for weigh in ("attention", "values"))
-        assert first == second
-
-
 def test_classes_that_are_not_the_models_give_no_accuracy(tmp_path: Path) -> None:
     """The 1 of three classes is not "positive"."""
     texts = tmp_path / "texts.csv"
