@@ -5,12 +5,11 @@ import { headsOfLines } from "./lines.js";
 import { litIn } from "./overview.js";
 import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
-import { hiding } from "./views.js";
 
 export function commandToCopy() {
   const command = commandOf(chosenHeads());
   if (!command) return "";
-  const label = drawsLines() ? "As a file, the strongest lines of each head" : "As a file";
+  const label = state.view === "lines" ? "As a file, the strongest lines of each head" : "As a file";
   const code = element("code", { tabindex: 0, id: "command" }, command);
   const copy = copyButton("Copy", "copy the command", () => command);
   return element("div", { class: "tools" }, `${label}, from this page's folder:`, code, copy);
@@ -22,14 +21,12 @@ function commandOf(heads) {
   const { record, options, heads: ofReport } = content.render;
   const isSorted = state.view === "overview" && orderOf(pictureOf()).by !== null;
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
-  const chosen = [...hiding.options(), isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
+  const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
-  if (drawsLines()) chosen.push("--kind lines");
-  if (state.view !== "overview" || (!drawsLines() && litIn(mapOf()))) chosen.push(...partOfMap());
+  if (state.view === "lines") chosen.push("--kind lines");
+  if (state.view !== "overview" || litIn(mapOf())) chosen.push(...partOfMap());
   return ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
 }
-
-const drawsLines = () => state.view === "lines" || (state.view === "overview" && state.draw === "lines");
 
 // As layer.head, or nothing where a map that is seen is of no single head.
 function chosenHeads() {

@@ -4,14 +4,12 @@ import { byId } from "./dom.js";
 
 export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
-// What all have alike is held once. Of the rows and the columns there may be less to be seen than all: `hiding.js`.
+// What all have alike is held once.
 export const maps = content.maps.map((own, number) => {
-  const map = { ...content.alike, ...own };
-  return { ...map, allRows: map.rows, allColumns: map.columns, factors: content.factored?.maps[number] };
+  return { ...content.alike, ...own, factors: content.factored?.maps[number] };
 });
 
-const [promised, unpacked, promisedWhole, unpackedWhole] = [new Map(), new Map(), new Map(), new Map()];
-let shownOf = (_, cells) => cells;
+const [promised, unpacked] = [new Map(), new Map()];
 
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
@@ -36,35 +34,16 @@ export function lineOfHead({ layer, head }) {
 // A token is identified by its position; of a block of tokens, by the first and the last.
 export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
 
-// What is to be seen of a map, and all of it.
 export const readyCells = (number) => unpacked.get(number);
-export const readyWholeCells = (number) => unpackedWhole.get(number);
 
 export function cellsOf(number) {
-  if (!promised.has(number)) promised.set(number, takePart(number, shownOf));
+  if (!promised.has(number)) promised.set(number, unpack(number));
   return promised.get(number);
-}
-
-export function wholeCellsOf(number) {
-  if (!promisedWhole.has(number)) promisedWhole.set(number, unpack(number));
-  return promisedWhole.get(number);
-}
-
-async function takePart(number, of) {
-  const part = await of(number, await wholeCellsOf(number));
-  if (of === shownOf) unpacked.set(number, part);
-  return part;
-}
-
-// `of`: from a map's number and its cells to those of them that are seen from now on.
-export function showOnly(of) {
-  shownOf = of;
-  for (const each of [promised, unpacked]) each.clear();
 }
 
 async function unpack(number) {
   const map = maps[number];
-  const [nRows, nColumns] = [map.allRows, map.allColumns].map((axis) => content.axes[axis].labels.length);
+  const [nRows, nColumns] = [rowsOf(map), columnsOf(map)].map(({ labels }) => labels.length);
   const parts = await takeParts(`cells-${number}`);
   const mask = content.masks[map.mask];
   const allowed = mask ? bytesOf(mask) : null;
@@ -76,7 +55,7 @@ async function unpack(number) {
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
   cells.isOfPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them have one cell
-  unpackedWhole.set(number, cells);
+  unpacked.set(number, cells);
   return cells;
 }
 

@@ -2,12 +2,12 @@
 import { shortest } from "./cells.js";
 
 export class Factors {
-  // `numbers`: the rows of q that are unlike, those of k, log-sum-exp of each query; `places`: which row a token has.
-  constructor({ query, key, width, scale, window, bias, attendable, shares }, numbers, nRows, nColumns) {
-    const [ofKeys, ofSums] = [query.n * width, (query.n + key.n) * width];
+  // `numbers`: q, k and log-sum-exp of each query.
+  constructor({ width, scale, window, bias, attendable, shares }, numbers, nRows, nColumns) {
+    const [ofKeys, ofSums] = [nRows * width, (nRows + nColumns) * width];
     Object.assign(this, { width, scale, bias, attendable, shares, nRows, nColumns });
-    this.query = { rows: numbers.subarray(0, ofKeys), places: query.places };
-    this.key = { rows: numbers.subarray(ofKeys, ofSums), places: key.places };
+    this.query = numbers.subarray(0, ofKeys);
+    this.key = numbers.subarray(ofKeys, ofSums);
     this.logSumExp = numbers.subarray(ofSums);
     [this.back, this.forward] = window.map((reach) => reach ?? Number.POSITIVE_INFINITY);
   }
@@ -20,9 +20,8 @@ export class Factors {
   at(row, column) {
     if (!this.isAllowed(row, column)) return 0;
     const { query, key, width, bias } = this;
-    const [q, k] = [query.places?.[row] ?? row, key.places?.[column] ?? column].map((place) => place * width);
     let sum = 0;
-    for (let d = 0; d < width; d++) sum += query.rows[q + d] * key.rows[k + d];
+    for (let d = 0; d < width; d++) sum += query[row * width + d] * key[column * width + d];
     const most = bias ? (bias.length - 1) / 2 : 0; // the farthest that the bias has stands for all beyond
     const added = bias ? bias[Math.min(most, Math.max(-most, column - row)) + most] : 0;
     return Math.exp(sum * this.scale + added - this.logSumExp[row]);

@@ -23,19 +23,15 @@ long.contextOf = async (number, cells, scale) => {
 
 async function unpackFactors(number) {
   const { factors } = maps[number];
-  const { query, key, width } = factors;
   const [nRows, nColumns] = [factors.rows, factors.columns].map((axis) => content.factored.tokens[axis].length);
   const array = (place, type) => (place === null ? null : new type(bytesOf(content.factored.arrays[place]).buffer));
-  const side = ({ n, places }) => ({ n, places: array(places, Uint32Array) });
   const given = {
     ...factors,
-    query: side(query),
-    key: side(key),
     bias: array(factors.bias, Float32Array),
     attendable: array(factors.attendable, Uint8Array),
     shares: array(factors.shares, Float32Array),
   };
-  const numbers = unpackedExact(...(await takeParts(`factors-${number}`)), (query.n + key.n) * width + nRows);
+  const numbers = unpackedExact(...(await takeParts(`factors-${number}`)), (nRows + nColumns) * factors.width + nRows);
   return new Factors(given, numbers, nRows, nColumns);
 }
 

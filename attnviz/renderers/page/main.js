@@ -3,7 +3,7 @@ import { about } from "./about.js";
 import { columnsOf, content, isLayered, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { change, listen, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
-import { choosers, hiding, makers, tools } from "./views.js";
+import { choosers, makers, tools } from "./views.js";
 
 const TITLES = {
   atlas: "Heads",
@@ -116,7 +116,6 @@ async function show(again) {
   if (number !== asked) return undefined; // another view was asked for in the meantime
   shown = view;
   byId("legend").replaceChildren(view.legend());
-  hiding.say();
   showTools();
   byId("view").dataset.ready = state.view;
   if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();

@@ -184,7 +184,7 @@ def _axis(
 
 
 def _writing(tokens: object, positions: Sequence[int]) -> Mapping[str, object] | None:
-    """Before which tokens the text has a space, which are markers of the model, and whether all of it is there.
+    """Before which tokens the text has a space, and which are markers of the model.
 
     None where nothing says.
     """
@@ -196,5 +196,4 @@ def _writing(tokens: object, positions: Sequence[int]) -> Mapping[str, object] |
     return {
         "spaced": [False, *apart],
         "special": [special[position] for position in positions],
-        "is_whole": len(positions) == len(special),
     }

@@ -1,13 +1,11 @@
 // The views of maps.
 import { commandToCopy } from "./command.js";
 import { finder } from "./find.js";
-import { ofTokens } from "./hiding.js";
 import { lines } from "./lines.js";
 import { matrix } from "./matrix.js";
 import { overview } from "./overview.js";
-import { choosers, hiding, makers, tools } from "./views.js";
+import { choosers, makers, tools } from "./views.js";
 
 tools.push(commandToCopy);
-choosers.push(ofTokens.choose, finder);
-Object.assign(hiding, ofTokens);
+choosers.push(finder);
 Object.assign(makers, { overview, matrix, lines });

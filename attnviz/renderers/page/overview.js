@@ -1,14 +1,13 @@
-// All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
+// All maps of a picture at once, small, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, hasQueries, isDifference, lineOfHead, maps, nameIn, readyCells, rowsOf } from "./content.js";
-import { byId, chooser, colourOf, element, isolated, named, roving } from "./dom.js";
+import { cellsOf, hasQueries, lineOfHead, maps, nameIn, readyCells, rowsOf } from "./content.js";
+import { byId, chooser, element, isolated, named, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { nameOfColumn, nameOfRow, namesOf, tell, tellCell } from "./readout.js";
 import { orderOf, ordersOf } from "./sorting.js";
 import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
-const KINDS = ["cells", "lines"];
 const MOST_LIT = 48; // queries, of which one can be seen in a small map
 const N_TOLD = 3; // of a head's numbers at either end of its line
 const BY_PLACE = -1; // of maps that are not sorted
@@ -19,12 +18,11 @@ export async function overview(panel) {
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
-  byId("choosers").append(...choosersOf(picture));
+  byId("choosers").append(sorterOf(picture));
   await promised;
   const ways = waysOf(picture);
-  const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
-  const axes = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
-  const hint = () => tell(...(ways.draw === "cells" && litIn(first) ? saidOfLit(first) : [axes]));
+  const axes = `Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`;
+  const hint = () => tell(...(litIn(first) ? saidOfLit(first) : [axes]));
   grid.classList.toggle("edged", ways.edged);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   const scale = scaleOf();
@@ -36,7 +34,7 @@ export async function overview(panel) {
   drawAll(small);
   const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
-    legend: () => legend(scale, [ways.draw === "lines" ? paintOfLines : paintOf(scale)], scale.label, forbids),
+    legend: () => legend(scale, [paintOf(scale)], scale.label, forbids),
     mark: hint,
     draw: () => drawAll(small),
   };
@@ -52,8 +50,6 @@ function withEdges(small, { row_axis, column_axis, rows, columns }) {
   );
   return [edge("", ""), ...across, ...inRows];
 }
-
-const paintOfLines = (place) => `color-mix(in srgb, ${colourOf("--head-0")} ${100 * place}%, ${colourOf("--paper")})`;
 
 const placeIn = ({ edges, titles, maps: numbers }, place) => {
   const { layer, head } = maps[numbers[place]];
@@ -75,22 +71,15 @@ function saidOfLit(map) {
   return ["Lit up: ", ...what, ". Choose a map to open it; Escape shows all of each again."];
 }
 
-const canBeLines = (picture) =>
-  !isDifference(scaleOf(picture)) && picture.maps.every((number) => hasQueries(maps[number]));
-
-// What chooses by what maps are sorted, and what is drawn of them.
-function choosersOf(picture) {
+// What chooses by what maps are sorted.
+function sorterOf(picture) {
   const orders = [...ordersOf(picture)].map(([name, { header }]) => [name, header]);
+  if (!orders.length || picture.maps.length < 2) return "";
   const sort = (name) => change({ sort: name }, true);
-  const draw = (kind) => change({ draw: KINDS[kind] }, true);
-  const byPlace = [BY_PLACE, "layer, head"];
-  return [
-    ...(orders.length && picture.maps.length > 1 ? [chooser("Sort by", [byPlace, ...orders], state.sort, sort)] : []),
-    ...(canBeLines(picture) ? [chooser("Draw", [...KINDS.entries()], KINDS.indexOf(state.draw), draw)] : []),
-  ];
+  return chooser("Sort by", [[BY_PLACE, "layer, head"], ...orders], state.sort, sort);
 }
 
-// In which order maps stand, what they are called, and what is drawn of them.
+// In which order maps stand, and what they are called.
 function waysOf(picture) {
   const { by, order, numbers } = orderOf(picture);
   const edged = !by && picture.edges !== null;
@@ -100,16 +89,15 @@ function waysOf(picture) {
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
   ];
   const title = by ? `by ${by.header}${numbers ? ", the largest first" : ""}` : picture.title;
-  return { order, caption, title, edged, draw: canBeLines(picture) ? state.draw : "cells" };
+  return { order, caption, title, edged };
 }
 
 // What was chosen stays, where the map has the same queries and keys.
-function openLarge(number, drawn) {
-  const view = drawn === "lines" ? "lines" : "matrix";
+function openLarge(number) {
   const [map, other] = [mapOf(), maps[number]];
   const alike = map.rows === other.rows && map.columns === other.columns;
   const chosen = alike ? {} : { query: null, key: null };
-  change({ view, map: number, heads: [number], ...chosen }, true);
+  change({ view: "matrix", map: number, heads: [number], ...chosen }, true);
 }
 
 // What a small picture of a head shows, for those who do not see it: the first and the last of its numbers.
@@ -122,19 +110,19 @@ function toldOf(map) {
 }
 
 export class Thumbnail {
-  constructor(picture, place, scale, { caption, draw, open = openLarge, isBare = draw === "lines" }, rest) {
+  constructor(picture, place, scale, { caption, open = openLarge, isBare = false }, rest) {
     const number = picture.maps[place];
     const cells = readyCells(number);
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
     const lit = isBare ? null : litIn(maps[number]);
-    Object.assign(this, { drawn: draw, isBare, lit, over: lit, chosen: () => null });
+    Object.assign(this, { isBare, lit, over: lit, chosen: () => null });
     Object.assign(this, { left: 0, top: 0, images: new Map() });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
     const words = [this.map.title, nameIn(picture, place), toldOf(this.map)].filter(Boolean).join(". ");
     const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
-    const onclick = () => open(number, draw);
+    const onclick = () => open(number);
     this.button = element("button", { type: "button", ...attributes, onclick }, this.canvas, label);
     this.button.addEventListener("focus", () => tell(words));
     this.button.addEventListener("pointermove", (event) => this.point(event, () => tell(words)));
@@ -143,8 +131,7 @@ export class Thumbnail {
 
   // `otherwise` is done where it is no cell that is pointed at.
   point(event, otherwise) {
-    const isCell = event?.target === this.canvas && this.drawn === "cells";
-    const cell = isCell ? cellAt(this, event) : null;
+    const cell = event?.target === this.canvas ? cellAt(this, event) : null;
     this.over = cell ?? this.lit;
     if (cell) tellCell(this.map, this.cells, cell.query, cell.key);
     else otherwise();

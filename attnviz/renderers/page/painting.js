@@ -1,8 +1,7 @@
 // A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
-import { backdropOf, groundOf, hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
-import { hasQueries, isDifference, isLift } from "./content.js";
+import { backdropOf, groundOf, hatching, imageOf } from "./colour.js";
+import { hasQueries, isDifference } from "./content.js";
 import { colourOf } from "./dom.js";
-import { state } from "./state.js";
 
 const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
@@ -11,7 +10,6 @@ const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever s
 const MOST_MEASURED = 1024; // labels of a side, for the room that they take
 const THIN = 8; // pixels of a cell
 const NOTABLE = 2; // equal shares, as a mean of its rows: a column that the eye goes to
-const LINES_PER_QUERY = 2; // of a small picture, in the mean
 const OVER_IMAGE = 0.6; // opacity of cells, so that the image is seen through them
 const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
@@ -66,12 +64,11 @@ export function paint(plot) {
   pen.beginPath();
   pen.rect(0, 0, plot.width, plot.height);
   pen.clip();
-  if (plot.cells.allowed && !plot.cells.isOfPairs && plot.drawn === "cells") {
+  if (plot.cells.allowed && !plot.cells.isOfPairs) {
     pen.fillStyle = hatching(pen);
     pen.fillRect(0, 0, plot.width, plot.height);
   }
-  if (plot.drawn === "cells") paintCells(plot);
-  else paintLines(plot);
+  paintCells(plot);
   if (plot.over?.word) lightUp(plot, plot.over);
   else if (plot.chosen()) paintCross(plot, plot.chosen(), colourOf("--accent"));
   if (plot.over && !plot.over.word) paintCross(plot, plot.over, colourOf("--ink"));
@@ -104,24 +101,6 @@ function paintCells(plot) {
   plot.pen.imageSmoothingEnabled = false;
   plot.pen.drawImage(image, left, top, image.width * side, image.height * side);
   plot.pen.globalAlpha = 1;
-}
-
-// Queries on the left, keys on the right; the strongest lines of those that are strong enough.
-function paintLines({ pen, cells, scale, side, width }) {
-  const limits = isLift(scale) ? scale : { low: 0, high: 1 };
-  const found = cells
-    .above(state.threshold, (row) => unitOf(cells, row, limits))
-    .slice(0, LINES_PER_QUERY * cells.nRows);
-  pen.strokeStyle = colourOf("--head-0");
-  pen.lineWidth = Math.min(1.5, Math.max(0.4, side / 4));
-  for (const [row, column] of found) {
-    pen.globalAlpha = placeOfCell(cells, row, column, limits);
-    pen.beginPath();
-    pen.moveTo(0, (row + 0.5) * side);
-    pen.lineTo(width, (column + 0.5) * side);
-    pen.stroke();
-  }
-  pen.globalAlpha = 1;
 }
 
 // Of a word, its row or its column or both: what lies beside them turns pale, so that they stand out on every colour.

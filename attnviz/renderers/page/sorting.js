@@ -1,5 +1,5 @@
 // What heads look at, and in which order an overview has its maps: by that, by place, by names, or by a measure.
-import { content, hasQueries, lineOfHead, maps, nameIn, readyWholeCells, writingOf } from "./content.js";
+import { content, hasQueries, lineOfHead, maps, nameIn, readyCells, rowsOf, writingOf } from "./content.js";
 import { state } from "./state.js";
 
 // What a head may look at: of a query at a place, which keys of the text these are.
@@ -34,9 +34,9 @@ function layoutOf(axis) {
 // What is to be found in all maps of a picture: of one text that is not in blocks and of which all is shown.
 function looksOf(picture) {
   const [map] = picture.maps.map((number) => maps[number]);
-  const isAlike = (number) => maps[number].allRows === map.allRows && hasQueries(maps[number]);
-  const axis = content.axes[map.allRows];
-  const isText = map.allRows === map.allColumns && axis.positions[0] === "0" && axis.writing;
+  const isAlike = (number) => maps[number].rows === map.rows && hasQueries(maps[number]);
+  const axis = rowsOf(map);
+  const isText = map.rows === map.columns && axis.positions[0] === "0" && axis.writing;
   if (!isText || picture.scale || content.scales[0].is_signed || !picture.maps.every(isAlike)) return {};
   const text = layoutOf(axis);
   const isThere = ([, { keysOf }]) => text.alike.some((_, query) => keysOf(text, query).length);
@@ -53,7 +53,7 @@ function looksOf(picture) {
 
 // The mean over all queries, whichever are seen, of what they give to the keys that are looked for.
 function shareOf(number, keysOf, text, weightOf = (cells, query, key) => cells.at(query, key)) {
-  const cells = readyWholeCells(number);
+  const cells = readyCells(number);
   let sum = 0;
   for (let query = 0; query < cells.nRows; query++) {
     for (const key of keysOf(text, query)) if (cells.isAllowed(query, key)) sum += weightOf(cells, query, key);

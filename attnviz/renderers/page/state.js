@@ -1,6 +1,6 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
 import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf } from "./content.js";
-import { hiding, links } from "./views.js";
+import { links } from "./views.js";
 
 // What lines can be drawn of: weights from queries to keys, not differences of them nor numbers of tokens alone.
 const hasLines = ({ scale, maps: numbers }) =>
@@ -27,7 +27,6 @@ export const state = {
   threshold: 0.1,
   scale: "", // its kind; nothing: the report's
   sort: -1, // by what an overview is: a column of the table of heads, or a name in `sorting.js`; -1: by place
-  draw: "cells", // what an overview draws of each map; or "lines"
   digits: "three", // of numbers; or "all": as they are stored
   find: "", // by what heads were looked for
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
@@ -58,14 +57,6 @@ export function change(changes, again = false) {
   listener(again);
 }
 
-// The same state with these tokens left out: a token that is chosen has another place then.
-export function leaveOutTokens(names) {
-  const parts = new URLSearchParams(link());
-  parts.set("without", names);
-  const { query, key } = read(parts.toString());
-  change({ query, key }, true);
-}
-
 // In a notebook's frame (about:srcdoc) there is no address to write a state into.
 function remember() {
   if (location.protocol !== "about:") history.replaceState(null, "", `#${link()}`);
@@ -75,7 +66,6 @@ function link() {
   const parts = new URLSearchParams();
   const [map, picture] = [mapOf(), pictureOf()];
   parts.set("view", state.view);
-  if (hiding.names.length) parts.set("without", hiding.names.join(","));
   links[state.view]?.write(parts);
   if (!map) return parts.toString();
   if (map.layer === null || pictures.findIndex((each) => each.maps.includes(state.map)) !== state.picture) {
@@ -93,7 +83,6 @@ function link() {
   }
   if (scaleOf() !== scaleOf(picture, "")) parts.set("scale", state.scale);
   if (state.view === "overview" && state.sort !== -1) parts.set("sort", state.sort);
-  if (state.view === "overview" && state.draw === "lines") parts.set("draw", "lines");
   if (state.find) parts.set("find", state.find);
   if (state.digits === "all") parts.set("digits", "all");
   if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
@@ -103,7 +92,6 @@ function link() {
 // Whatever a link says that is not there is left out: a link may be of another text.
 export function read(hash) {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  hiding.leaveOut(parts.get("without") ?? ""); // before any place of a token is looked for
   const asked = VIEWS.find((name) => name === (parts.get("view") === "text" ? "matrix" : parts.get("view")));
   if (!maps.length) {
     const view = asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]); // an index is to lead on
@@ -128,7 +116,6 @@ export function read(hash) {
     threshold: Math.min(highest, number("threshold") ?? usual),
     scale: scale.kind,
     sort: number("sort") ?? parts.get("sort") ?? -1,
-    draw: parts.get("draw") === "lines" ? "lines" : "cells",
     find: parts.get("find") ?? "",
     digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",

@@ -15,7 +15,7 @@ export function strip(numbers, scale, rest) {
   if (numbers.length < 2) return null;
   const [picture, { layer }] = [pictureOf(), maps[state.map]];
   const places = numbers.map((number) => picture.maps.indexOf(number));
-  const ways = { caption: (place) => nameInStrip(picture, place), draw: "cells", isBare: true, open: showInstead };
+  const ways = { caption: (place) => nameInStrip(picture, place), isBare: true, open: showInstead };
   const small = places.map((place) => new Thumbnail(picture, place, scale, ways, rest));
   for (const { button, number } of small) {
     button.tabIndex = number === state.map ? 0 : -1;

@@ -67,7 +67,7 @@ export class Passage {
   mark(at) {
     this.first ??= this.cells.best(1)[0]?.[0] ?? 0;
     const { query, key, word } = at ?? { query: this.first, key: this.first, word: true };
-    const isOfKey = query === null || (state.query === null && state.key === key);
+    const isOfKey = query === null || (key !== null && state.query === null && state.key === key);
     const from = this.isOneText ? state.side === "from" : !isOfKey;
     const [words, place, answer] = from ? [this.rows, query, key] : [this.columns, key, query];
     const cellOf = (other) => (from ? [place, other] : [other, place]);

@@ -10,8 +10,5 @@ export const tools = [];
 // What only the page of a long text has.
 export const long = {};
 
-// What leaves tokens out of maps, where there are maps.
-export const hiding = { names: [], leaveOut: () => {}, say: () => {}, options: () => [] };
-
 // Of a view that has a state of its own, what a link says of it: how that is written, and read.
 export const links = {};

@@ -155,7 +155,6 @@ def test_spaces_and_markers_of_the_text() -> None:
     assert axis["writing"] == {
         "spaced": [False, False, False, True],
         "special": [True, False, False, False],
-        "is_whole": True,
     }
 
 

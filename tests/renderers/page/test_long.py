@@ -28,7 +28,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "one bias, causal": {"bias": 1, "far": 30, "window": CAUSAL},
     "window": {"window": (5, 2)},
     "padding": {"n_padding": 4, "n_groups": 1},
-    "words that come again": {"n_words": 7, "bias": 1, "far": 3},
 }
 # Chooses one query after the other, and collects what it attends to.
 WALK = """(n) => {
@@ -51,7 +50,6 @@ def factored(
     *,
     n_heads: int = 2,
     n_groups: int = 2,
-    n_words: int = 0,
     bias: int = 0,
     far: int = 0,
     window: tuple[int | None, int | None] = EVERYWHERE,
@@ -59,10 +57,8 @@ def factored(
 ) -> tuple[FactoredMaps, np.ndarray]:
     """A made-up record of one layer whose tokens are hostile, and its weights in float64 [head, query, key]."""
     random = np.random.default_rng(0)
-    alike = np.arange(n) if not n_words else random.integers(n_words, size=n)
     query, key = (
-        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32)[:, alike]
-        for heads in (n_heads, min(n_groups, n_heads))
+        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32) for heads in (n_heads, min(n_groups, n_heads))
     )
     of_bias = random.normal(size=(bias, 2 * far + 1)).astype(np.float32) if bias else None
     attendable = np.arange(n) < n - n_padding
@@ -202,17 +198,6 @@ def test_heads_that_find_no_room_are_said_to_have_no_single_weights(
     assert "For 1 more head, from layer 0, head 1 on, there is no room" in page.page.inner_text("#about")
     page.go("layer=0&head=1")
     assert page.page.locator("#beside .passage").first.locator("button").count() == 9  # blocks
-
-
-def test_alike_rows_are_held_once(pooled: None) -> None:
-    sizes = {}
-    for n_words in (0, 5):
-        maps, _ = factored(n_words=n_words)
-        held = content(report(maps), FigureStyle())
-        described: Any = held.document["factored"]
-        sizes[n_words] = [each[side]["n"] for each in described["maps"] for side in ("query", "key")]
-        assert len(described["arrays"]) == (2 if n_words else 1)  # equal shares, and one index for all
-    assert sizes == {0: [N] * 4, 5: [5] * 4}
 
 
 def test_what_is_not_pooled_has_no_factors() -> None:
