@@ -12,8 +12,10 @@ import os
 import stat
 import threading
 from contextlib import suppress
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from types import UnionType
+from typing import Any, BinaryIO, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
 from attnviz.errors import InputError
 
@@ -142,6 +144,33 @@ def parse_json(data: str | bytes) -> Any:
     return json.loads(data, parse_constant=_refuse_constant, parse_float=_parse_finite)
 
 
+def decode_json(kind: Any, found: Any, name: str) -> Any:
+    """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
+    if isinstance(kind, UnionType):
+        kind = next((one for one in get_args(kind) if _matches(one, found)), get_args(kind)[0])
+    if not _matches(kind, found):
+        raise ValueError(f"{name} is not of type {getattr(kind, '__name__', kind)}")
+    if is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        if set(kinds) != set(found):
+            raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
+        return kind(**{inner: decode_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
+    if get_origin(kind) is tuple:
+        return tuple(decode_json(get_args(kind)[0], value, name) for value in found)
+    if get_origin(kind) is dict:
+        return {inner: decode_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
+    return found
+
+
+def _matches(kind: Any, found: Any) -> bool:
+    """Whether `found` is written as JSON writes a `kind`."""
+    if kind is float:
+        return type(found) in (float, int)
+    if is_dataclass(kind) or get_origin(kind) is dict:
+        return type(found) is dict
+    return type(found) is (list if get_origin(kind) is tuple else kind)
+
+
 def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:
     """Read the header of a safetensors file, checked by `parse_header`. Raises `invalid`."""
     size = check_file_size(path, math.inf, invalid, hint)
@@ -194,10 +223,10 @@ def describe_os_error(error: Exception) -> str:
 
 def format_bytes(number: float) -> str:
     """Write a number of bytes as 1.5 GiB, 64 MiB or 300 bytes."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if number >= size:
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if number >= 0.9765 * size:  # else it has four digits in the unit below
             return f"{number / size:.3g} {unit}"
-    return f"{number:g} bytes"
+    return f"{number:.0f} bytes"
 
 
 def _refuse_constant(constant: str) -> NoReturn:

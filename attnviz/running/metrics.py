@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
-from attnviz.bounded import MAX_JSON, parse_json, read_bytes
+from attnviz.bounded import MAX_JSON, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
@@ -72,30 +71,3 @@ def add_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMap
     here = tuple(heads[layer * n_heads + head] for layer, head in product(maps.layer_numbers, maps.head_numbers))
     facts = replace(maps.provenance.facts, known_heads=here)
     return replace(maps, provenance=replace(maps.provenance, facts=facts))
-
-
-def decode_json(kind: Any, found: Any, name: str) -> Any:
-    """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
-    if isinstance(kind, UnionType):
-        kind = next((one for one in get_args(kind) if _matches(one, found)), get_args(kind)[0])
-    if not _matches(kind, found):
-        raise ValueError(f"{name} is not of type {getattr(kind, '__name__', kind)}")
-    if is_dataclass(kind):
-        kinds = get_type_hints(kind)
-        if set(kinds) != set(found):
-            raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
-        return kind(**{inner: decode_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
-    if get_origin(kind) is tuple:
-        return tuple(decode_json(get_args(kind)[0], value, name) for value in found)
-    if get_origin(kind) is dict:
-        return {inner: decode_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
-    return found
-
-
-def _matches(kind: Any, found: Any) -> bool:
-    """Whether `found` is written as JSON writes a `kind`."""
-    if kind is float:
-        return type(found) in (float, int)
-    if is_dataclass(kind) or get_origin(kind) is dict:
-        return type(found) is dict
-    return type(found) is (list if get_origin(kind) is tuple else kind)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from types import NoneType
-from typing import Any
+from typing import Any, get_type_hints
 
-from attnviz.bounded import parse_json
+from attnviz.bounded import decode_json, parse_json
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.grid import Grid
 from attnviz.store.factored import FACTORED
 
@@ -81,35 +80,12 @@ def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
 
 
 def parse_provenance(found: Mapping[str, Any]) -> Provenance:
-    """Read what the weights are of."""
-    return Provenance(
-        model=_check(found["model"], str),
-        revision=_check(found["revision"], str),
-        trained=None if found["trained"] is None else bool(found["trained"]),
-        text_sha256=_check(found["text_sha256"], str),
-        text_name=_check(found["text_name"], str),
-        settings=tuple(
-            (_check(name, str), _check(value, NoneType, bool, str, int, float))
-            for name, value in found["settings"].items()
-        ),
-        versions=tuple((_check(name, str), _check(value, str)) for name, value in found["versions"].items()),
-        facts=_parse_facts(found["facts"]),
-    )
-
-
-def _parse_facts(found: Mapping[str, Any]) -> Facts:
-    """As they were written. Raises TypeError for a name or a type that is none of theirs."""
-    lists = {name: found[name] for name, default in asdict(Facts()).items() if default == () and name in found}
-    for name, each in lists.items():
-        if not isinstance(each, list):
-            raise TypeError(f"{name} is {each!r}")
-    facts = Facts(**{**found, **{name: tuple(_check(text, str) for text in each) for name, each in lists.items()}})
-    for name, default in asdict(Facts()).items():
-        value = getattr(facts, name)
-        fits = value is None or type(value) is int if default is None else type(value) is type(default)
-        if not fits:
-            raise TypeError(f"{name} is {value!r}")
-    return facts
+    """Read what the weights are of; facts that a record of before does not have are at their defaults."""
+    defaults = {name: list(each) if isinstance(each, tuple) else each for name, each in asdict(Facts()).items()}
+    written = {**found, "facts": {**defaults, **found["facts"]}}
+    kinds = {**get_type_hints(Provenance), "settings": dict[str, Setting], "versions": dict[str, str]}
+    read = {name: decode_json(kind, written[name], name) for name, kind in kinds.items()}
+    return Provenance(**{**read, **{name: tuple(read[name].items()) for name in ("settings", "versions")}})
 
 
 def _check(value: Any, *kinds: type) -> Any:

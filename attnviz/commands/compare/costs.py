@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
 from attnviz.measures.classification import compute_score_interval
 from attnviz.numbers.intervals import Interval
@@ -21,7 +22,6 @@ from attnviz.report import Column, Table
 from attnviz.views.answers import name_answer
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
-BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 NONE = "-"
 Cells = list[str]  # one for each model
 FLOAT32 = 4  # bytes
@@ -82,7 +82,7 @@ def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
         projections = [NONE if cost.projections is None else write_count(cost.projections) for cost in costs]
         yield f"FLOP of projections, {times}8 n d²", projections
         yield f"FLOP of scores and sums, {times}4 n² d", [write_count(cost.weights) for cost in costs]
-        yield f"memory of the maps, {times}4 h n² B", [write_bytes(cost.memory) for cost in costs]
+        yield f"memory of the maps, {times}4 h n² B", [format_bytes(cost.memory) for cost in costs]
 
 
 def _write_layers(numbers: tuple[int, ...]) -> str:
@@ -128,11 +128,3 @@ def write_count(number: float) -> str:
     while abs(number) >= 999.5 and power < len(THOUSANDS) - 1:
         number, power = number / 1000, power + 1
     return f"{number:.3g}{THOUSANDS[power]}" if power else f"{number:.0f}"
-
-
-def write_bytes(number: float) -> str:
-    """ "1.6 MiB"."""
-    power = 0
-    while number >= 1000 and power < len(BYTES) - 1:
-        number, power = number / 1024, power + 1
-    return f"{number:.3g} {BYTES[power]}" if power else f"{number:.0f} B"

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from attnviz import store
-from attnviz.bounded import is_file, is_folder, list_folder
+from attnviz.bounded import decode_json, is_file, is_folder, list_folder
 from attnviz.commands.survey.checks import check_info, check_tables
 from attnviz.commands.survey.measure import BLOCK, TEXT_COLUMNS, Measured
 from attnviz.commands.survey.moments import COLUMNS as MOMENT_COLUMNS
@@ -40,7 +40,6 @@ from attnviz.commands.survey.words import KEYS as WORD_KEYS
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.numbers.parquet import INTEGER, NUMBER, encode_table, read_table
 from attnviz.numbers.table import Numbers, add_up, stack
-from attnviz.running.metrics import decode_json
 
 NAME, MOMENTS, TEXTS = "attended.parquet", "moments.parquet", "texts-*.parquet"
 EARLIER = "survey.safetensors"  # what earlier versions wrote, which kept sums and no numbers of texts

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from attnviz import store
+from attnviz.bounded import decode_json
 from attnviz.commands.train.training import DIVERGED, Training, TrainingState
 from attnviz.errors import ExecutionError, InvalidModel, InvalidRecord
 from attnviz.records.training_metrics import History
-from attnviz.running.metrics import decode_json
 
 MAX_BYTES = 2**34
 MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fit, and the hint is to be seen

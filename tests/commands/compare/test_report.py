@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import Comparison
-from attnviz.commands.compare.costs import write_bytes, write_count
+from attnviz.commands.compare.costs import write_count
 from attnviz.commands.compare.report import HEADLINE, compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.options import build
@@ -212,10 +213,11 @@ def test_large_numbers(number: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(4, "4 B"), (1024, "1 KiB"), (160_000, "156 KiB"), (1_280_000, "1.22 MiB"), (2**30, "1 GiB")]
+    ("number", "text"),
+    [(4, "4 bytes"), (1024, "1 KiB"), (1000 * 2**10, "0.977 MiB"), (160_000, "156 KiB"), (2**30, "1 GiB")],
 )
 def test_bytes(number: float, text: str) -> None:
-    assert write_bytes(float(number)) == text
+    assert format_bytes(float(number)) == text
 
 
 def test_models_of_one_name_get_files_of_their_own() -> None:
