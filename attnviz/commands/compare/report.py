@@ -30,10 +30,10 @@ def compare_report(
     spec: CompareSpec,
 ) -> Report:
     """What it all says, pictures, the numbers beside each other, what they cost, and theory if wanted."""
-    title, shown = spec.figure.title, _choose_shown(comparison, spec.measure)
+    title = spec.figure.title
     blocks: list[Block] = [Note(sentence, leads=True) for sentence in verdict(comparison)]
-    blocks += [*pictures, *_measures(comparison, shown, spec.measure), costs_table(comparison), *theory]
-    blocks += [Note(sentence) for sentence in _remarks(comparison, shown)]
+    blocks += [*pictures, *_measures(comparison, spec.measure), costs_table(comparison), *theory]
+    blocks += [Note(sentence) for sentence in _remarks(comparison)]
     names = [model.label for model in comparison.models]
     texts = escape_for_display(comparison.texts, 80)
     status = [escape_for_display(model.status, 80) for model in comparison.models]
@@ -83,18 +83,7 @@ def change(pair: PairedDifference, n_digits: int) -> str:
     return f"{ROUGHLY if pair.includes_zero else ''}{value} {interval}"
 
 
-def _choose_shown(comparison: Comparison, named: Sequence[str]) -> list[Measure]:
-    """Leave out measures that are 0 everywhere, but for those that were named."""
-    names, shown = ",".join(named).split(","), []
-    for measure in comparison.measures:
-        models = [*(model.name for model in comparison.models), UNIFORM]
-        of = models if comparison.has(UNIFORM, measure.name) else models[:-1]
-        if measure.name in names or any(comparison.per_text(model, measure.name).any() for model in of):
-            shown.append(measure)
-    return shown
-
-
-def _measures(comparison: Comparison, shown: Sequence[Measure], named: Sequence[str]) -> Iterator[Table]:
+def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
     """One table for one model or two; for more, the differences have one of their own."""
     name, *others = (model.label for model in comparison.models)
     two = len(others) == 1
@@ -102,7 +91,7 @@ def _measures(comparison: Comparison, shown: Sequence[Measure], named: Sequence[
     columns = [Column("mean per head"), Column("uniform"), Column(name), *map(Column, others)]
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
-    for measure in shown:
+    for measure in comparison.measures:
         n_digits = digits(measure)
         means = [comparison.mean(model, measure.name) for model in (UNIFORM, *(m.name for m in comparison.models))]
         written = ("-" if isnan(mean) else f"{mean:.{n_digits}f}" for mean in means)
@@ -112,8 +101,8 @@ def _measures(comparison: Comparison, shown: Sequence[Measure], named: Sequence[
         changes.append((label, *against))
     if two:
         columns.append(Column(f"difference{interval}"))
-    first = tuple(n for n, measure in enumerate(shown) if not named and measure.name in HEADLINE)
-    more = f"{len(shown) - len(first)} more: --measure all."
+    first = tuple(n for n, measure in enumerate(comparison.measures) if not named and measure.name in HEADLINE)
+    more = f"{len(comparison.measures) - len(first)} more: --measure all."
     yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=first, more=more)
     if len(others) > 1:
         heading = (Column("mean per head"), *map(Column, others))
@@ -121,10 +110,8 @@ def _measures(comparison: Comparison, shown: Sequence[Measure], named: Sequence[
         yield Table("differences", title, "compared", heading, tuple(changes), first=first, more=more)
 
 
-def _remarks(comparison: Comparison, shown: Sequence[Measure]) -> Iterator[str]:
+def _remarks(comparison: Comparison) -> Iterator[str]:
     models = comparison.models
-    if zero := [measure.name for measure in comparison.measures if measure not in shown]:
-        yield f"0 everywhere: {', '.join(zero)}."
     if _have_intervals(comparison):
         yield (
             f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "

@@ -55,7 +55,3 @@ def _remarks(n: int, d: int) -> Iterator[str]:
         f"It calls self-attention cheaper than recurrence where n < d: here n = {n} and d = {d}, so it takes {fewer} "
         f"operations{'' if n == d else ' than a recurrent layer'}, but not one after the other."
     )
-    yield (
-        "A path of length 1 says that one token can reach another in one layer, not that it does: see distance and "
-        "effective_keys."
-    )

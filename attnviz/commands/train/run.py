@@ -185,13 +185,8 @@ def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
 
 def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: Mapping[str, Setting]) -> None:
     """Raises InvalidOption naming the first setting in which the run in the folder is another."""
-    if n_bigrams := earlier.get("bigrams"):
-        raise InvalidOption(
-            f"the run in {folder} is of an earlier version, with n-grams beside attention (--bigrams {n_bigrams})",
-            hint="This version trains without them: choose another --out.",
-        )
     for name in {**identity, **earlier}:
         before, now = earlier.get(name), identity.get(name)
-        if before != now and name != "bigrams":
+        if before != now:
             what = "other texts" if name == "data_sha256" else f"{name_option(name)} {before}, not {now}"
             raise InvalidOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")

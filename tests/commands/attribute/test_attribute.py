@@ -140,7 +140,6 @@ def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
     assert means["random"] < means["attention"] < means["relevance"]
     assert data["methods"]["leave-one-out"]["tau_leave_one_out"]["mean"] == pytest.approx(1)
     assert data["methods"]["relevance"]["sufficiency"]["mean"] < data["methods"]["random"]["sufficiency"]["mean"]
-    assert data["jain_wallace_2019"] == {"tau_gradient": 0.437, "tau_leave_one_out": 0.341}
     (ahead,) = re.findall(r"what is ranked first \(paired difference\) by: (.+?)\. ", said(found))
     assert "relevance +0." in ahead
     assert "Paired, these texts do not tell leave-one-out and relevance apart" in said(found)

@@ -70,15 +70,6 @@ def test_five_measures_are_listed_first_where_none_is_named() -> None:
     assert table(report(of, measure=("all",)), "measures").first == ()
 
 
-def test_what_is_0_everywhere_is_left_out_unless_it_is_named() -> None:
-    of = comparison(model(to_sink=0.0), model("multi:8", 8, to_sink=0.0), to_sink=0.0)
-    label = "to_sink (share)"
-    assert label not in rows(report(of), "measures")
-    assert "0 everywhere: to_sink." in notes(report(of))
-    for named, is_shown in ((("all",), False), (("effective_keys,to_sink",), True)):
-        assert (label in rows(report(of, measure=named), "measures")) == is_shown
-
-
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(comparison(model(keys=[5.0] * N_TEXTS), model("multi:2", 2, keys=around(5.1, 0.2))))
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.10 to +0.30)"

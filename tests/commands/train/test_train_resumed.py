@@ -256,23 +256,6 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("n_steps", [3, N_STEPS], ids=["unfinished", "finished"])
-def test_a_run_of_an_earlier_version_goes_on_unless_it_has_n_grams(n_steps: int, run: Path, tmp_path: Path) -> None:
-    folder = left_after(n_steps, run, tmp_path)
-    for n_bigrams in (65_536, 0):
-        if n_steps < N_STEPS:
-            state, about = load_state(folder / STATE)
-            (folder / STATE).write_bytes(state_bytes(state, {**about, "bigrams": n_bigrams}))
-        else:
-            metrics = json.loads((folder / "metrics.json").read_bytes())
-            metrics["settings"]["bigrams"] = n_bigrams
-            (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
-        if n_bigrams:
-            with pytest.raises(InvalidOption, match=r"with n-grams beside attention \(--bigrams 65536\)"):
-                finished(replace_values(SPEC, resume=True), folder)
-    finished(replace_values(SPEC, resume=True), folder)
-
-
 def test_a_setting_that_is_left_out_now_is_another(tmp_path: Path) -> None:
     """It went on with the rate at its default."""
     stopped(replace(PRETRAINED, pretrain_rate=0.01), tmp_path / "model", 5)
