@@ -323,8 +323,8 @@ class LazyRows(Sequence[Row]):
 
 @dataclass(frozen=True)
 class Table:
-    """`role` says which question it answers: one line per head, one line per query, facts of another kind, or the same
-    fact of several things, a column each.
+    """`role` says which question it answers: what all others stand for (the first screen shows no other), one line per
+    head, one line per query, facts of another kind, or the same fact of several things, a column each.
 
     A "top" table is named after its map, `layer-0-head-3-top`, and each row begins with the query's position and label.
     Where there are many heads, the maps have none.
@@ -335,7 +335,7 @@ class Table:
 
     name: str
     title: str
-    role: Literal["heads", "top", "facts", "compared"]
+    role: Literal["answer", "heads", "top", "facts", "compared"]
     columns: tuple[Column, ...]
     rows: Sequence[Row]
     links: tuple[str, ...] = ()
@@ -354,6 +354,7 @@ class Note:
 
     text: str
     leads: bool = False  # it is what the report has to say, and stands before the numbers
+    is_detail: bool = False  # the answer does without it
 
 
 Picture = Heatmap | HeatmapGrid | Charts | Calculation

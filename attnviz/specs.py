@@ -15,7 +15,7 @@ NormKind = Literal["pre", "post"]
 PoolKind = Literal["mean", "cls", "attention"]
 StorageKind = Literal["float32", "float16", "int8"]
 AttentionKind = Literal["self", "encoder", "decoder", "cross"]
-TableKind = Literal["heads", "heatmap", "top", "full", "none"]
+TableKind = Literal["answer", "heads", "heatmap", "top", "full", "none"]
 PrintKind = Literal["table", "brief", "json", "csv", "markdown", "latex", "none"]
 ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
 MergeKind = Literal["words", "phrases"]
@@ -321,12 +321,12 @@ class FigureOptions:
     table: Annotated[
         TableKind,
         Option(
-            "In the terminal: heads with the sharpest map, heatmap, top (keys), full (all weights, in LaTeX and CSV, "
-            "too) or none.",
+            "In the terminal: answer (who looks at whom), heads (numbers), heatmap, top (keys), full (all weights, in "
+            "LaTeX and CSV, too) or none.",
             OUTPUT,
             "WHAT",
         ),
-    ] = "heads"
+    ] = "answer"
     top_k: TopK = 3
     open: Annotated[
         bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT, is_common=True)

@@ -130,8 +130,8 @@ MEASURES = (
         label="same word",
     ),
     _measure(
-        "to_partner:to_partner",
-        "the share of brackets and quotes that goes to their partners",
+        "shares:to_own_bracket",
+        "the share of closing brackets on their opening ones",
         SHARE,
         "Clark et al. 2019",
         self_attention_only=True,
@@ -161,6 +161,7 @@ MEASURES = (
 )
 LAYER_MEASURES = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
 SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
+PATTERNS = {measure.name: measure.label for measure in MEASURES if measure.label}  # those by which heads are named
 DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # shown where no measure is chosen
 ALL = "all"
 HEAD_KEYS = ("layer", "head")  # of a table of heads

@@ -1,4 +1,4 @@
-"""Which of very many heads are worth a look, and what some of them do; which row of a head aims most, and what is kept
+"""Which of very many heads are worth a look; which row of a head aims most, and what is kept
 of it. Knows records only.
 
 Many heads give the first token most of their attention (Xiao et al. 2023), which says that they do nothing here. So it
@@ -7,7 +7,7 @@ is left out: what counts is what goes to other keys, as a distribution of its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
@@ -23,13 +23,10 @@ from attnviz.measures.rows import (
     find_unlike_layers,
     real_queries,
 )
-from attnviz.measures.shares import is_punctuation
 from attnviz.records import TINY, AttentionMaps
 
 MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced
 LEAST = 1e-6  # of an interest, below which heads differ by rounding alone
-NAMED, MAX_CHANCE = 0.5, 0.01  # share of what moves that names a head, and how probable it may be by chance
-MIN_MULTIPLE = 2.0  # times an equal share
 BEFORE, AFTER, NEAR = 16, 4, 3  # tokens shown before and after the query, and on either side of the key
 
 
@@ -96,50 +93,6 @@ def choose_notable(rows: MovedRows, number: int) -> tuple[int, ...]:
         distance = np.minimum(distance, np.sqrt(diverge(halves[best])))
         distance[best] = 0
     return tuple(chosen)
-
-
-def name_moved(maps: AttentionMaps, rows: MovedRows) -> tuple[str, ...]:
-    """Name of each head where most of what moves goes; "" where no pattern gets half of it, or it may be chance.
-
-    A pattern has to get twice an equal share, and one as large has to have a probability of at most 1 % if each query
-    chose by chance: at most exp(-n KL(share, equal share)) of each pattern, n the attention that moves (Hoeffding 1963,
-    theorem 1). None of a model that is not trained, and of a text of which half is not in the vocabulary.
-    """
-    names = [""] * len(rows.shares)
-    if not maps.self_attention or maps.provenance.trained is False or maps.keys.mostly_unknown:
-        return tuple(names)
-    patterns = list(_find_patterns(maps, rows))
-    best = np.full(len(names), NAMED)
-    for name, keys in patterns:
-        having = (keys & (rows.equal > 0).any(axis=0)).any(axis=1)
-        moved = rows.moved[:, having]
-        n = moved.sum(axis=1)
-        shares = (np.where(keys[having], rows.shares[:, having], 0).sum(axis=-1) * moved).sum(axis=1)
-        shares /= np.maximum(n, TINY)
-        equals = np.where(keys[having], rows.equal[:, having], 0).sum(axis=-1)[rows.masks]
-        equal = (equals * moved).sum(axis=1) / np.maximum(n, TINY)
-        parts = [(shares, equal), (1 - shares, 1 - equal)]  # of the pattern, and of all else
-        apart = sum(p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY)) for p, q in parts)
-        chance = len(patterns) * np.exp(-n * apart)
-        for head in np.flatnonzero((shares >= best) & (shares >= MIN_MULTIPLE * equal) & (chance <= MAX_CHANCE)):
-            names[head], best[head] = name, shares[head]
-    return tuple(names)
-
-
-def _find_patterns(maps: AttentionMaps, rows: MovedRows) -> Iterator[tuple[str, Bool[np.ndarray, "query key"]]]:
-    """Yield what heads are known to look at: which keys that are for each query."""
-    tokens, queries, keys = maps.keys, rows.queries[:, None], np.arange(len(maps.keys))
-    yield "previous token", keys == queries - 1
-    yield "itself", keys == queries
-    yield "next token", keys == queries + 1
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(tokens.words))}
-    words = np.where(tokens.markers, -1, np.array([numbers[word] for word in tokens.words])[tokens.places])
-    same = (words == words[rows.queries][:, None]) & ~tokens.markers & (keys != queries)
-    yield "same word", same
-    yield "after a repeat", np.pad(same & (keys < queries), ((0, 0), (1, 0)))[:, :-1]
-    yield "special tokens", np.broadcast_to(tokens.markers, same.shape)
-    punctuation = np.array([is_punctuation(piece) for piece in tokens.distinct_pieces])[tokens.places]
-    yield "punctuation", np.broadcast_to(punctuation & ~tokens.markers, same.shape)
 
 
 class AttentionRow(NamedTuple):

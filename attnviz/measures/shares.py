@@ -5,13 +5,12 @@ twice. Knows records only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from unicodedata import category
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, NotMeasurable
+from attnviz.measures.patterns import find_own_brackets, is_punctuation, strip_pieces
 from attnviz.measures.rows import (
     MAX_OFFSET,
     cache_on_record,
@@ -106,13 +105,6 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
     return Measurement("to_punctuation", "share", measure_share_on(maps, there), (0.0, 1.0))
 
 
-@lru_cache(maxsize=2**16)  # the same words recur
-def is_punctuation(piece: str) -> bool:
-    """Return whether a piece, white space aside, is all punctuation or symbols."""
-    bare = piece.strip()
-    return bool(bare) and all(category(character)[0] in "PS" for character in bare)
-
-
 def to_same_word(maps: AttentionMaps) -> Measurement:
     """Return the mean over queries of the weight on other positions with the same piece (duplicate token heads).
 
@@ -126,6 +118,21 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     of_pieces = [numbers[word] for word in tokens.words]
     of_tokens = np.where(tokens.markers, -1, np.array(of_pieces)[tokens.places])
     return Measurement("to_same_word", "share", measure_share_among(maps, of_tokens), (0.0, 1.0))
+
+
+def to_own_bracket(maps: AttentionMaps) -> Measurement:
+    """Return the mean weight that closing brackets give the opening one that is theirs (Clark et al. 2019, section 4).
+
+    A share, from 0 to 1 (arXiv:1906.04341). Brackets pair as they nest; what is left over has no partner.
+    Self-attention only. Raises InvalidOption otherwise, and NotMeasurable for a text without a pair.
+    """
+    check_self_attention(maps, "to_own_bracket")
+    real = real_queries(maps)
+    pairs = [(query, key) for query, key in find_own_brackets(strip_pieces(maps.queries)) if real[query]]
+    if not pairs:
+        raise NotMeasurable("to_own_bracket: no bracket of this text is closed", hint="Choose other measures.")
+    queries, keys = np.array(pairs).T
+    return Measurement("to_own_bracket", "share", sum_cells(maps, queries, keys) / len(pairs), (0.0, 1.0))
 
 
 def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:

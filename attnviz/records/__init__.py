@@ -353,10 +353,12 @@ class AttentionMaps(Tabular):
     def known_heads(self) -> tuple[str, ...]:
         """What each head looks at over many texts, where the model's card says it of these layers: see `Facts`.
 
-        Nothing of a text that the vocabulary does not hold.
+        Nothing of a text that the vocabulary does not hold, or that is longer than the model was made for.
         """
-        known = self.provenance.facts.known_heads
-        return known if len(known) == self.n_layers * self.n_heads and not self.queries.mostly_unknown else ()
+        facts = self.provenance.facts
+        is_too_long = facts.made_for_tokens is not None and len(self.queries) > facts.made_for_tokens
+        is_of_these = len(facts.known_heads) == self.n_layers * self.n_heads
+        return facts.known_heads if is_of_these and not (is_too_long or self.queries.mostly_unknown) else ()
 
     @property
     def chosen(self) -> tuple[str, ...]:

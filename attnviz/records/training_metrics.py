@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain
 from typing import Any
 
 from attnviz.numbers.intervals import Interval
 from attnviz.records import Setting, is_mostly_unknown
-
-# A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
-# is "large"), or many times what uniform attention gives, and not next to nothing (5 of 500 keys get 0.01).
-LARGE_SHARE, MIN_MULTIPLE = 0.25, 2.0
-MIN_SHARE, LARGE_MULTIPLE = 0.1, 5.0
-RARE_PATTERN = "own bracket"  # few queries have one, so chance reaches many times an equal share
-PLACE = re.compile("previous token|itself|next token|[0-9]+ (before|after)")  # what `name_offset` gives
-
-
-def name_offset(offset: int) -> str:
-    """Return what a head is called whose queries attend most to the key `offset` behind them: "2 before", "itself"."""
-    near = {-1: "previous token", 0: "itself", 1: "next token"}
-    return near.get(offset, f"{abs(offset)} {'before' if offset < 0 else 'after'}")
+from attnviz.records.head_names import HeadPattern, choose_name
 
 
 @dataclass(frozen=True)
@@ -182,45 +167,17 @@ class Metrics:
         return asdict(self)
 
 
-def name_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[tuple[str, float, float] | None]]:
-    """Return by layer and head the pattern that it looks at over many texts, its share, and that in equal shares.
+def name_heads(measured: HeadMetrics) -> list[list[HeadPattern]]:
+    """Return by layer and head what it looks at over many texts, by the rule of `choose_name`.
 
-    None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
-    goes furthest beyond `large`, of those that do not the largest share. Of places the one with the largest share.
+    Chance is as far beyond an equal share again as the largest share of any head with random weights: the heads of
+    another random model come a little beyond those that were looked at.
     """
+    chance = {each.name: 2 * measured.chance.get(each.name, 1.0) - each.equal for each in measured.scores}
     return [
-        [_name_head(measured, layer, head, large) for head in range(len(shares))]
+        [
+            choose_name(HeadPattern(each.name, each.shares[layer][head], chance[each.name]) for each in measured.scores)
+            for head in range(len(shares))
+        ]
         for layer, shares in enumerate(measured.scores[0].shares)
     ]
-
-
-def label_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> Iterator[str]:
-    """Yield the same in words, head after head: "previous token 0.93", "punctuation 5.2 ×"; "" for no pattern."""
-    for name in chain.from_iterable(name_heads(measured, large)):
-        pattern, share, multiple = name or ("", 0.0, 0.0)
-        strength = f"{share:.2f}" if share >= min(large, LARGE_SHARE) else f"{multiple:.1f} ×"
-        yield f"{pattern} {strength}" if pattern else ""
-
-
-def _name_head(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:
-    # A head that attends to one place from the query is called by that place, and by no other near it.
-    places = [score for score in measured.scores if PLACE.fullmatch(score.name)]
-    nearest = max(places, key=lambda score: score.shares[layer][head], default=None)
-    seen = []
-    for score in measured.scores:
-        if PLACE.fullmatch(score.name) and score is not nearest:
-            continue
-        share = score.shares[layer][head]
-        if share > measured.chance.get(score.name, 1.0) and _compute_strength(score, share, large) >= 1:
-            # What a head does for few queries names it only where it does nothing else as much for all of them.
-            often = score.name != RARE_PATTERN and share >= large
-            seen.append((often, _compute_strength(score, share, large), share, score.name, share / score.equal))
-    _, _, share, name, multiple = max(seen, default=(False, 0.0, 0.0, "", 0.0))
-    return (name, share, multiple) if name else None
-
-
-def _compute_strength(score: HeadScore, share: float, large: float) -> float:
-    """Return how strong a share is: 1 where it is just large enough to name a head."""
-    is_multiple = score.name != RARE_PATTERN and share >= MIN_SHARE
-    multiple = share / score.equal / LARGE_MULTIPLE if is_multiple else 0.0
-    return max(share / large, min(multiple, 1.0))

@@ -12,7 +12,7 @@ from attnviz.bounded import MAX_JSON, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import Metrics, label_heads
+from attnviz.records.training_metrics import Metrics, name_heads
 
 SCHEMA = 6
 NAME = "metrics.json"
@@ -60,7 +60,9 @@ def find_known_heads(model: AttentionModel) -> tuple[str, ...]:
     metrics = load_model_metrics(model)
     if metrics is None or metrics.heads is None:
         return ()
-    return tuple(label_heads(metrics.heads))
+    return tuple(
+        f"{name.pattern} {name.share:.2f}" * bool(name.pattern) for of in name_heads(metrics.heads) for name in of
+    )
 
 
 def add_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 
 from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
@@ -16,7 +15,6 @@ MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
 MAX_GUESS_LENGTH = 600  # some sentences
 MAX_NAMED = 8
-MAX_KNOWN = 6  # heads in a line; the model's card has all
 WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
 SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 # Behind what a vocabulary does not hold, where that is half of a text.
@@ -148,32 +146,6 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
 
 
-def describe_known_heads(maps: AttentionMaps, drawn: Collection[tuple[int, int]]) -> Iterator[Note]:
-    """Say what the model's card says of the heads drawn: one text has not everything that a head looks at."""
-    every = zip(product(range(maps.n_layers), range(maps.n_heads)), maps.known_heads, strict=False)
-    named = [
-        (f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}", name)
-        for (layer, head), name in every
-        if name and (layer, head) in drawn
-    ]
-    if maps.known_heads:
-        largest = sorted(named, key=lambda each: -_read_share(each[1]))[:MAX_KNOWN]
-        said = ", ".join(f"{place} {_write_percent(escape_for_display(name))}" for place, name in sorted(largest))
-        said += f" and {len(named) - MAX_KNOWN} more" if len(named) > MAX_KNOWN else ""
-        yield Note(f"Known heads: {said or 'none has a single pattern'} (over many texts, by the model's card).")
-
-
-def _read_share(label: str) -> float:
-    """Return the share that a label ends in; 0 where it ends in multiples of an equal share."""
-    found = re.search(r" ([01]\.[0-9]{2})$", label)
-    return float(found[1]) if found else 0.0
-
-
-def _write_percent(label: str) -> str:
-    """ "next token 60 %" for a label that ends in a share, as 0.60."""
-    return re.sub(r" [01]\.[0-9]{2}$", lambda share: f" {float(share[0]):.0%}".replace("%", " %"), label)
-
-
 def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
     """Say which tokens are not drawn. `share` goes to them; with `lift` colours are multiples of an equal share."""
     one = maps.self_attention and part.queries == part.keys
@@ -193,7 +165,9 @@ def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, l
 def describe_unlisted(several: str, layer: str | int | float, head: str | int | float) -> Note:
     """Say that the strongest keys of so many heads are not listed, and how to list those of one."""
     one = f"--layer {layer} --head {head}"
-    return Note(f"Of {several} only these numbers are listed; {one} lists what each query of one attends to.")
+    return Note(
+        f"Of {several} only these numbers are listed; {one} lists what each query of one attends to.", is_detail=True
+    )
 
 
 def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:

@@ -5,29 +5,29 @@ Knows records and `report`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from math import floor, log10
+from math import floor, isnan, log10
 from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from attnviz.display import format_count
 from attnviz.errors import InvalidOption
+from attnviz.measures.names import name_heads
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size, compute_statistics
 from attnviz.records import AttentionMaps
+from attnviz.records.head_names import HeadPattern, write_share
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
-from attnviz.views.patterns import find_looking
 from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
 MAX_NAMED = 8  # heads in a row up to which "layer 3, head 5" fits above each
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
-NAMED = "in grey: what a head looks at over many texts, by the model's card"
+BY_CARD, BY_TEXT = "over many texts, by the model's card", "in this text"
 MAX_LIFT = 16.0  # equal shares: larger cells have the same colour
 MAX_SHARED_KEYS = 64  # with more keys most weights are below 0.016
 
@@ -190,14 +190,15 @@ def arrange_overview(
         title, names = f"layer.head: {title}".rstrip(": "), [name_head(maps, place) for place in places]
     elif len(layers) == 1 and not spec.pick:
         names = [name_within_layer(maps, place) for place in places]
-    known, not_here = _name_known(maps, places)
-    notes = (known.get(place, ("", "")) for place in places)
+    named = name_places(maps, places)
     pictures = tuple(
-        replace(picture, title=name, note=note, strength=strength)
-        for picture, name, (note, strength) in zip(pictures, names, notes, strict=True)
+        replace(picture, title=name, note=known.pattern, strength=write_share(known.share))
+        for picture, name, known in zip(pictures, names, named, strict=True)
     )
-    left_out = f" ({', '.join(not_here)}: not seen in this text)" if not_here else ""
-    footnote = f"{NAMED}{left_out}" if known else ""
+    absent = dict.fromkeys(known.pattern for known in named if known.pattern and isnan(known.share))
+    left_out = f" ({', '.join(absent)}: this text has nothing of the kind)" if absent else ""
+    of = BY_CARD if maps.heads_alone.known_heads else BY_TEXT
+    footnote = f"in grey: what a head looks at {of}{left_out}" if any(known.pattern for known in named) else ""
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, edges=edges, footnote=footnote),)
 
 
@@ -210,18 +211,10 @@ def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | Non
     return EdgeNames("layer", "head", tuple(map(str, rows)), tuple(map(str, columns)))
 
 
-def _name_known(maps: AttentionMaps, places: Sequence[Place]) -> tuple[dict[Place, tuple[str, str]], list[str]]:
-    """Return what the model's card says that heads look at, by their places: "next token", and how strongly, "0.60".
-
-    Also return which of these names no head has, because this text has nothing of the kind or none looks at it.
-    """
-    heads = maps.heads_alone
-    every = dict(zip(product(range(heads.n_layers), range(heads.n_heads)), heads.known_heads, strict=False))
-    found = {place: re.fullmatch(r"(.+?)(?: ([01]\.[0-9]{2}|[0-9.]+ ×))?", every.get(place, "")) for place in places}
-    named = {place: (label[1], label[2] or "") for place, label in found.items() if label}
-    here = {name: find_looking(heads, name) for name, _ in named.values()}
-    shown = {place: label for place, label in named.items() if here[label[0]][place]}
-    return shown, [name for name in here if name not in [label for label, _ in shown.values()]]
+def name_places(maps: AttentionMaps, places: Iterable[Place]) -> list[HeadPattern]:
+    """Return what the heads at some places look at; the mean of a layer has no name."""
+    names = name_heads(maps.heads_alone)
+    return [HeadPattern() if is_mean(maps, (layer, head)) else names[layer][head] for layer, head in places]
 
 
 def choose_columns(n_heads: int) -> int:

@@ -9,13 +9,13 @@ from itertools import product
 import numpy as np
 
 from attnviz.errors import InvalidSelection
-from attnviz.measures.concentration import effective_keys
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
+from attnviz.views.answer import describe_heads, tabulate_answer
 from attnviz.views.data import collect_data, describe_hidden
 from attnviz.views.head_pictures import (
     MapFrame,
@@ -32,7 +32,7 @@ from attnviz.views.head_pictures import (
 )
 from attnviz.views.likeness import describe_alike_heads
 from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, draws_each, find_notable, has_many
-from attnviz.views.tables import describe_order, heads_table, layers_table, parse_sort, sort_places, top_table
+from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
 
 MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
@@ -72,6 +72,10 @@ def heatmap_report(
     listed = _choose_listed(pictures, places, worth, spec) if not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = _collect_notes(maps, part, share_hidden, spec, places)
+    asked = part.queries
+    if spec.query is not None and not is_slice(spec.query):
+        asked = (find_token(spec.query, maps.queries.pieces),)
+    said, answer = describe_heads(maps, order), tabulate_answer(maps, order, TokenSelection(asked, part.keys))
     several = f"{len(pictures)} {_name_several(maps, places)}"
     if notable:
         notes.append(describe_notable(maps, places, notable, spec.sort))
@@ -85,7 +89,7 @@ def heatmap_report(
         subtitle=captions.join(
             captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None), hides
         ),
-        blocks=(*patches, *drawn, *others, *curves, numbers, *of_layers, *tops, *notes),
+        blocks=(*patches, *drawn, *others, *curves, *said, answer, numbers, *of_layers, *tops, *notes),
         scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
         scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
         facts=captions.list_facts(maps.provenance),
@@ -96,12 +100,6 @@ def heatmap_report(
             **rolled,
             **distances,
         },
-        focus=(
-            (_draw_notable_strip(maps, part, places, spec, notable) if notable else drawn[0])
-            if isinstance(drawn[0], Heatmap)
-            else _choose_focus(maps, measurements, dict(zip(places, pictures, strict=True)), order, spec.sort, notable),
-            *others,
-        ),
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
 
@@ -115,74 +113,13 @@ def _collect_notes(
 ) -> list[Note]:
     """Collect what is known of the text and the heads, and what is left out."""
     heads = maps.heads_alone
-    notes = [*captions.collect_notes(heads), *captions.describe_known_heads(heads, places)]
+    notes = [*captions.collect_notes(heads)]
     notes += describe_alike_heads(heads, [place for place in places if not is_mean(maps, place)])
     if share_hidden is not None:
         notes.append(
             captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))
         )
     return notes
-
-
-def _choose_focus(
-    maps: AttentionMaps,
-    measurements: Sequence[Measurement],
-    pictures: Mapping[Place, Heatmap],
-    order: Sequence[Place],
-    sort: str | None,
-    notable: Sequence[NotableHead],
-) -> Heatmap:
-    """Return the map to look at first, and say why: by the sort asked for, else as worth a look, or the sharpest."""
-    if sort is not None and len(pictures) > 1:
-        name = parse_sort(sort)[0].name
-        value = next(float(m.values[order[0]]) for m in measurements if m.name == name)
-        several = f"{len(pictures)} {_name_several(maps, order)}"
-        why = f"the first of {several} sorted by {name.replace('_', ' ')}, {value:.2f}"
-        return _show_first(pictures[order[0]], why)
-    if notable:
-        return _show_first(pictures[notable[0].place], f"the first of {len(notable)} worth a look")
-    return _find_sharpest(maps, measurements, tuple(pictures), tuple(pictures.values()))
-
-
-def _draw_notable_strip(
-    maps: AttentionMaps,
-    part: TokenSelection,
-    places: Sequence[Place],
-    spec: FigureOptions,
-    notable: Sequence[NotableHead],
-) -> Heatmap:
-    """Draw what one query attends to in the notable heads alone: of very many rows none is found."""
-    assert spec.query is not None
-    named = [head.place for head in notable]
-    rows = named if spec.sort is not None else [place for place in places if place in named]
-    strip = draw_strip(maps, rows, part, find_token(spec.query, maps.queries.pieces))
-    why = "worth a look" if spec.sort is None else f"sorted by {describe_order(spec.sort)}"
-    return replace(strip, title=f"{strip.title}: {len(rows)} of {len(places)} heads, {why}")
-
-
-def _find_sharpest(
-    maps: AttentionMaps,
-    measurements: Sequence[Measurement],
-    places: Sequence[Place],
-    pictures: Sequence[Heatmap],
-) -> Heatmap:
-    """Return the map of the head with the fewest effective keys, of equal ones the earliest."""
-    if len(pictures) == 1:
-        return pictures[0]
-    known = next((m for m in measurements if m.name == "effective_keys"), None)
-    of_all = (known or effective_keys(maps)).values
-    values = np.array([of_all[place] for place in places])
-    place = int(values.argmin())
-    why = f"the sharpest of {len(pictures)} {_name_several(maps, places)}, {values[place]:.2f} effective keys"
-    return _show_first(pictures[place], why)
-
-
-def _show_first(picture: Heatmap, why: str) -> Heatmap:
-    """Return a map with a title that says why it is the one to look at first."""
-    if picture.means is not None:  # of pooled maps, whose maxima are all large
-        of_cells = f"means of {picture.block} × {picture.block} weights"
-        picture = replace(picture, values=picture.means, title=f"{picture.title}, {of_cells}")
-    return replace(picture, title=f"{picture.title}: {why}")
 
 
 def _name_several(maps: AttentionMaps, places: Sequence[Place]) -> str:

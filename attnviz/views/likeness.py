@@ -42,7 +42,9 @@ def describe_alike_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterat
         return
     if n_pairs * len(maps.queries) * len(maps.keys) > MAX_WORK:
         many = f"{n_pairs:,} pairs over {len(maps.queries):,} × {len(maps.keys):,} weights"
-        yield Note(f"Which heads are alike is not said here: {many} take long. attnviz compare says it.")
+        yield Note(
+            f"Which heads are alike is not said here: {many} take long. attnviz compare says it.", is_detail=True
+        )
         return
     names = [f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}" for layer, head in places]
-    yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names))
+    yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names), is_detail=True)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.measures.notable import choose_notable, name_moved, read_moved_rows
+from attnviz.measures.notable import choose_notable, read_moved_rows
 from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps
 from attnviz.report import Fold, Heatmap, HeatmapGrid, Note
 from attnviz.shapes import PerRow
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import Place, choose_columns, is_mean, name_head
+from attnviz.views.head_pictures import Place, choose_columns, is_mean, name_head, name_places
 from attnviz.views.tables import describe_order
 from attnviz.views.tokens import TokenSelection, quote_token
 
@@ -22,7 +22,7 @@ MAX_FILES = 24  # heads up to which each has a file of its own
 N_NOTABLE = 12
 RULE = "they attend to more than the first token, far from equally, each unlike the others"
 RULE_OF_TWO_TEXTS = "they attend far from equally, each unlike the others"
-NAMED = "named: where half or more goes, in this text, of what goes to other keys than the first"
+NAMED = "named: what a head gives 30 % or more of its attention to, beyond chance, in this text"
 
 
 class NotableHead(NamedTuple):
@@ -46,9 +46,10 @@ def find_notable(maps: AttentionMaps, places: Sequence[Place], are_sorted: bool 
     """Find the heads that are worth a look, the first first: where they are sorted, the first of them."""
     heads = [place for place in places if not is_mean(maps, place)]
     rows = read_moved_rows(maps.heads_alone, heads)
-    names = name_moved(maps.heads_alone, rows)
     chosen = range(len(heads))[:N_NOTABLE] if are_sorted else choose_notable(rows, N_NOTABLE)
-    return tuple(NotableHead(heads[n], f"{name_head(maps, heads[n])} {names[n]}".rstrip()) for n in chosen)
+    picked = [heads[n] for n in chosen]
+    named = zip(picked, name_places(maps, picked), strict=True)
+    return tuple(NotableHead(place, f"{name_head(maps, place)} {name.pattern}".rstrip()) for place, name in named)
 
 
 def draw_many(
@@ -129,5 +130,5 @@ def describe_notable(
     by = f"by the largest product of {rule}" if sort is None else f"the first when sorted by {describe_order(sort)}"
     listed = f"Of {n_heads} heads {len(notable)} are picked out, {by}."
     named = [head.name for head in sorted(notable) if " " in head.name]
-    known = f" Of what moves beside the first token half or more goes there: {', '.join(named)}." if named else ""
-    return Note(f"{listed}{known} In a terminal --table full lists all; --all-heads draws each.")
+    known = f" By what they look at in this text: {', '.join(named)}." if named else ""
+    return Note(f"{listed}{known} In a terminal --table full lists all; --all-heads draws each.", is_detail=True)

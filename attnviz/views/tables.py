@@ -10,9 +10,10 @@ from jaxtyping import Int
 from attnviz.display import escape_for_spreadsheet
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import DEFAULT_MEASURES, MEASURES, Measure
+from attnviz.measures.names import name_heads
 from attnviz.measures.rows import compute_statistics, count_attendable, real_queries, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.records.training_metrics import LARGE_SHARE, MIN_MULTIPLE
+from attnviz.records.head_names import MIN_SHARE, NO_NAME, HeadPattern, write_share
 from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.selection import find_token, is_slice
@@ -22,6 +23,7 @@ from attnviz.views.tokens import TokenSelection, label_keys, label_queries, name
 
 MINOR_COLUMNS = frozenset(DEFAULT_MEASURES) - {"effective_keys"}  # columns left out first, unless chosen
 MAX_ROWS = 2**20  # of weights: as many as a spreadsheet holds
+MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head
 MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
 
 
@@ -86,16 +88,24 @@ def heads_table(
     )
 
     def rows() -> Iterator[Row]:
-        from attnviz.views.patterns import name_patterns  # rows are often never read
-
-        looks_at = name_patterns(maps)
+        names = name_heads(maps.heads_alone)
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
             pair = _find_strongest_pair(maps, layer, head, part)
-            yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at[layer][head], *pair)
+            looks_at = _write_name(maps, names[layer], head)
+            yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at, *pair)
 
     listed = tuple(n for n, place in enumerate(order) if place in first)
     return Table("heads", title, "heads", columns, LazyRows(rows), first=listed)
+
+
+def _write_name(maps: AttentionMaps, names: Sequence[HeadPattern], head: int) -> str:
+    """Write what a head looks at and how much of its attention that is in this text; "-" of the mean of a layer."""
+    if head >= len(names) or maps.provenance.trained is False or maps.keys.mostly_unknown:
+        return "-"
+    name = names[head]
+    share = write_share(name.share) or "(none)"
+    return f"{name.pattern} {share}" if name.pattern else NO_NAME
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:
@@ -209,7 +219,7 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
     places = np.flatnonzero(real)
     choosing = drawn[places] & (count_attendable(maps, layer) > 1)
     chosen = choosing if choosing.any() else drawn[places]
-    told = np.array([key for key in part.keys if key not in _find_unremarkable_keys(maps, layer, head)])
+    told = np.array([key for key in part.keys if key not in find_unremarkable_keys(maps, layer, head)])
     told = told if len(told) else np.array(part.keys)
     ordinary = chosen & ~maps.queries.markers[places]
     chosen = ordinary if ordinary.any() else chosen
@@ -225,14 +235,14 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
     return f"{query} → {name_token(maps.keys, int(keys[best]), MAX_PAIR_LABEL)}", float(weights[best])
 
 
-def _find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[int]:
+def find_unremarkable_keys(maps: AttentionMaps, layer: int, head: int) -> set[int]:
     """Return markers, and the first token where it is a sink of the head: many times what equal attention gives it."""
     found = set(np.flatnonzero(maps.keys.markers).tolist())
     first = int(maps.real_queries.argmax())
     if maps.self_attention and len(maps.keys) > 2:
         share = float(compute_statistics(maps, layer).received[head, first])
         equal = float(np.mean(1 / count_attendable(maps, layer)))
-        if share >= LARGE_SHARE and share >= MIN_MULTIPLE * equal:
+        if share >= MIN_SHARE and share >= MIN_MULTIPLE * equal:
             found.add(first)
     return found
 

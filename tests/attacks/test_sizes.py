@@ -97,7 +97,7 @@ def test_no_process_of_a_survey_takes_more_than_500_mb(tmp_path: Path) -> None:
     """
     line = json.dumps({"text": LONG[: 6 * 512]}) + "\n"
     (tmp_path / "long.jsonl").write_text(line * BLOCK, encoding="utf-8")
-    asked = ("--measure", "all,to_partner", "--probe", "repeat", "--ablate", "zero,mean,uniform,queries")
+    asked = ("--measure", "all,to_own_bracket", "--probe", "repeat", "--ablate", "zero,mean,uniform,queries")
     survey = ("survey", "--model", "multi", "--dataset", "long.jsonl", "--workers", "2", *asked, "--null", "shuffled")
     assert peak(tmp_path, *survey) < 500e6
 

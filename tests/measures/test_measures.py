@@ -155,7 +155,7 @@ def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
     assert names(across) == ["entropy", "effective_keys", "peak"]
     assert names(maps, ["peak, Entropy,peak", "query_information"]) == ["peak", "entropy", "query_information"]
     assert names(maps, ["all"]) == [measure.name for measure in choose_measures(["peak,all"])] == every
-    assert [measure.name for measure in choose_measures(["to_partner,all"])] == NAMES
+    assert [measure.name for measure in choose_measures(["to_own_bracket,all"])] == NAMES
     assert names(across, ["all"]) == [measure.name for measure in MEASURES if not measure.self_attention_only]
     for level in ("head", "layer"):
         assert names(maps, ["vendi_score", "peak"], level) == ["peak" if level == "head" else "vendi_score"]

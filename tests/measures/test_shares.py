@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from attnviz.measures.patterns import is_punctuation
 from attnviz.measures.shares import (
-    is_punctuation,
     to_first,
     to_next,
     to_previous,

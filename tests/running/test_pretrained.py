@@ -97,7 +97,7 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     pictures = {picture.name: picture.title for picture in report(drawn).pictures}
     assert pictures["layer-3-head-0"] == "layer 3, head 0"
     assert pictures["rollout"] == "attention rollout through layers 1 and 3 of 4 (Abnar & Zuidema 2020)"
-    heads, *_ = report(drawn).tables
+    _, heads, *_ = report(drawn).tables
     assert [row[:2] for row in heads.rows] == [(3, 0)]
     assert report(drawn).data["layers"] == [3]
     said = [note.text for note in report(drawn).notes]

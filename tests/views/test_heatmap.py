@@ -46,13 +46,13 @@ def with_facts(n: int = 3, **facts: Any) -> Report:
 
 
 def remarks(of: Report) -> list[str]:
-    """The notes but for the one that every report of several heads has: how alike these are."""
-    return [note.text for note in of.notes if "alike" not in note.text]
+    """The notes but for the answer, and how alike several heads are."""
+    return [note.text for note in of.notes if not note.leads and "alike" not in note.text]
 
 
 def test_blocks_come_in_order() -> None:
     names = [type(block) for block in report(random_maps(padding=1)).blocks]
-    assert names == [HeatmapGrid, Heatmap, Heatmap, Table, Table, Table, Note, Note]
+    assert names == [HeatmapGrid, Heatmap, Heatmap, Note, Table, Table, Table, Table, Note, Note]
 
 
 def test_each_map_is_its_heads_weights() -> None:
@@ -188,85 +188,56 @@ def test_notes_tell_what_would_mislead() -> None:
     weights = np.full((1, 1, 4, 4), 1 / 3)
     weights[..., 3] = 0
     attendable = np.tile([True, True, True, False], (4, 1))
-    notes = [note.text for note in report(record(weights, pieces, attendable=attendable)).notes]
-    assert notes == [
+    assert remarks(report(record(weights, pieces, attendable=attendable))) == [
         "1 of 3 tokens is not in the vocabulary (read as [UNK]): 1 zyx.",
         "1 of 4 tokens is padding: nothing attends to padding, and no number counts it.",
     ]
     assert not remarks(report())
-    note, _ = report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))).notes
-    assert note.text == "1 of 1 token is not in the vocabulary (read as [UNK]): 0 zyx."
+    note, _ = remarks(report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))))
+    assert note == "1 of 1 token is not in the vocabulary (read as [UNK]): 0 zyx."
 
 
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [
-        (("next token 0.60", "", "", ""), "0.0 next token 60 %"),
-        (("", "", "", "own bracket 9.1 ×"), "1.1 own bracket 9.1 ×"),
-        (("", "", "", ""), "none has a single pattern"),
-    ],
-)
-def test_what_the_card_knows_of_heads_is_said(known: tuple[str, ...], said: str) -> None:
-    maps = random_maps("abc", n_layers=2, n_heads=2)
-    facts = Facts(known_heads=known)
-    notes = remarks(report(replace(maps, provenance=replace(maps.provenance, facts=facts))))
-    assert notes[-1] == f"Known heads: {said} (over many texts, by the model's card)."
-    assert not any("Known heads" in note.text for note in report(maps).notes)
+def test_names_of_the_card_stand_over_maps_with_what_this_text_shows() -> None:
+    """Of heads that look at the last token, and at the next one; the third has no name."""
+    learned = provenance(revision="sha256:" + "5e" * 32, trained=True)
+    facts = Facts(known_heads=("own bracket 0.60", "next token 0.90", ""))
 
-
-def test_heads_get_no_names_of_the_card_in_a_text_of_unknown_words() -> None:
-    weights = np.full((2, 2, 3, 3), 1 / 3)
-    for unknown, n_named in (("", 1), ("abc", 0)):
-        maps = record(weights, tokens(*"abc", unknown=tuple(unknown)))
-        known = replace(maps.provenance, facts=Facts(known_heads=("next token 0.60", "", "", "")))
-        notes = remarks(report(replace(maps, provenance=known)))
-        assert len([note for note in notes if "Known heads" in note]) == n_named
-
-
-def test_names_of_the_card_stand_where_this_text_shows_them() -> None:
-    """Of heads that look at their bracket, at the last token, and at the next one; the fourth has no name."""
-    known = Facts(known_heads=("own bracket 0.60", "punctuation 0.50", "next token 0.90", ""))
-
-    def drawn(*pieces: str, causal: bool = False) -> tuple[list[str], str]:
+    def drawn(*pieces: str) -> tuple[list[tuple[str, str]], str]:
         n = len(pieces)
         last, following = np.zeros((n, n)), np.eye(n, k=1)
         last[:, -1] = following[-1, -1] = 1
-        weights = np.stack([np.eye(n)[::-1], last, following, np.full((n, n), 1 / n)]).reshape(2, 2, n, n)
-        maps = random_maps(pieces, n_layers=2, n_heads=2, causal=True) if causal else record(weights, tokens(*pieces))
-        facts = replace(known, causal=causal)
-        shown = overview(report(replace(maps, provenance=replace(maps.provenance, facts=facts))))
-        return [each.note for each in shown.maps], shown.footnote
+        weights = np.stack([np.eye(n)[::-1], following, np.full((n, n), 1 / n)])[None]
+        shown = overview(report(record(weights, tokens(*pieces), made_by=replace(learned, facts=facts))))
+        return [(each.note, each.strength) for each in shown.maps], shown.footnote
 
     said = "in grey: what a head looks at over many texts, by the model's card"
-    assert drawn("(", "a", "b", "c", ")") == (["own bracket", "punctuation", "next token", ""], said)
+    assert drawn("(", "a", "b", "c", ")") == ([("own bracket", "100 %"), ("next token", "100 %"), ("", "")], said)
     assert drawn("a", "b", ",") == (
-        ["", "punctuation", "next token", ""],
-        f"{said} (own bracket: not seen in this text)",
+        [("own bracket", ""), ("next token", "100 %"), ("", "")],
+        f"{said} (own bracket: this text has nothing of the kind)",
     )
-    left_out = f"{said} (own bracket, punctuation: not seen in this text)"
-    assert drawn(",", "a", "b") == (
-        ["", "", "next token", ""],
-        left_out,
-    )  # it has a comma, and its head looks elsewhere
-    assert "next token" not in drawn("a", ",", causal=True)[0]
-    assert drawn("a") == ([""] * 4, "")
 
 
-def test_of_the_heads_that_the_card_knows_those_that_are_drawn_are_said() -> None:
-    maps = random_maps("abc", n_layers=2, n_heads=2)
-    known = replace(maps.provenance, facts=Facts(known_heads=("a 0.60", "b 0.50", "c 0.90", "d 0.40")))
-    notes = only(replace(maps, provenance=known), [1], [0, 1]).notes
-    assert [note.text.split(" (")[0] for note in notes if "Known" in note.text] == [
-        "Known heads: 1.0 c 90 %, 1.1 d 40 %"
+def test_heads_of_a_model_without_a_card_are_named_by_this_text() -> None:
+    following = np.eye(12, k=1)
+    following[-1, -1] = 1
+    learned = provenance(revision="sha256:" + "5e" * 32, trained=True)
+    maps = record(np.stack([following, np.full((12, 12), 1 / 12)])[None], made_by=learned)
+    shown = report(maps)
+    assert [(each.note, each.strength) for each in overview(shown).maps] == [("next token", "100 %"), ("", "")]
+    assert overview(shown).footnote == "in grey: what a head looks at in this text"
+    assert [row[-3] for row in next(table for table in shown.tables if table.role == "heads").rows] == [
+        "next token 100 %",
+        "no single pattern",
     ]
 
 
 def test_many_unknown_tokens_are_counted() -> None:
     strange = [f"u{i}" for i in range(12)]
-    note, hint = report(record(np.full((1, 1, 12, 12), 1 / 12), tokens(*strange, unknown=strange))).notes
-    assert "heads get no names" in hint.text
-    assert note.text.startswith("12 of 12 tokens are not in the vocabulary")
-    assert note.text.endswith("7 u7 and 4 more.")
+    note, hint = remarks(report(record(np.full((1, 1, 12, 12), 1 / 12), tokens(*strange, unknown=strange))))
+    assert "heads get no names" in hint
+    assert note.startswith("12 of 12 tokens are not in the vocabulary")
+    assert note.endswith("7 u7 and 4 more.")
 
 
 def test_every_string_is_safe_to_show() -> None:
@@ -520,7 +491,7 @@ def test_of_many_heads_only_the_numbers_are_listed() -> None:
     assert tops(report(sixteen)) == 16
     shown = report(more, FigureOptions(table="top"))
     assert tops(shown) == 0
-    assert [len(table.rows) for table in shown.tables] == [18]
+    assert [len(table.rows) for table in shown.tables] == [2, 18]
     assert remarks(shown) == [
         "Of 18 heads only these numbers are listed; --layer 0 --head 0 lists what each query of one attends to."
     ]
@@ -556,8 +527,8 @@ def test_over_many_narrow_panels_stand_numbers() -> None:
 
 def test_a_sink_and_windows_in_every_part() -> None:
     shown = report(sink_maps(share=0.25))
-    assert "to sink" in [column.header for column in next(iter(shown.tables)).columns]
-    assert next(shown.notes).text.startswith("12.5% of all attention goes to a sink that the model has learned")
+    assert any(column.header == "to sink" for table in shown.tables for column in table.columns)
+    assert remarks(shown)[0].startswith("12.5% of all attention goes to a sink that the model has learned")
     assert np.array_equal(shown.data["sink"], sink_maps(share=0.25).sink)  # type: ignore[arg-type]
     maps = windowed_maps(5)
     windows = report(maps)
@@ -581,15 +552,3 @@ def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> 
     assert measures["vendi_score"]["values"].tolist() == [row[1] for row in table.rows] == expected
     assert measures["entropy"]["values"].shape == (2, 1)
     assert "layers" not in {table.name for table in report(maps).tables}
-
-
-def test_the_sharpest_head_is_the_map_to_look_at_first() -> None:
-    maps = random_maps("abc", n_layers=2, n_heads=3)
-    effective = measure_maps(maps, ["effective_keys"])[0].values
-    layer, head = np.unravel_index(effective.argmin(), (2, 3))
-    for measures in (measure_maps(maps), measure_maps(maps, ["to_next"])):
-        (first,) = heatmap_report(maps, measures, FigureOptions(), [0, 1], [0, 1, 2]).focus
-        assert first.name == f"layer-{layer}-head-{head}"
-        assert first.title.endswith(f": the sharpest of 6 heads, {effective.min():.2f} effective keys")
-    (first,) = heatmap_report(maps, measure_maps(maps), FigureOptions(), [1], [1]).focus
-    assert first.title == "layer 1, head 1"

@@ -118,26 +118,6 @@ def test_sorted_heads_are_the_first_by_the_measure_asked_for() -> None:
     assert [panel.title for panel in grids(shown)[1].maps] == twelve
     assert grids(shown)[1].title == "12 heads, the first when sorted by to previous, the largest first"
     assert "Of 30 heads 12 are picked out, the first when sorted by to previous, the largest first." in notes(shown)
-    layer, head = twelve[0].split(".")
-    why = f"the first of 30 heads sorted by to previous, {values.max():.2f}"
-    assert shown.focus[0].title == f"layer {layer}, head {head}: {why}"
-    few = report_of_previous(many(2, 3), sort="-to_previous")
-    assert "the first of 6 heads sorted by to previous" in few.focus[0].title
-    assert few.focus[0].title.startswith("layer {}, head {}:".format(*table(few, "heads").rows[0][:2]))
-
-
-@pytest.mark.parametrize("sort", [None, "to_previous"])
-def test_of_one_query_the_rows_shown_first_are_of_the_twelve(sort: str | None) -> None:
-    shown = report_of_previous(many(), query="mat", sort=sort)
-    heads = table(shown, "heads")
-    (strip,) = shown.focus
-    assert list(strip.rows) == [f"{heads.rows[n][0]}.{heads.rows[n][1]}" for n in heads.first]
-    why = "worth a look" if sort is None else "sorted by to previous, the largest first"
-    assert strip.title == f"what 5 “mat” attends to: 12 of 30 heads, {why}"
-    (whole,) = (picture for picture in shown.pictures if isinstance(picture, Heatmap))
-    assert len(whole.rows) == 30
-    for name, values in zip(strip.rows, strip.values, strict=True):
-        assert np.array_equal(values, whole.values[whole.rows.index(name)])
 
 
 def test_what_is_known_of_a_head_stands_over_its_map() -> None:
@@ -150,9 +130,8 @@ def test_what_is_known_of_a_head_stands_over_its_map() -> None:
     assert [panel.title for panel in grids(report(maps))[1].maps] == ["3.4"]
     shown = report(learned)
     assert [panel.title for panel in grids(shown)[1].maps] == ["3.4 previous token"]
-    assert "Of what moves beside the first token half or more goes there: 3.4 previous token." in notes(shown)
+    assert "By what they look at in this text: 3.4 previous token." in notes(shown)
     assert [grids(each)[1].footnote.partition(":")[0] for each in (shown, report(maps))] == ["named", ""]
-    assert shown.focus[0].title == "layer 3, head 4: the first of 1 worth a look"
 
 
 def test_means_have_titles_and_are_no_heads_worth_a_look() -> None:

@@ -100,7 +100,6 @@ def test_heads_and_mean_stand_in_the_order_given() -> None:
     assert np.array_equal(weights[:, 2], maps.weights[:, 0])
     one_layer = overview(show(maps, head=("0-1,mean",), layer=("0",)))
     assert one_layer.title == "2 heads of layer 0 and the mean of 3 heads"
-    assert "the sharpest of 3 maps" in show(maps, head=("0-1,mean",), layer=("0",)).focus[0].title
 
 
 def test_picked_means_stand_beside_picked_heads() -> None:

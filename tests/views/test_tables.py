@@ -51,7 +51,7 @@ def test_heads_by_hand() -> None:
         ("weight", ""),
     ]
     ((layer, head, entropy, _, distance, peak, looks_at, pair, weight),) = table.rows
-    assert (layer, head, looks_at, pair) == (0, 0, "no single pattern", "1 b → 2 c")
+    assert (layer, head, looks_at, pair) == (0, 0, "-", "1 b → 2 c")
     assert weight == pytest.approx(0.8)
     assert entropy == pytest.approx((1.0296530 + 0.6390319 + 1.0549202) / 3)
     assert distance == pytest.approx((1.1 + 0.9 + 1.0) / 3)

@@ -65,7 +65,8 @@ def describe_tokens(tokens: Tokens) -> list[dict[str, Any]]:
 def describe_model(model: Traceable, document: Document, layers: Sequence[int]) -> dict[str, Any]:
     """Return what a page needs of a model. Raises ExecutionError where arithmetic and model do not agree."""
     metrics = load_model_metrics(model)
-    known = [] if metrics is None or metrics.heads is None else name_heads(metrics.heads)
+    named = [] if metrics is None or metrics.heads is None else name_heads(metrics.heads)
+    known = [[(each.pattern, each.share) if each.pattern else None for each in of_layer] for of_layer in named]
     n_queries = len(model.encode(document.text).ids)
     described = []
     for layer in layers:

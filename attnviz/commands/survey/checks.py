@@ -8,10 +8,10 @@ import numpy as np
 
 from attnviz.commands.survey.survey import CAN, OFFSET, TOKENS, ModelFacts, SurveyInfo
 from attnviz.commands.survey.words import COUNTS
+from attnviz.measures import PATTERNS
 from attnviz.numbers.table import Numbers
-from attnviz.records.training_metrics import name_offset
+from attnviz.records.head_names import name_offset
 from attnviz.records.walk import ROW_SUM_TOLERANCE
-from attnviz.views.patterns import LABELS
 
 DATASET_OPTIONS = ("--dataset", "--split", "--text-column")
 MAX_TOKENS = 2**31  # of a text
@@ -29,7 +29,7 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
         raise ValueError("its options are not those of a data set")
     if facts is None:
         return
-    patterns = [measure for measure in info.measures if measure.name in LABELS]
+    patterns = [measure for measure in info.measures if measure.name in PATTERNS]
     names = {measure.name for measure in patterns if measure.level == "head"}
     by_head = (facts.plain, facts.shuffled, facts.probes)
     names |= {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}

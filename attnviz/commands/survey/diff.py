@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from attnviz.commands.survey.files import load_files
-from attnviz.commands.survey.heads import STRENGTH, describe_heads
+from attnviz.commands.survey.heads import choose_survey_names
 from attnviz.commands.survey.survey import Survey
 from attnviz.errors import InvalidRecord
 from attnviz.numbers.table import Numbers
@@ -20,6 +20,7 @@ from attnviz.records.differences import (
     join_facts,
     state_words,
 )
+from attnviz.records.head_names import NO_NAME
 
 
 def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
@@ -57,8 +58,8 @@ def list_words(survey: Survey) -> Numbers:
 
 def list_patterns(survey: Survey) -> Numbers:
     """State what each head looks at, without how strongly."""
-    heads = zip(survey.info.heads, describe_heads(survey), strict=True)
-    rows = ({"layer": at[0], "head": at[1], "value": STRENGTH.sub("", pattern)} for at, pattern in heads)
+    heads = zip(survey.info.heads, choose_survey_names(survey), strict=True)
+    rows = ({"layer": at[0], "head": at[1], "value": name.pattern or NO_NAME} for at, name in heads)
     return Numbers.from_rows(rows, ("layer", "head"))
 
 

@@ -11,14 +11,13 @@ import numpy as np
 
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.errors import InvalidOption, InvalidText
-from attnviz.measures import SOME_TEXTS_MEASURES, measure_possible
+from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES, measure_possible
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
 from attnviz.measures.shares import SCORES, score_repeats
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import name_offset
+from attnviz.records.head_names import name_offset
 from attnviz.text import Document
-from attnviz.views.patterns import LABELS
 
 N_TEXTS = 8  # of a random sample, that the model and random models read alike
 N_RANDOM = 20  # models of first weights
@@ -46,7 +45,7 @@ def model_facts(
     Raises InvalidOption as `check_facts` does.
     """
     check_facts(model, asked)
-    names = sorted(measure.name for measure in info.measures if measure.name in LABELS)
+    names = sorted(measure.name for measure in info.measures if measure.name in PATTERNS)
     texts = [document.text for document in documents]
     facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names))
     if "random" in asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, zip_longest
 
@@ -21,35 +20,42 @@ from attnviz.commands.survey.survey import (
 )
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.display import escape_for_spreadsheet
+from attnviz.measures import PATTERNS
 from attnviz.numbers.intervals import MIN_TEXTS, correct_p_values, p_value
-from attnviz.records import is_mostly_unknown, training_metrics
-from attnviz.records.training_metrics import LARGE_SHARE, HeadMetrics, HeadScore, name_offset
+from attnviz.records import is_mostly_unknown
+from attnviz.records.head_names import MIN_SHARE, NO_NAME, HeadPattern, choose_name, name_offset, write_share
 from attnviz.report import Row
-from attnviz.views.patterns import LABELS, NO_PATTERN, OF_OFFSETS
 
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
-STRENGTH = re.compile(r" ([0-9.]+(?: ×)?)$")  # of a label, such as "2 after 0.40"
 ON_REPEATS = " on repeats"
 PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
-LARGE = 0.5  # of attention: a share that names a head by itself
+# Measures that are places from the query, of which each names a head like any other place.
+OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})
+FOR_LABELS = frozenset(PATTERNS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
+NOT_NAMED = "-"
 
 
-def label_survey_heads(survey: Survey) -> list[str]:
-    """Return of each head such as "2 after 0.40", "punctuation 5.2 ×"; "" for no single pattern, or without a null.
+def choose_survey_names(survey: Survey) -> list[HeadPattern]:
+    """Return what each head looks at over the texts, by the rule of `choose_name`; without a null no head has a name.
 
-    Shares and what an equal share is are of all texts. The null is of a few, and compared with the same head on them.
+    Shares are of all texts. The null is of a few, and each head's share on these has to be as far beyond it again as
+    it is beyond an equal one.
     """
     facts, info = survey.facts or ModelFacts(), survey.info
     if not facts.chance or is_mostly_unknown(count_unknown(survey), survey.n_queries):
-        return [""] * info.n_places
-    scores = tuple(
-        HeadScore(pattern, (tuple(np.where(_beyond_chance(facts, name), shares, 0.0).tolist()),), equal)
-        for name, pattern, shares, equal in pattern_shares(survey)
-        if name in facts.chance and equal > 0
-    )
-    chance = {score.name: 0.0 for score in scores}
-    measured = HeadMetrics(survey.n_texts, info.max_tokens, scores, facts.n_random, chance)
-    return list(training_metrics.label_heads(measured, LARGE))
+        return [HeadPattern()] * info.n_places
+    found: list[list[HeadPattern]] = [[] for _ in range(info.n_places)]
+    for name, pattern, shares, equal in pattern_shares(survey):
+        if name in facts.chance and equal > 0:
+            for place, (share, on_few) in enumerate(zip(shares, facts.plain[name], strict=True)):
+                is_beyond = on_few > 2 * facts.chance[name] - equal
+                found[place].append(HeadPattern(pattern, float(share), 0.0 if is_beyond else 1.0))
+    return [choose_name(patterns) for patterns in found]
+
+
+def label_survey_heads(survey: Survey) -> list[str]:
+    """Return of each head its name and share, such as "2 after 40 %"; "" for none."""
+    return [f"{each.pattern} {write_share(each.share)}".strip() for each in choose_survey_names(survey)]
 
 
 def name_survey_heads(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
@@ -58,12 +64,11 @@ def name_survey_heads(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
     Scores of repeated tokens name a head where they are large, and beyond those of all random models.
     """
     facts, found = survey.facts or ModelFacts(), []
-    for place, label in enumerate(label_survey_heads(survey)):
-        strength = STRENGTH.search(label)
-        names = [(STRENGTH.sub("", label), strength[1])] if strength else []
-        probed = ((name, facts.probes[name][place]) for name in PROBED if facts.probes)
-        large = (each for each in probed if LARGE_SHARE <= each[1] > facts.probe_chance.get(each[0], 1.0))
-        found.append((*names, *((f"{name}{ON_REPEATS}", f"{share:.2f}") for name, share in large)))
+    for place, name in enumerate(choose_survey_names(survey)):
+        probed = ((score, facts.probes[score][place]) for score in PROBED if facts.probes)
+        large = (each for each in probed if MIN_SHARE <= each[1] > facts.probe_chance.get(each[0], 1.0))
+        names = [(name.pattern, write_share(name.share))] if name.pattern else []
+        found.append((*names, *((f"{score}{ON_REPEATS}", write_share(share)) for score, share in large)))
     return found
 
 
@@ -72,17 +77,16 @@ def find_telling(survey: Survey, n: int) -> list[int]:
 
     Where none has a name, those with the largest share of any pattern.
     """
-    by_pattern: dict[str, list[tuple[bool, float, int]]] = {}
+    by_pattern: dict[str, list[tuple[float, int]]] = {}
     for place, names in enumerate(name_survey_heads(survey)):
         for pattern, strength in names:
-            number, _, times = strength.partition(" ")  # shares before multiples of an equal one, which are smaller
-            by_pattern.setdefault(pattern, []).append((bool(times), -float(number), place))
+            by_pattern.setdefault(pattern, []).append((-float(strength.split()[0]), place))
     ranked = sorted((sorted(of_pattern) for of_pattern in by_pattern.values()), key=len)
     if not ranked:
         largest = sorted((-float(shares.max()), int(shares.argmax())) for _, _, shares, _ in pattern_shares(survey))
         return sorted([*dict.fromkeys(place for _, place in largest)][:n])
     turns = chain.from_iterable(zip_longest(*ranked))
-    return sorted([*dict.fromkeys(turn[2] for turn in turns if turn)][:n])
+    return sorted([*dict.fromkeys(turn[1] for turn in turns if turn)][:n])
 
 
 def count_unknown(survey: Survey) -> int:
@@ -97,7 +101,7 @@ def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarra
     What is a place from the query is a mean over all queries, else a mean over texts.
     """
     info, means = survey.info, survey.statistics.means
-    for name, pattern in LABELS.items():
+    for name, pattern in PATTERNS.items():
         if name in info.columns and name not in OF_OFFSETS:
             equal = float(means[info.columns[f"{EQUAL}{name}"]].item())
             if np.isfinite(equal):
@@ -108,13 +112,9 @@ def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarra
         yield name, name, survey.offsets.mass[place] / n_queries, float(survey.offsets.equal[place] / n_queries)
 
 
-def _beyond_chance(facts: ModelFacts, name: str) -> np.ndarray:
-    return np.array(facts.plain[name]) > facts.chance[name]
-
-
 def describe_heads(survey: Survey) -> list[str]:
     """The same for people, who are to tell a head without a single pattern from one that was held against nothing."""
-    without = NO_PATTERN if survey.facts is not None and survey.facts.chance else "-"
+    without = NO_NAME if survey.facts is not None and survey.facts.chance else "-"
     return [label or without for label in label_survey_heads(survey)]
 
 

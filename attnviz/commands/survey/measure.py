@@ -13,7 +13,7 @@ from attnviz.commands.survey.moments import MomentCollector, keep_moments
 from attnviz.commands.survey.survey import ABLATION, EQUAL, QUERIES, TOKENS, SurveyInfo
 from attnviz.commands.survey.words import AttendedCollector
 from attnviz.errors import InvalidText
-from attnviz.measures import MEASURES, measure_possible
+from attnviz.measures import MEASURES, PATTERNS, measure_possible
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.rows import count_attendable
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
@@ -21,7 +21,6 @@ from attnviz.numbers.parquet import INTEGER, NUMBER, TEXT
 from attnviz.numbers.table import Numbers, add_up, stack
 from attnviz.records import AttentionMaps
 from attnviz.text import Document
-from attnviz.views.patterns import LABELS
 
 KNOWN = frozenset(measure.name for measure in MEASURES)
 EXCERPT = 40  # characters
@@ -108,7 +107,7 @@ def text_numbers(
 
 def equal_shares(maps: AttentionMaps, uniform: AttentionMaps, info: SurveyInfo) -> dict[str, float]:
     """Return by measure what attention gives in this text that favours no key, nor the sink where there is one."""
-    names = [name for name in LABELS if f"{EQUAL}{name}" in info.columns]
+    names = [name for name in PATTERNS if f"{EQUAL}{name}" in info.columns]
     found = {name: float(each.values.mean()) for name, each in measure_possible(uniform, names).items()}
     if maps.sink is not None and "to_sink" in found:
         found["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from attnviz.commands.survey.heads import LARGE, count_unknown
+from attnviz.commands.survey.heads import count_unknown
 from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, Survey
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
-from attnviz.records.training_metrics import LARGE_MULTIPLE, MIN_SHARE, RARE_PATTERN
+from attnviz.records.head_names import MIN_SHARE
 
 
 def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
@@ -56,10 +56,9 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
         texts = format_count(facts.n_texts, "texts")
-        or_less = f"(not of {RARE_PATTERN}) {MIN_SHARE:g} and {LARGE_MULTIPLE:g} × an equal one"
         yield (
-            f"A label is a head's strongest pattern: a share of {LARGE:g}, or {or_less}; on {texts} "
-            f"above all heads of {facts.n_random} untrained models."
+            f"A label is a head's largest share, from {MIN_SHARE:.0%} on; on {texts} as far again beyond all heads of "
+            f"{facts.n_random} untrained models as these are beyond an equal share."
         )
         if facts.shuffled:
             yield (

@@ -18,9 +18,9 @@ from attnviz.commands.survey.spec import SurveySpec, parse_shard
 from attnviz.commands.survey.survey import ABLATION, EQUAL, N_SAMPLED, TOKENS, SurveyInfo, SurveyMeasure
 from attnviz.errors import InputError, InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
-from attnviz.measures import MEASURES, choose_measures
+from attnviz.measures import MEASURES, PATTERNS, choose_measures
+from attnviz.measures.patterns import has_own_bracket
 from attnviz.measures.rows import MAX_OFFSET
-from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
@@ -31,7 +31,6 @@ from attnviz.running.versions import read_versions
 from attnviz.text import Document
 from attnviz.text.dataset import TextStream
 from attnviz.views.captions import describe_status
-from attnviz.views.patterns import LABELS
 
 N_SEARCHED = 1_000  # texts of a random sample, which are searched for some with pairs
 MAX_MEAN_TEXTS = 32  # texts at the beginning over which --without-mean is a mean
@@ -120,8 +119,8 @@ def _read_texts(stream: TextStream) -> tuple[int, dict[str, Setting], list[Docum
 def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:
     """Return the first of the sample, and the next with a pair of brackets or quotes until there are as many."""
     first = sample[:N_TEXTS]
-    n_missing = N_TEXTS - sum(has_pair(document.text) for document in first)
-    having = (document for document in sample[N_TEXTS:] if has_pair(document.text))
+    n_missing = N_TEXTS - sum(has_own_bracket(document.text) for document in first)
+    having = (document for document in sample[N_TEXTS:] if has_own_bracket(document.text))
     return (*first, *islice(having, n_missing))
 
 
@@ -184,12 +183,12 @@ def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
     """Those that are asked for, those that name heads, and how long a text is."""
     asked = [measure.name for measure in choose_measures(spec.measure)]
     every = {measure.name: measure for measure in MEASURES}
-    asked += [name for name in LABELS if name not in asked]
+    asked += [name for name in PATTERNS if name not in asked]
     chosen = [name for name in asked if name != "to_sink" or maps.sink is not None or name in spec.measure]
     for name in chosen:
         yield SurveyMeasure(name, every[name].unit, every[name].level)
     for name in chosen:
-        if name in LABELS:
+        if name in PATTERNS:
             yield SurveyMeasure(f"{EQUAL}{name}", every[name].unit, "text")
     for kind in spec.ablations:
         yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head")

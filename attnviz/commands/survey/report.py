@@ -11,7 +11,9 @@ from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.card import draw_cards
 from attnviz.commands.survey.effects import draw_ablations, list_differences, show_ablations, show_classes
 from attnviz.commands.survey.heads import (
+    FOR_LABELS,
     MIN_SUPPORT,
+    NOT_NAMED,
     ON_REPEATS,
     PROBED,
     describe_heads,
@@ -26,14 +28,13 @@ from attnviz.commands.survey.notes import list_facts, write_notes
 from attnviz.commands.survey.survey import ABLATION, ModelFacts, Survey, SurveyMeasure
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display, format_count
-from attnviz.measures import DEFAULT_MEASURES
+from attnviz.measures import DEFAULT_MEASURES, PATTERNS
 from attnviz.numbers.intervals import MIN_TEXTS
-from attnviz.records.training_metrics import name_offset
+from attnviz.records.head_names import name_offset
 from attnviz.report import Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.distance import N_COLUMNS
-from attnviz.views.patterns import FOR_LABELS, LABELS, NOT_NAMED
 
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
@@ -155,7 +156,7 @@ def _patterns_table(survey: Survey) -> Table:
     names = [[name for name, _ in of_head] for of_head in name_survey_heads(survey)]
     for name, pattern, shares, equal in pattern_shares(survey):
         place = int(shares.argmax())
-        if equal > 0 and (name in LABELS or name in LISTED_PLACES):
+        if equal > 0 and (name in PATTERNS or name in LISTED_PLACES):
             compared = (
                 [facts.plain[name][place] if name in facts.plain else "-"] if facts.chance or facts.shuffled else []
             )

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from unicodedata import category
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
 from attnviz.commands.train.examples import Examples, find_informative_words
+from attnviz.measures.patterns import find_own_brackets, find_sentence_starts, find_targets, is_punctuation
 from attnviz.models.batches import Ids
 from attnviz.models.device import seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
-from attnviz.records.training_metrics import HeadScore, name_offset
+from attnviz.records.head_names import name_offset
+from attnviz.records.training_metrics import HeadScore
 
 MAX_OFFSET = 8  # tokens from the query, either way, of a place that has a score of its own
 N_TOKENS = 128  # read of each text
 N_INFORMATIVE = 60  # words of each label
 N_RANDOM = 20  # encoders with random weights: what chance gives
-OPENING, CLOSING, STOPS = "([{（［｛【「『《〈", ")]}）］｝】」』》〉", ".?!。？！．"
 
 Target = tuple[Bool[np.ndarray, "query key"], Bool[np.ndarray, " query"]]  # which keys count, and for which queries
 
@@ -43,12 +43,12 @@ class HeadTargets:
         pieces = [self.pieces[word] for word in ids]
         for offset in sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=abs):
             yield name_offset(offset), (np.eye(n, k=offset, dtype=bool), every)
-        yield "own bracket", _find_own_brackets(pieces)
+        yield "own bracket", _locate(find_own_brackets(pieces), n)
         same = (ids[:, None] == ids) & (ids >= len(SPECIAL))
         yield "same word", (same & ~np.eye(n, dtype=bool), every)
-        signs = np.array([all(category(character)[0] in "PS" for character in piece) for piece in pieces])
+        signs = np.array([is_punctuation(piece) for piece in pieces])
         yield "punctuation", (np.broadcast_to(signs, (n, n)), every)
-        yield "sentence start", _find_sentence_starts(pieces)
+        yield "sentence start", _locate(find_sentence_starts(pieces), n)
         for label, words in self.informative.items():
             yield f"words for {label}", (np.broadcast_to(np.isin(ids, words), (n, n)), every)
 
@@ -102,24 +102,7 @@ def score_random_heads(config: EncoderConfig, targets: HeadTargets) -> dict[str,
     return found
 
 
-def _find_own_brackets(pieces: Sequence[str]) -> Target:
-    """Find each closing bracket's own opening one, whatever kind it is of."""
-    keys, queries = np.zeros((len(pieces),) * 2, dtype=bool), np.zeros(len(pieces), dtype=bool)
-    opened: list[int] = []
-    for place, piece in enumerate(pieces):
-        if piece in OPENING:
-            opened.append(place)
-        elif piece in CLOSING and opened:
-            keys[place, opened.pop()] = queries[place] = True
-    return keys, queries
-
-
-def _find_sentence_starts(pieces: Sequence[str]) -> Target:
-    """Find the first token of the sentence for each token after it."""
-    keys, queries = np.zeros((len(pieces),) * 2, dtype=bool), np.zeros(len(pieces), dtype=bool)
-    start = 0
-    for place, piece in enumerate(pieces):
-        keys[place, start] = queries[place] = place > start
-        if piece in STOPS:
-            start = place + 1
-    return keys, queries
+def _locate(pairs: Iterator[tuple[int, int]], n: int) -> Target:
+    """Mark one key of each query of some pairs."""
+    targets = find_targets(pairs, n)
+    return targets[:, None] == np.arange(n), targets >= 0

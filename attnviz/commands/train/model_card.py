@@ -11,23 +11,20 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.classification import compute_score_interval
 from attnviz.options import list_options
+from attnviz.records.head_names import MIN_SHARE, NO_NAME
 from attnviz.records.training_metrics import (
-    LARGE_MULTIPLE,
-    LARGE_SHARE,
-    MIN_SHARE,
     HeadMetrics,
     Metrics,
     TestMetrics,
     name_heads,
 )
 from attnviz.report import Column, Note, Report, Row, Table
-from attnviz.views.patterns import NO_PATTERN
 
 MAX_VALUE_LENGTH = 200
 NORM_TEXTS = {"pre": "before each sublayer", "post": "after each sublayer"}
 POOL_TEXTS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
 FAR = re.compile("[0-9]+ (before|after)")  # places that only name heads
-HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3), Column("× equal", digits=1))
+HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3))
 COSTS = (Column("without"), Column("accuracy lost", digits=4), *map(Column, ("low", "high", "p", "mean over seeds")))
 KEEP_TEXTS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
@@ -158,17 +155,16 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     rows: list[Row] = []
     for layer, of_layer in enumerate(name_heads(measured)):
         for head, name in enumerate(of_layer):
-            rows.append((layer, head, *(name or (NO_PATTERN, "-", "-"))))
+            rows.append((layer, head, name.pattern or NO_NAME, name.share if name.pattern else "-"))
     yield Table("heads", "What the heads look at", "facts", HEADS, tuple(rows))
     listed = [name for name in measured.chance if not FAR.fullmatch(name)]
     chance = ", ".join(f"{name} {measured.chance[name]:.3f}" for name in listed)
     yield Note(
         f"Means over the queries of {measured.n_texts:,} texts held out, up to {measured.n_tokens} tokens of each. "
-        f"A head is named where the share is above the largest of any head of {measured.n_random} encoders with "
-        f"random weights, and at least {LARGE_SHARE:g}, or {MIN_SHARE:g} and {LARGE_MULTIPLE:g} times an equal share "
-        "(of brackets, only the former). "
-        f"Random weights, on the same texts, reach: {chance}. A place such as 2 after names a head where no other "
-        "place has more. A name says what a head looks at, not what that is good for."
+        f"A head has the name of its largest share, from {MIN_SHARE:.0%} on, where that lies as far again beyond all "
+        f"heads of {measured.n_random} encoders with random weights as these lie beyond an equal share. "
+        f"Random weights, on the same texts, reach: {chance}. A name "
+        "says what a head looks at, not what that is good for."
     )
 
 

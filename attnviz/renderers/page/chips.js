@@ -14,8 +14,5 @@ export function chipsOfHeads(found) {
 
 export const nothingFound = (asked, wanted) => `Nothing is found for “${asked}”: ${wanted}.`;
 
-// Shares before multiples of an equal one, which are of smaller shares.
-export function strengthOf(said) {
-  const [, number = 0, times] = /([\d.]+)( ×)?$/.exec(said) ?? [];
-  return Number(number) / (times ? 1000 : 1);
-}
+// A share, "64 %", as a number.
+export const strengthOf = (said) => Number(/([\d.]+) ?%?$/.exec(said)?.[1] ?? 0);

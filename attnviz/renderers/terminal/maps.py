@@ -6,7 +6,6 @@ Knows a map, its scale and the page that it is on, and nothing of tables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,15 +15,13 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import shades
-from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout, fill_lines, pad_right
+from attnviz.renderers.terminal.screen import DIM, ScreenLayout, fill_lines, pad_right
 from attnviz.report import Column, Heatmap, Scale
 from attnviz.specs import TableKind
 
 LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")
-MAX_ROWS = 24  # of an excerpt
 SIGNS = 1 / 6, 1 / 3, 2 / 3
-MIN_COLUMNS = 4  # fewer show no pattern
 
 
 def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, scale: Scale) -> Iterator[Text]:
@@ -48,31 +45,6 @@ def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, sca
 def _axes(page: ScreenLayout, picture: Heatmap, closed: str) -> Iterator[Text]:
     axes = f"rows: {picture.row_axis} · columns: {picture.column_axis}, by position"
     yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
-
-
-def excerpt(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
-    """A shaded map with its scale, cut to the screen: its first rows, and the columns that these attend to most.
-
-    Nothing where even that does not fit.
-    """
-    n_rows, n_columns = min(len(picture.rows), MAX_ROWS), len(picture.columns)
-    width = cell_width(page, picture, "heatmap") or 2
-    n_fitting = min((page.screen.width - max(map(cell_len, _row_labels(page, picture))) - 2) // width, n_columns)
-    if n_fitting < min(MIN_COLUMNS, n_columns):
-        return
-    received = picture.values[:n_rows].sum(axis=0, dtype=np.float64)
-    columns = np.sort(np.argsort(-received, kind="stable")[:n_fitting]).tolist()
-    yield from page.prose(picture.title, BOLD)
-    yield from _bar(page, scale)
-    yield from _axes(page, picture, "" if picture.allowed[:n_rows, columns].all() else page.forbidden)
-    yield from matrix(page, replace(picture, scale=None), "heatmap", width, scale, (range(n_rows), columns))
-    if n_rows < len(picture.rows):
-        more = f"the other {len(picture.rows) - n_rows} of {len(picture.rows)} {_name_rows(picture)}"
-        yield from page.prose(f"Not shown: {more}.", DIM)
-    if n_fitting < n_columns:
-        share = 1 - received[columns].sum() / received.sum()
-        left_out = f"the other {n_columns - n_fitting} of {n_columns} keys, with {share:.2f} of the attention of these"
-        yield from page.prose(f"Not shown: {left_out} {_name_rows(picture)}.", DIM)
 
 
 def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
@@ -102,29 +74,21 @@ def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[T
         yield line
 
 
-def is_text(picture: Heatmap) -> bool:
-    """Whether a map says of each token on which side it stands: rows of a text, not queries of a map."""
-    return picture.scale is not None and picture.scale.family.is_signed and _is_strip(picture)
-
-
 def matrix(
     page: ScreenLayout,
     picture: Heatmap,
     kind: TableKind,
     width: int,
     scale: Scale,
-    part: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> Iterator[Text]:
     """One row per query, shaded, with as many digits as cells of `width` hold; above it the map's own scale, if any.
 
-    `scale` is that of the maps without one. `part` are the rows and the columns that are shown, by default all.
+    `scale` is that of the maps without one.
     """
     if picture.scale and (kind == "heatmap" or page.screen.colour):
         yield from _bar(page, picture.scale)
     scale = picture.scale or scale
-    places = shades.places(picture.shade(scale), scale)  # of all, since shades may depend on whole rows
-    if part:
-        picture, places = _part(picture, *part), places[np.ix_(*part)]
+    places = shades.places(picture.shade(scale), scale)
     labels = _row_labels(page, picture)
     column = max(map(cell_len, labels))
     yield Text(" " * (column + 1) + _positions(picture.column_positions, width), style=DIM)
@@ -146,20 +110,6 @@ def matrix(
     if _is_strip(picture):  # else rows name the tokens
         numbered = zip(picture.column_positions, picture.columns, strict=True)
         yield from page.prose(" · ".join(f"{position} {label}" for position, label in numbered), DIM)
-
-
-def _part(picture: Heatmap, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
-    """Some rows and columns of a map, by their places."""
-    return replace(
-        picture,
-        values=picture.values[np.ix_(rows, columns)],
-        allowed=picture.allowed[np.ix_(rows, columns)],
-        rows=tuple(picture.rows[place] for place in rows),
-        columns=tuple(picture.columns[place] for place in columns),
-        equal=None if picture.equal is None else picture.equal[list(rows)],
-        row_positions=tuple(picture.row_positions[place] for place in rows),
-        column_positions=tuple(picture.column_positions[place] for place in columns),
-    )
 
 
 def long_form(page: ScreenLayout, picture: Heatmap) -> Iterator[Text]:
@@ -227,11 +177,6 @@ def _level(level: int, true_colour: bool, kind: str) -> Style:
 def _is_strip(picture: Heatmap) -> bool:
     """Whether rows are heads over tokens, and so have no position."""
     return picture.row_axis not in (Heatmap.row_axis, picture.column_axis)
-
-
-def _name_rows(picture: Heatmap) -> str:
-    """What rows are, in the plural: queries of a head, or heads over one query."""
-    return "heads" if picture.row_axis.endswith("head") else "rows" if _is_strip(picture) else "queries"
 
 
 def _row_labels(page: ScreenLayout, picture: Heatmap) -> list[str]:

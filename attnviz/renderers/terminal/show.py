@@ -13,7 +13,7 @@ from itertools import zip_longest
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.renderers.terminal.maps import cell_width, excerpt, is_text, legend, long_form, matrix, shade_text
+from attnviz.renderers.terminal.maps import cell_width, legend, long_form, matrix, shade_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Scale, Section, Table
@@ -42,21 +42,25 @@ def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
 def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
     yield from page.prose(report.title, BOLD)
     yield from page.prose(report.subtitle)
-    if kind != "heads":
+    if kind not in ("answer", "heads"):
         yield from _maps(page, report, kind)
     if any(isinstance(block, Formula | Section) for block in report.blocks):
         yield from _walk(page, report.blocks)
         return
-    leading = [note for note in report.notes if note.leads]
-    yield from _notes(page, leading)
-    for table in report.tables:  # last, because the end of a long output is what stays on the screen
-        if table.role != "top" and (kind == "full" or not table.is_detail):
+    answers = [table for table in report.tables if table.role == "answer"]
+    if kind == "answer" or not answers:
+        yield from _notes(page, [note for note in report.notes if note.leads])
+    answers = answers if kind == "answer" else []
+    others = [table for table in report.tables if table.role not in ("top", "answer")]
+    for table in answers or others:  # last, because the end of a long output is what stays on the screen
+        if kind == "full" or not table.is_detail:
             is_short = kind != "full" and bool(table.first)
-            yield from listing(page, _shorten(table) if is_short else table, compact=is_short or kind == "heads")
-            yield from page.prose(table.more, DIM) if is_short and table.more else ()
-    if kind == "heads":
-        yield from _focus(page, report)
-    yield from _notes(page, [note for note in report.notes if not note.leads])
+            yield from listing(page, _shorten(table) if is_short else table, compact=kind in ("answer", "heads"))
+            yield from page.prose(table.more, DIM) if (is_short or answers) and table.more else ()
+    for picture in report.focus if kind in ("answer", "heads") else ():
+        yield Text()
+        yield from shade_text(page, picture, picture.scale or report.scale)
+    yield from _notes(page, [note for note in report.notes if not note.leads and not (answers and note.is_detail)])
 
 
 def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
@@ -64,20 +68,6 @@ def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
     for number, note in enumerate(notes):
         yield from () if number else (Text(),)
         yield from page.prose(note.text)
-
-
-def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
-    """The maps to look at first, as much of them as fits, or where nothing does the strongest keys of their queries."""
-    tops = {table.name: table for table in report.tables if table.role == "top"}
-    for picture in report.focus:
-        yield Text()
-        shown = shade_text if is_text(picture) else excerpt
-        shaded = list(shown(page, picture, picture.scale or report.scale))
-        yield from shaded or top(page, tops[f"{picture.name}-top"])
-    if report.panels and tops:
-        yield from page.prose("Of these heads: --table heatmap or top (the strongest keys of each query).", DIM)
-    elif sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
-        yield from page.prose("For every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
 
 
 def _shorten(table: Table) -> Table:
@@ -90,7 +80,8 @@ def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]
     tops = {table.name: table for table in report.tables if table.role == "top"}
     drawn = [block for block in report.blocks if isinstance(block, Heatmap)]
     if report.panels:  # of which not all are listed
-        drawn = [each for each in (*report.panels, *report.focus[1:]) if f"{each.name}-top" in tops]
+        several = {each.name: each for each in (*report.panels, *drawn)}
+        drawn = [each for name, each in several.items() if f"{name}-top" in tops]
     pictures = [] if kind == "top" else drawn
     if not pictures:
         for table in tops.values():

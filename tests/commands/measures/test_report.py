@@ -39,7 +39,7 @@ def test_notes_say_what_is_shown_and_what_needs_self_attention() -> None:
     assert chosen.endswith("Where nothing is chosen: entropy, effective_keys, distance, peak.")
     assert needing == (
         "Only of a text that attends to itself: distance, to_self, to_previous, to_next, to_first, to_same_word, "
-        "to_partner."
+        "to_own_bracket."
     )
 
 

@@ -27,7 +27,7 @@ from attnviz.commands.survey.survey import Survey, SurveyMeasure
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
-from attnviz.measures.to_partner import find_partner_pairs
+from attnviz.measures.patterns import find_own_brackets
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
@@ -197,7 +197,7 @@ def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp
     model: Any = Attending()
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert label_survey_heads(found) == ["", "2 before 0.53"]
+    assert label_survey_heads(found) == ["", "2 before 53 %"]
     alike = [(word, lift) for word, lift, _ in next(top_words(found, 9, 1))]
     assert [lift for _, lift in alike] == pytest.approx([1.0] * len(alike), abs=1e-6)
     equal = [sum(1 / n for n in range(1, len(text.split()) + 1)) / len(text.split()) for text in texts]
@@ -283,8 +283,8 @@ def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
 def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tmp_path: Path) -> None:
     trained = run(tmp_path / "trained", model="multi:8", null=("random",), split=None)
     labels = [head["label"] for head in data(trained)["heads"]]
-    assert labels[4].startswith("previous token 0.6")
-    assert labels[1].startswith("next token 0.8")
+    assert labels[4].startswith("previous token 6")
+    assert labels[1].startswith("next token 8")
     assert labels[8 + 2].startswith("2 before 0.5")  # in layer 1
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
@@ -330,10 +330,10 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     assert "All 72 heads, all measures: --table full" in shown
     assert render(whole, "full", Screen(80)).count("\n") > 150
     assert [head.names for head in whole.atlas.heads if head.names] == [  # type: ignore[union-attr]
-        (("previous token", "0.60"),),
-        (("previous token", "0.90"),),
+        (("previous token", "60 %"),),
+        (("previous token", "90 %"),),
         (("induction on repeats", "0.80"),),
-        (("2 after", "0.70"),),
+        (("2 after", "70 %"),),
     ]
 
 
@@ -392,7 +392,7 @@ def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path) ->
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
     assert found.statistics.means[info.columns["equal_to_sink"]] == pytest.approx(1 / 4)
-    assert label_survey_heads(found) == ["sink 0.80", ""]
+    assert label_survey_heads(found) == ["sink 80 %", ""]
 
 
 class WithPartners(WithSink):
@@ -401,8 +401,8 @@ class WithPartners(WithSink):
     def attention(self, text: str, name: str = "text") -> AttentionMaps:
         maps = record(np.full((1, 2, *[len(text.split())] * 2), 1 / len(text.split())), tokens(*text.split()))
         weights = maps.weights.copy()
-        queries, keys = find_partner_pairs(maps)
-        weights[0, 0, queries] = np.eye(len(maps.keys))[keys] if self.share == 0.8 else weights[0, 0, queries]
+        for query, key in find_own_brackets(maps.queries.pieces) if self.share == 0.8 else ():
+            weights[0, 0, query] = np.eye(len(maps.keys))[key]
         return replace(maps, weights=weights)
 
     def with_first_weights(self, seed: int) -> WithPartners:
@@ -411,35 +411,35 @@ class WithPartners(WithSink):
         return chance
 
 
-def test_a_head_that_attends_to_partners_is_labelled_so_over_the_texts_that_have_them(
+def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_have_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the first texts have none: others are looked for. Heads of no pattern stay without a label."""
     run(tmp_path)
     before = load_survey(tmp_path)
-    measures = (*patterns("to_partner", "to_self"), SurveyMeasure("n_tokens", "tokens", "text"))
+    measures = (*patterns("to_own_bracket", "to_self"), SurveyMeasure("n_tokens", "tokens", "text"))
     info = replace(before.info, layer_numbers=(0,), n_heads=2, measures=measures)
-    texts = ["one two three ("] * 10 + ["( a b )", "c d", '" e "']
+    texts = ["one two three ("] * 10 + ["( a b )", "c d", "[ e ]"]
     documents = [Document(text, "a", "a") for text in texts]
     few = survey_plan._choose_few(documents)
-    assert [document.text for document in few] == [*texts[:8], "( a b )", '" e "']
+    assert [document.text for document in few] == [*texts[:8], "( a b )", "[ e ]"]
     model: Any = WithPartners()
     facts = survey_facts.model_facts(model, info, few, ("random", "shuffled"))
-    assert facts.plain["to_partner"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
+    assert facts.plain["to_own_bracket"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert label_survey_heads(found) == ["own bracket 1.00", ""]
+    assert label_survey_heads(found) == ["own bracket 100 %", ""]
     assert found.statistics.counts.tolist() == [2, 2, 13, 13, 2, 13, 13]
     equal = found.statistics.means
-    assert equal[info.columns["equal_to_partner"]] == pytest.approx((1 / 4 + 1 / 3) / 2)
+    assert equal[info.columns["equal_to_own_bracket"]] == pytest.approx((1 / 4 + 1 / 3) / 2)
     assert equal[info.columns["equal_to_self"]] == pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)
     said = survey_report(found, 3)
-    assert "to partner: means over the 2 of 13 texts that have such tokens." in [note.text for note in said.notes]
+    assert "to own bracket: means over the 2 of 13 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
-    assert (said_of["to_partner"]["n_texts"], said_of["to_partner"]["numbers"][0]["mean"]) == (2, 1.0)
+    assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (2, 1.0)
     without = survey_of(tmp_path / "without", model, info, documents[:1], facts)
     assert label_survey_heads(without) == ["", ""]
     of_none: Any = survey_report(without, 3).data["measures"]
-    assert of_none["to_partner"]["numbers"][0]["mean"] is None
+    assert of_none["to_own_bracket"]["numbers"][0]["mean"] is None
 
 
 def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:

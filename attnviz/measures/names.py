@@ -1,0 +1,111 @@
+"""What the heads of one text look at, by name. Knows records only.
+
+Whether a share of attention may be chance is tested by what each query could have done instead. A place from the
+query, or a word that comes twice, is a key of each query's own: had each row its weights at random among the keys that
+the query may attend to, the mean share would be that of an equal one, and shares as large would have a probability of
+at most exp(-n KL(share, equal share)), n the number of queries (Hoeffding 1963, theorem 1). Where several queries have
+the same key, n is the number of keys: the queries of a head with one favourite key do not choose independently. Tokens
+of a kind, such as punctuation, are the same keys for all queries. There it is drawn at random, without putting back,
+which tokens are of the kind, which has the same bound (section 6) with n the number of such tokens. Where attention
+rests is one key by what it is, a marker or the first token, and n is the number of queries.
+
+Of the probability of 1 % that a head gets a name by chance, each pattern has a part: more of it those that are common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from attnviz.measures.patterns import list_patterns
+from attnviz.measures.rows import cache_on_record, find_unlike_layers, real_queries
+from attnviz.records import TINY, AttentionMaps
+from attnviz.records.head_names import SINKS, HeadPattern, choose_name
+
+MAX_CELLS = 2**22  # weights of a head that are read: of a long text, of queries that are evenly spaced
+NEAR, COMMON, OTHERS = 0.001, 0.0007, 0.00025  # probabilities by chance: of each neighbour, of each kind, of the rest
+LEVELS = {
+    **dict.fromkeys(("previous token", "itself", "next token"), NEAR),
+    **dict.fromkeys(("same word", "after a repeat", "punctuation", "special tokens", "first token"), COMMON),
+}
+
+
+@cache_on_record
+def name_heads(maps: AttentionMaps) -> tuple[tuple[HeadPattern, ...], ...]:
+    """Return by layer and head what it looks at, and how much of its attention that is in this text.
+
+    A head that the model's card names has that name here too; its share is NaN where the text has nothing of the kind.
+    Others are named by this text alone. No head has a name of a model that has not learned anything, of a text that the
+    vocabulary does not hold, or where tokens attend to those of another text.
+    """
+    nameless = maps.provenance.trained is False or maps.keys.mostly_unknown or not maps.self_attention
+    if nameless:
+        return ((HeadPattern(),) * maps.n_heads,) * maps.n_layers
+    found = [[list[HeadPattern]() for _ in range(maps.n_heads)] for _ in range(maps.n_layers)]
+    for name, share, chance in _measure_patterns(maps):
+        for layer, head in np.ndindex(share.shape):
+            found[layer][head].append(HeadPattern(name, float(share[layer, head]), float(chance[layer, head])))
+    if not maps.known_heads:
+        return tuple(tuple(choose_name(patterns) for patterns in of_layer) for of_layer in found)
+    known = iter(label.rpartition(" ")[0] for label in maps.known_heads)
+    return tuple(
+        tuple(
+            next((each for each in patterns if each.pattern == name), HeadPattern(name))
+            for patterns, name in zip(of_layer, known, strict=False)
+        )
+        for of_layer in found
+    )
+
+
+PerHead = Float64[np.ndarray, "layer head"]
+
+
+def _measure_patterns(maps: AttentionMaps) -> Iterator[tuple[str, PerHead, PerHead]]:
+    """Yield of each pattern that the text has: its name, each head's share, and the most that may be chance."""
+    real = np.flatnonzero(real_queries(maps))
+    n_read = max(1, MAX_CELLS // len(maps.keys))
+    queries = real[np.unique(np.linspace(0, len(real) - 1, n_read).round().astype(int))]
+    masks = np.stack([maps.read_allowed(layer, queries) for layer in find_unlike_layers(maps)])
+    choosing = (masks.sum(axis=-1) > 1).all(axis=0)
+    queries, masks = queries[choosing], masks[:, choosing]
+    several = []
+    for pattern in list_patterns(maps.queries, queries):
+        keys = pattern.keys & masks.all(axis=0)
+        if n_having := int(keys.any(axis=1).sum()):
+            equal = [(keys / mask.sum(axis=1, keepdims=True)).sum() / n_having for mask in masks]
+            n = n_having if pattern.name in SINKS else min(n_having, int(keys.any(axis=0).sum()))
+            level = LEVELS.get(pattern.name, OTHERS)
+            several.append(
+                (pattern, np.flatnonzero(keys), n_having, [compute_chance_bound(e, n, level) for e in equal])
+            )
+    shares, bounds = np.empty((2, len(several), maps.n_layers, maps.n_heads))
+    for layer, head in np.ndindex(maps.n_layers, maps.n_heads):
+        rows = maps.rows(layer, head, queries).astype(np.float64)
+        rows /= np.maximum(rows.sum(axis=1, keepdims=True), TINY)
+        for number, (pattern, places, n_having, by_layer) in enumerate(several):
+            shares[number, layer, head] = rows.flat[places].sum() / n_having
+            by_kind = _compute_kind_bound(rows, pattern.keys[0], maps.keys.markers) if pattern.is_kind else 0.0
+            bounds[number, layer, head] = max(by_layer[layer if len(masks) > 1 else 0], by_kind)
+    for number, (pattern, *_) in enumerate(several):
+        yield pattern.name, shares[number], bounds[number]
+
+
+def compute_chance_bound(equal: float, n: int, probability: float) -> float:
+    """Return the share that a mean of n numbers from 0 to 1 exceeds with at most this probability, if it is `equal`."""
+    shares = np.linspace(equal, 1, 200)
+    divergence = shares * np.log(np.maximum(shares, TINY) / max(equal, TINY)) + (1 - shares) * np.log(
+        np.maximum(1 - shares, TINY) / max(1 - equal, TINY)
+    )
+    beyond = n * divergence >= -np.log(probability)
+    return float(shares[beyond.argmax()]) if beyond.any() else 1.0
+
+
+def _compute_kind_bound(
+    rows: Float64[np.ndarray, "query key"], kind: Bool[np.ndarray, " key"], markers: Bool[np.ndarray, " key"]
+) -> float:
+    """Return the share that tokens of a kind exceed by chance if any others could be the ones of the kind."""
+    received = rows.mean(axis=0)[~markers]
+    largest, n = max(float(received.max()), TINY), int(kind.sum())
+    return compute_chance_bound(float(received.mean()) / largest, n, COMMON) * largest * n

@@ -1,0 +1,119 @@
+"""The first screen of a text's maps: which heads do what, and who looks at whom. Knows records and `report`.
+
+Heads stand together by what they do, the clearest first. The weight table has a row per token and a column for each
+kind of head, in its clearest head: so that a reader sees what a kind of head does to these words, not 16 numbers of
+16 heads. There are as many columns as cells that can be read at a glance.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import isnan
+
+import numpy as np
+
+from attnviz.display import list_first, pluralize
+from attnviz.measures.names import name_heads
+from attnviz.measures.rows import compute_statistics
+from attnviz.records import AttentionMaps
+from attnviz.records.head_names import NO_NAME, SINKS, HeadPattern, write_share
+from attnviz.report import Column, Note, Table
+from attnviz.views.head_pictures import Place, is_mean
+from attnviz.views.tables import find_unremarkable_keys
+from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
+
+MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 24  # of the weight table
+MAX_NAMED = 2  # heads of a kind in a line
+MAX_KINDS = 6
+N_PAIRS = 3
+MAX_LABEL = 12  # graphemes of a token of a pair
+MORE = "every head: --table heads (in numbers), heatmap, top or full."
+
+
+def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
+    """Say what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
+    kinds = _group_by_kind(maps, places)
+    said = [_describe_kind(maps, kind, named) for kind, named in [*kinds.items()][:MAX_KINDS]]
+    if len(kinds) > MAX_KINDS:
+        said.append(f"{len(kinds) - MAX_KINDS} more kinds")
+    n_nameless = sum(not is_mean(maps, place) for place in places) - sum(map(len, kinds.values()))
+    if kinds:
+        nameless = [f"{NO_NAME} in {n_nameless}"] if n_nameless else []
+        yield Note(f"{' · '.join([*said, *nameless])}.", leads=True)
+    if pairs := _find_pairs(maps, places):
+        yield Note(f"Strongest between words apart: {', '.join(pairs)}.", leads=True)
+
+
+def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> Table:
+    """Make the weight table: a row per token, a column per kind of head, in each cell the key it looks at most.
+
+    Where no head has a name, the columns are the first heads.
+    """
+    real = [query for query in part.queries if maps.real_queries[query]]
+    queries, groups = real[:MAX_TOKENS], _group_by_kind(maps, places)
+    shown = [(kind, named[0][1]) for kind, named in groups.items() if not isnan(named[0][0].share)]
+    telling = [each for each in shown if each[0] not in SINKS]
+    chosen = telling or shown or [("head", place) for place in places]
+    chosen = chosen[: min(MAX_COLUMNS, max(1, MAX_CELLS // max(1, len(queries))))]
+    keys, rows = label_keys(maps), [[label_queries(maps)[query]] for query in queries]
+    for _, (layer, head) in chosen:
+        weights = maps.rows(layer, head, np.array(queries))[:, part.keys]
+        for row, of_query in zip(rows, weights, strict=True):
+            best = int(of_query.argmax())
+            row.append(f"{keys[part.keys[best]]} {_write(float(of_query[best]))}" if of_query[best] > 0 else "")
+    columns = (Column("token"), *(Column(kind, _name(maps, place)) for kind, place in chosen))
+    n_left = len(real) - len(queries)
+    more = f"{n_left:,} more {pluralize(n_left, 'tokens')} and {MORE}" if n_left else MORE.capitalize()
+    return Table("answer", "", "answer", columns, tuple(map(tuple, rows)), more=more)
+
+
+def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, list[tuple[HeadPattern, Place]]]:
+    """The heads that have a name, by what it is: first what this text shows most, sinks last."""
+    names, found = name_heads(maps.heads_alone), defaultdict(list)
+    for layer, head in places:
+        if not is_mean(maps, (layer, head)) and (name := names[layer][head]).pattern:
+            found[name.pattern].append((name, (layer, head)))
+
+    def order(each: tuple[HeadPattern, Place]) -> tuple[bool, bool, float]:
+        return each[0].pattern in SINKS, isnan(each[0].share), -each[0].share
+
+    several = {kind: sorted(of_kind, key=order) for kind, of_kind in found.items()}
+    return dict(sorted(several.items(), key=lambda item: order(item[1][0])))
+
+
+def _describe_kind(maps: AttentionMaps, kind: str, named: Sequence[tuple[HeadPattern, Place]]) -> str:
+    heads = [f"{_name(maps, place)} {write_share(name.share)}".rstrip() for name, place in named]
+    none = " (none in this text)" if isnan(named[0][0].share) else ""
+    return f"{kind} {list_first(heads, MAX_NAMED)}{none}"
+
+
+def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:
+    """The strongest pair of each head whose tokens are no neighbours and no sinks, the largest weights first."""
+    real, found = np.flatnonzero(maps.real_queries), dict[tuple[int, int], tuple[float, Place]]()
+    for layer, head in places if maps.self_attention else ():
+        if is_mean(maps, (layer, head)):
+            continue
+        keys = compute_statistics(maps, layer).peak_keys[head]
+        told = (np.abs(keys - real) > 1) & ~np.isin(keys, [*find_unremarkable_keys(maps, layer, head)])
+        told &= ~maps.queries.markers[real]
+        if told.any():
+            weights = np.where(told, maps.cells(layer, head, real, keys), 0)
+            best = int(weights.argmax())
+            pair, weight = (int(real[best]), int(keys[best])), float(weights[best])
+            if weight > found.get(pair, (0.0, (0, 0)))[0]:
+                found[pair] = weight, (layer, head)
+    first = sorted(found.items(), key=lambda item: -item[1][0])[:N_PAIRS]
+    return [
+        f"{label_token(maps.queries, query, MAX_LABEL)} → {label_token(maps.keys, key, MAX_LABEL)} "
+        f"{write_share(weight)} ({_name(maps, place)})"
+        for (query, key), (weight, place) in first
+    ]
+
+
+def _name(maps: AttentionMaps, place: Place) -> str:
+    return f"{maps.layer_numbers[place[0]]}.{maps.head_names[place[1]]}"
+
+
+def _write(weight: float) -> str:
+    return f"{weight:.2f}".removeprefix("0")

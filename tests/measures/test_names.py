@@ -1,0 +1,163 @@
+"""What heads are called: the largest share from 30 % on, beyond chance, by one list of patterns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import InvalidOption, NotMeasurable
+from attnviz.measures import measure_maps, measure_possible
+from attnviz.measures.names import name_heads
+from attnviz.measures.patterns import find_own_brackets, strip_pieces
+from attnviz.records import AttentionMaps, Facts, Tokens
+from attnviz.records.head_names import HeadPattern, choose_name
+from tests import pretrained
+from tests.made import cross_maps, provenance, random_maps, record, tokens
+
+N = 24
+PIECES = tuple(f"t{n}" for n in range(N))
+TWICE = tuple("abcdefghijkl") * 2
+FIRST = np.eye(N)[np.zeros(N, dtype=int)]
+PREVIOUS = np.eye(N)[np.maximum(np.arange(N) - 1, 0)]
+INDUCTION = np.vstack([FIRST[:12], np.eye(N)[1:13]])  # from 12, the second "a", to 1 behind the first, and so on
+EQUAL = np.full((N, N), 1 / N)
+UNKNOWN = provenance(revision="sha256:" + "5e" * 32, trained=None)  # type: ignore[arg-type]
+
+
+def names(*heads: np.ndarray, pieces: tuple[str, ...] | Tokens = PIECES) -> list[str]:
+    given = pieces if isinstance(pieces, Tokens) else tokens(*pieces)
+    return [name.pattern for name in name_heads(record(np.array([heads]), given, made_by=UNKNOWN))[0]]
+
+
+def known(maps: AttentionMaps, *labels: str) -> AttentionMaps:
+    return replace(maps, provenance=replace(UNKNOWN, facts=Facts(known_heads=labels)))
+
+
+def test_the_largest_share_names_a_head_and_a_sink_only_one_that_has_no_other() -> None:
+    assert choose_name([]) == choose_name([HeadPattern("a", 0.29, 0.0)]) == choose_name([HeadPattern("a", 0.9, 0.9)])
+    largest = HeadPattern("own bracket", 0.6, 0.1)
+    assert (
+        choose_name([HeadPattern("previous token", 0.4, 0.1), largest, HeadPattern("first token", 0.9, 0.1)]) == largest
+    )
+    assert choose_name([HeadPattern("first token", 0.9, 0.1)]).pattern == "first token"
+
+
+def test_patterns_by_hand() -> None:
+    same = np.vstack([FIRST[:12], np.eye(N)[:12]])
+    heads = (PREVIOUS, np.eye(N), 0.6 * INDUCTION + 0.4 * FIRST, same, FIRST, EQUAL, np.eye(N, k=3) + FIRST * 0)
+    heads = (*heads[:-1], np.where(heads[-1].any(axis=1, keepdims=True), heads[-1], EQUAL))
+    assert names(*heads, pieces=TWICE) == [
+        *("previous token", "itself", "after a repeat", "same word", "first token", "", "3 after"),
+    ]
+
+
+def test_a_share_is_of_the_queries_that_have_such_a_key() -> None:
+    (name,) = name_heads(record(np.array([[0.5 * PREVIOUS + 0.5 * EQUAL]]), tokens(*PIECES), made_by=UNKNOWN))[0]
+    assert name.share == pytest.approx(0.5 + 0.5 / N)  # of 23 queries: the first has no token before it
+
+
+def test_brackets_and_punctuation_need_several_to_name_a_head() -> None:
+    """One favourite key is of some kind whatever it is."""
+    few = tuple("." if n == 7 else f"t{n}" for n in range(N))
+    many = tuple("." if n % 4 == 3 else f"t{n}" for n in range(N))
+    signs = np.tile(np.array([piece == "." for piece in many]) / 6, (N, 1))
+    assert names(np.eye(N)[np.full(N, 7)], pieces=few) == [""]
+    assert names(np.eye(N)[np.full(N, 7)], signs, pieces=many) == ["", "punctuation"]
+    brackets = ("(", "a", ")") * 8
+    to_opening = np.where((np.arange(N) % 3 == 2)[:, None], np.eye(N, k=-2), EQUAL)
+    assert names(to_opening, pieces=brackets) == ["own bracket"]
+    once = np.vstack([EQUAL[:23], to_opening[23:]])
+    assert names(once, pieces=(*PIECES[:21], "(", "a", ")")) == [""]
+
+
+@pytest.mark.parametrize("n", [6, 10, 20, 50])
+@pytest.mark.parametrize("sharpness", [1.5, 3.0])
+def test_of_heads_by_chance_next_to_none_has_a_name(n: int, sharpness: float) -> None:
+    text = ("the film was good ( I think ) and the plot . It was bad , and so I left . He said so " * 3).split()
+    maps = random_maps(text[:n], n_layers=10, n_heads=100, sharpness=sharpness, made_by=UNKNOWN)
+    assert sum(bool(name.pattern) for layer in name_heads(maps) for name in layer) <= 10  # 1 % of them
+
+
+def test_what_has_learned_nothing_or_reads_nothing_has_no_names() -> None:
+    maps = record(np.array([[PREVIOUS]]), tokens(*PIECES), made_by=UNKNOWN)
+    unread = replace(maps.queries, unknown=(True,) * N)
+    for nameless in (
+        replace(maps, provenance=provenance(trained=False)),
+        record(maps.weights, unread, made_by=UNKNOWN),
+        replace(cross_maps(), provenance=UNKNOWN),
+    ):
+        assert {name.pattern for layer in name_heads(nameless) for name in layer} == {""}
+    assert name_heads(random_maps(["one"], made_by=UNKNOWN))[0][0] == HeadPattern()
+
+
+def test_a_name_on_the_card_stands_and_the_share_is_of_this_text() -> None:
+    maps = record(np.array([[PREVIOUS, PREVIOUS, EQUAL]]), tokens(*PIECES), made_by=UNKNOWN)
+    card = known(maps, "next token 0.60", "own bracket 0.50", "")
+    following, bracket, nothing = name_heads(card)[0]
+    assert (following.pattern, following.share) == ("next token", 0.0)
+    assert (bracket.pattern, isnan(bracket.share)) == ("own bracket", True)  # there is none
+    assert nothing.pattern == ""
+
+
+def test_a_card_says_nothing_beyond_the_length_that_a_model_was_made_for() -> None:
+    maps = known(record(np.array([[PREVIOUS]]), tokens(*PIECES), made_by=UNKNOWN), "next token 0.60")
+    facts = replace(maps.provenance.facts, made_for_tokens=N - 1)
+    longer = replace(maps, provenance=replace(maps.provenance, facts=facts))
+    assert (maps.known_heads, longer.known_heads) == (("next token 0.60",), ())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "pairs"),
+    [
+        ("( a ( b ) )", [(4, 2), (5, 0)]),
+        ("( [ a )", [(3, 0)]),  # one is left open
+        (") a (", []),
+        ("{ a } 「 b 」", [(2, 0), (5, 3)]),
+        ("▁( a ##)", [(2, 0)]),
+        ("() (s )", []),
+    ],
+)
+def test_which_bracket_is_a_closing_one_s_own(pieces: str, pairs: list[tuple[int, int]]) -> None:
+    assert list(find_own_brackets(strip_pieces(tokens(*pieces.split())))) == pairs
+
+
+def test_markers_and_what_is_not_read_are_no_brackets() -> None:
+    assert list(find_own_brackets(strip_pieces(tokens("[", "(", "a", ")", special=("[",))))) == [(3, 1)]
+    assert list(find_own_brackets(strip_pieces(tokens("(", "a", ")", unknown=(")",))))) == []
+
+
+def test_the_measure_is_of_closing_brackets() -> None:
+    to_opening = np.eye(4)
+    to_opening[2] = [0.75, 0.25, 0, 0]
+    maps = record(to_opening[None, None], tokens("(", "a", ")", "b"))
+    assert measure_maps(maps, ["to_own_bracket"])[0].values.tolist() == [[0.75]]
+    none = random_maps(("a", "(", "b"))
+    with pytest.raises(NotMeasurable, match="no bracket of this text is closed"):
+        measure_maps(none, ["to_own_bracket"])
+    assert list(measure_possible(none, ["to_own_bracket", "peak"])) == ["peak"]
+    with pytest.raises(InvalidOption, match="self-attention"):
+        measure_maps(cross_maps(), ["to_own_bracket"])
+
+
+def test_known_heads_of_a_real_encoder() -> None:
+    maps = attnviz.attention(
+        "The blue lamp stands by the old door. Nobody touched the blue lamp that night.", model=str(pretrained.minilm())
+    )
+    found = name_heads(maps)
+    assert (found[0][2].pattern, found[1][8].pattern, found[1][10].pattern) == (
+        *("previous token", "next token", "special tokens"),
+    )
+
+
+@pytest.mark.slow
+def test_known_heads_of_a_real_decoder() -> None:
+    """Heads that are known from other measurements, in a sentence and in a text that says words twice."""
+    model = pretrained.decoder()
+    sentence = name_heads(model.attention("When Mary and John went to the store, John gave a drink to"))
+    assert (sentence[16][0].pattern, sentence[11][1].pattern) == ("previous token", "previous token")
+    twice = name_heads(model.attention("apple river glass monkey seven cloud paper iron " * 2))
+    assert twice[18][6].pattern == "after a repeat"

@@ -1,0 +1,61 @@
+"""The first screen: heads by what they do, pairs of words apart, and what each token looks at, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.records import AttentionMaps
+from attnviz.report import Table
+from attnviz.specs import FigureOptions
+from tests.made import provenance, record, report, tokens
+
+WORDS = [f"w{n}" for n in range(14)]
+N = len(WORDS)
+
+
+def made(*heads: np.ndarray, words: list[str] = WORDS, trained: bool = True) -> AttentionMaps:
+    weights = [0.9 * head + 0.1 / N for head in heads]
+    made_by = provenance(revision="sha256:" + "5e" * 32, trained=trained)
+    return record(np.stack(weights)[None], tokens(*words), made_by=made_by)
+
+
+FOLLOWING, BEFORE = np.eye(N, k=1), np.eye(N, k=-1)
+FOLLOWING[-1, -1] = BEFORE[0, 0] = 1
+APART = np.full((N, N), 1 / N)
+APART[3] = np.eye(N)[9]
+
+
+def answer(maps: AttentionMaps, **options: object) -> tuple[list[str], Table]:
+    shown = report(maps, FigureOptions(**options))  # type: ignore[arg-type]
+    (table,) = (table for table in shown.tables if table.role == "answer")
+    return [note.text for note in shown.notes if note.leads], table
+
+
+def test_heads_stand_by_what_they_do_and_each_kind_has_its_clearest_head() -> None:
+    weaker = 0.6 * FOLLOWING + 0.4 / N
+    notes, table = answer(made(weaker, BEFORE, FOLLOWING, APART))
+    assert notes[0] == "next token 0.2 91 %, 0.0 57 % · previous token 0.1 91 % · no single pattern in 1."
+    assert notes[1].startswith("Strongest between words apart: w3 → w9 91 % (0.3)")
+    assert [(column.header, column.unit) for column in table.columns] == [
+        ("token", ""),
+        ("next token", "0.2"),
+        ("previous token", "0.1"),
+    ]
+    assert table.rows[:2] == (("w0", "w1 .91", "w0 .91"), ("w1", "w2 .91", "w0 .91"))
+    assert len(table.rows) == 10
+    assert table.more.startswith("4 more tokens and every head")
+
+
+def test_without_names_the_first_heads_are_shown_as_sorted() -> None:
+    notes, table = answer(made(APART, FOLLOWING, trained=False), query="w3")
+    assert notes == ["Strongest between words apart: w3 → w9 91 % (0.0)."]
+    assert [column.unit for column in table.columns] == ["", "0.0", "0.1"]
+    assert table.rows == (("w3", "w9 .91", "w4 .91"),)
+    assert table.more.startswith("Every head")
+
+
+def test_where_attention_rests_is_told_last_and_is_no_pair() -> None:
+    first = np.tile(np.eye(N)[0], (N, 1))
+    notes, table = answer(made(first, FOLLOWING))
+    assert notes[0] == "next token 0.1 91 % · first token 0.0 91 %."
+    assert [column.header for column in table.columns] == ["token", "next token"]
