@@ -97,12 +97,6 @@ def title_of(picture: Picture, report: Report) -> str:
     return " · ".join(part for part in (report.title, picture.title) if part)
 
 
-def headless_notes(picture: Heatmap | HeatmapGrid, report: Report) -> list[str]:
-    """Return what a picture has to say where it has no title: its caveat, and which query its rows are of."""
-    is_of_query = isinstance(picture, Heatmap) and picture.row_axis != Heatmap.row_axis
-    return [text for text in (report.caveat, picture.title if is_of_query else "") if text]
-
-
 def ordinal(number: int) -> str:
     """2nd, 4th, 5th, 10th …: of the steps in which labels are thinned."""
     return f"{number}{'nd' if number == 2 else 'th'}"
@@ -182,11 +176,12 @@ def finish_plan(
 ) -> FigurePlan:
     """Put small print under a plan, which is as high as what it has so far, and give it what all pictures have.
 
-    Without a title, the small print begins with what would mislead.
+    Without a title, the small print begins with what would mislead: its caveat, and which query its rows are of.
     """
-    notes = [] if room.look.header else headless_notes(picture, report)
-    end, size = plan.height + GAP, room.sizes.small
-    swatch, footer, bottom = footer_of([*notes, *small_print], hatched, end, plan.width, size)
+    if not room.look.header:
+        is_of_query = isinstance(picture, Heatmap) and picture.row_axis != Heatmap.row_axis
+        small_print = [*filter(None, (report.caveat, picture.title if is_of_query else "")), *small_print]
+    swatch, footer, bottom = footer_of(small_print, hatched, plan.height + GAP, plan.width, room.sizes.small)
     return replace(
         plan,
         title=title_of(picture, report),

@@ -174,7 +174,10 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str
         warnings.filterwarnings("ignore", category=mpl.MatplotlibDeprecationWarning)
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)
         stack.enter_context(mpl.rc_context())
-        mpl.rcParams.update(_changes())
+        ours = {**mpl.rcParamsDefault, **STYLE}
+        # Only what is not so already: each setting that is set is validated, which takes longer than looking.
+        unlike = (name for name in ours if name != "backend" and mpl.rcParams[name] != ours[name])
+        mpl.rcParams.update({name: ours[name] for name in unlike})
         if theme != PAPER:
             mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
             mpl.rcParams.update({name: theme.find_ink(ink) for name, ink in STYLE.items() if ink in (INK, FRAME)})
@@ -189,12 +192,6 @@ def bold_families() -> list[str]:
     """The fonts of titles, where `drawing` is at work: those of all texts, and a bold one before them."""
     families = list(mpl.rcParams["font.family"])
     return [BOLD + CUT * families[0].endswith(CUT), *families]
-
-
-def _changes() -> dict[Any, Any]:
-    """What is not as we want it: each setting that is set is validated, which takes longer than looking."""
-    ours = {**mpl.rcParamsDefault, **STYLE}
-    return {name: value for name, value in ours.items() if name != "backend" and mpl.rcParams[name] != value}
 
 
 @cache

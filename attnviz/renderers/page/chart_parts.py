@@ -143,8 +143,11 @@ def _describe_boxes(chart: Chart) -> Mapping[str, object]:
     samples: dict[tuple[str, int], list[float]] = {}
     for x, y, group in chart.rows:
         samples.setdefault((group, x), []).append(y)
-    nothing = ("",) * 5
-    rows = [(group, chart.names[x], len(ys), *(_quartiles(ys) or nothing)) for (group, x), ys in samples.items()]
+    rows = []
+    for (group, x), ys in samples.items():
+        seen = [y for y in ys if isfinite(y)]
+        quartiles = np.percentile(seen, [0, 25, 50, 75, 100]).tolist() if seen else [""] * 5
+        rows.append((group, chart.names[x], len(ys), *quartiles))
     return {"table": _table(["of", chart.x_axis, *SUMMARY], rows)}
 
 
@@ -154,11 +157,6 @@ def _words(chart: Chart | Calculation) -> str:
         return " ".join(f"Step {step.number}, {step.title}: {', '.join(step.formula)}." for step in chart.steps)
     groups = ", ".join(dict.fromkeys(filter(None, chart.column("group"))))
     return f"{chart.y_axis} by {chart.x_axis}. {len(chart.rows)} numbers{groups and ' of '}{groups}."
-
-
-def _quartiles(values: Sequence[float]) -> list[float] | None:
-    seen = [value for value in values if isfinite(value)]
-    return np.percentile(seen, [0, 25, 50, 75, 100]).tolist() if seen else None
 
 
 def _describe_steps(chart: Calculation) -> Mapping[str, object]:

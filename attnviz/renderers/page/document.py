@@ -57,6 +57,9 @@ def content(report: Report, look: FigureStyle) -> Content:
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
         )
+    has_weights = any(  # of attention, not differences, sides or how alike heads are
+        not each.is_of_pairs and not (each.scale or report.scale).family.is_signed for each in distinct(report).values()
+    )
     document = {
         "title": report.title,
         "subtitle": report.subtitle,
@@ -68,7 +71,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         "charts": charts,
         "tables": tables,
         "reading": [
-            *(OF_MAPS if maps.cells and _has_weights(report) else ()),
+            *(OF_MAPS if has_weights else ()),
             *(OF_CHARTS if charts else ()),
             *(OF_ATLAS if atlas else ()),
         ],
@@ -80,12 +83,6 @@ def content(report: Report, look: FigureStyle) -> Content:
         ],
     }
     return replace(maps, document=document, charts=tuple(drawn), atlas=atlas)
-
-
-def _has_weights(report: Report) -> bool:
-    """Whether any map is of attention, not of differences, sides or how alike heads are."""
-    maps = distinct(report).values()
-    return any(not each.is_of_pairs and not (each.scale or report.scale).family.is_signed for each in maps)
 
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
