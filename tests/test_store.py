@@ -146,13 +146,16 @@ def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch:
     for part in (b"old", b"new"):
         store.write(tmp_path / "a", part)
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode  # the rights that others have
+    with (tmp_path / "a").open("rb") as reading:  # whoever has it open sees no half of another
+        store.write(tmp_path / "a", b"newest")
+        assert reading.read() == b"new"
     store.write(Path(os.devnull), b"x" * 10_000)
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
     monkeypatch.setattr(os, "fsync", full)
     for name in ("a", "new"):
         with pytest.raises(OutputError, match="No space left on device"):
             store.write(tmp_path / name, b"more")
-    assert content(tmp_path) == {"plain": b"", "a": b"new"}
+    assert content(tmp_path) == {"plain": b"", "a": b"newest"}
 
 
 @pytest.mark.parametrize("path", [".", "x" * 300, "full"])

@@ -5,80 +5,20 @@ from __future__ import annotations
 import json
 import os
 import pty
-import random
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, environment, notes, started, worked
-from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
-from tests.commands.train.runs import SPEC, finished
-from tests.process import Run, leave_part
+from tests.attacks.endings import environment, started
+from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole
 
-LONG = ("train", "--dataset", "sample", "--epochs", "20", "--patience", "20", *SIZES)  # some seconds
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
 PATIENCE = 120.0  # seconds
-
-
-@pytest.fixture(scope="module")
-def whole_of_long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `LONG` leaves. Not to be changed."""
-    folder = tmp_path_factory.mktemp("whole") / "model"
-    finished(replace(SPEC, epochs=20, patience=20), folder)
-    return folder
-
-
-# Ctrl-C and kill -9, of real processes
-
-
-def told_until(process: subprocess.Popen[bytes], wanted: str) -> list[str]:
-    """The lines on standard error up to the first one that holds `wanted`; all where none does."""
-    assert process.stderr is not None
-    lines = []
-    for line in process.stderr:
-        lines.append(line.decode())
-        if wanted in lines[-1]:
-            break
-    return lines
-
-
-def ended(process: subprocess.Popen[bytes], lines: list[str]) -> Run:
-    out, err = process.communicate(timeout=PATIENCE)
-    return Run(process.returncode, out, "".join(lines).encode() + err)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_shape_checks")
-def test_killed_again_and_again_and_gone_on_with(
-    whole_of_long: Path, run_here: RunHere, forked: tuple[str, ...], tmp_path: Path
-) -> None:
-    """`kill -9` at random moments: what is there is whole each time, and at last every byte is that of a whole run."""
-    moments = random.Random(0)
-    epoch = 0
-    for _ in range(3):
-        process = started(tmp_path, *LONG, "--resume", program=forked)
-        lines = told_until(process, f"epoch {epoch + moments.randint(1, 4)}/" if epoch else "training on")
-        time.sleep(moments.uniform(0, 0.05))
-        process.kill()
-        run = ended(process, lines)
-        assert run.exit_code == -signal.SIGKILL, run.stderr
-        assert "error" not in run.stderr
-        names = check_whole(tmp_path / "model")
-        assert names <= {STATE, *CHECKPOINT}
-        leave_part(tmp_path / "model")
-        found = re.findall(r"epoch (\d+)/", run.stderr)
-        epoch = max(int(found[-1]) if found else 0, epoch, 1)
-    again = worked(run_here(*LONG, "--resume"))
-    assert any(note.startswith("going on after step ") for note in notes(again))
-    assert contents(tmp_path / "model") == contents(whole_of_long)
-    assert set(contents(tmp_path / "model")) == FILES
 
 
 # Streams

@@ -134,15 +134,6 @@ def test_what_a_unit_says_of_its_tokens() -> None:
     assert joined.offsets == ((0, 0), (0, 5), (6, 9))
 
 
-def test_another_text_has_units_of_its_own() -> None:
-    rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
-    maps = record(rows[None, None], tokens("a", "b"), tokens("x", "y", "z"))
-    joined = merge_tokens(maps, [(0, 1)], [(0,), (1, 2)])
-    assert joined.weights[0, 0].tolist() == [[0.3125, 0.6875]]
-    assert (joined.queries.pieces, joined.keys.pieces) == (("a b",), ("x", "y z"))
-    assert not joined.self_attention
-
-
 def test_another_text_is_not_joined_without_units_of_its_own() -> None:
     with pytest.raises(InvalidOption, match="joining tokens needs self-attention"):
         merge_tokens(cross_maps(), [(0,)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from dataclasses import replace
 from typing import Any
@@ -16,9 +15,7 @@ from attnviz.numbers.intervals import Interval
 from attnviz.options import list_values
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import AttentionCost, HeadMetrics, HeadScore, History
-from attnviz.renderers.documents import markdown
 from attnviz.renderers.documents.json import write_alone
-from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Charts, Report, Table
 from tests.commands.train.metrics import METRICS
 from tests.made import HISTORY, notes
@@ -197,22 +194,6 @@ def test_a_shell_takes_the_name_of_the_data_for_a_name(name: str) -> None:
     words = asked(shlex.split(format_command(metrics)))
     assert (words["--dataset"], words["--split"]) == (name, "train[5:]+test")
     assert rows(card_report(metrics), "recipe")["command"] == format_command(metrics)
-
-
-@pytest.mark.parametrize(
-    "name", ["[/].csv", "猫.csv", "\x1b[31m\u202e.csv", "a\nb.csv", "<b>.csv", "`x`.csv", "x" * 255]
-)
-def test_the_name_of_the_data_is_data(name: str) -> None:
-    """In the title, in the tables, on the terminal and in Markdown; nothing in it is obeyed."""
-    report = card_report(replace(METRICS, data=f"{name} train"))
-    shown = terminal.render(report, "top", terminal.Screen())
-    card = markdown.document(report, {"learning-curve": "learning-curve.png"})
-    for text in (shown, card):
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
-    assert "<b>" not in card
-    assert "`x`" not in card
-    heads = [line for line in card.splitlines() if line.startswith("#")]
-    assert heads == [heads[0], "## The model", "## How it was made", "## On texts held out from training", "## epochs"]
 
 
 def test_heads_are_named_beyond_chance_and_only_where_the_share_is_large() -> None:

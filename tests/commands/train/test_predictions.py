@@ -239,9 +239,10 @@ def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: lis
 # For machines
 
 
-def test_data_by_hand() -> None:
-    document = parsed(report([*SCORED, said(0.5, -1, name="\x1b[31m", n_tokens=600), said(0.25)], listed=0))
-    predictions = document.pop("predictions")
+def test_data_hold_every_answer_and_the_numbers_of_the_tables() -> None:
+    of = report([*SCORED, said(0.5, -1, name="\x1b[31m", n_tokens=600), said(0.25)], listed=0)
+    document = parsed(of)
+    predictions = document["predictions"]
     assert predictions[0] == {
         "text": "text",
         "label": "positive",
@@ -252,28 +253,14 @@ def test_data_by_hand() -> None:
         "tokens_read": 9,
         "tokens_unknown": 0,
     }
-    assert (predictions[4]["text"], predictions[4]["given"]) == ("\x1b[31m", -1)
-    assert predictions[5]["given"] is None
-    assert len(predictions) == 6
-    assert document.pop("f1") == pytest.approx({"negative": 2 / 3, "positive": 4 / 5})
-    assert document.pop("accuracy_interval") == pytest.approx([0.3006, 0.9544], abs=5e-5)
-    scores = {name: document.pop(name) for name in ("macro_f1", "calibration_error", "log_loss")}
-    loss = -(log(0.75) + log(0.875) + log(0.375) + log(0.75)) / 4
-    assert scores == pytest.approx({"macro_f1": (2 / 3 + 4 / 5) / 2, "calibration_error": 0.3125, "log_loss": loss})
-    chance, bound = draw_calibrated_error(np.array([0.75, 0.875, 0.625, 0.75]))
-    assert document == {
-        "model": "multi:8",
-        "status": "trained",
-        "corpus": "sample test",
-        "labels": ["negative", "positive"],
-        "texts": 6,
-        "scored": 4,
-        "accuracy": 0.75,
-        "calibration_error_by_chance": {"mean": chance, "below_95": bound},
-        "calibration_bins": 15,
-        "mean_confidence": 0.75,
-        "confusion": [[1, 1], [0, 2]],
-    }
+    assert [each["given"] for each in predictions[4:]] == [-1, None]
+    assert (predictions[4]["text"], document["texts"], document["scored"]) == ("\x1b[31m", 6, 4)
+    names = ("scored", "accuracy", "macro_f1", "calibration_error", "log_loss", "mean_confidence")
+    n_texts, right, mean_f1, *f1, calibration, loss, confidence = (row[1] for row in table(of, "scores").rows)
+    assert [document[name] for name in names] == [n_texts, right, mean_f1, calibration, loss, confidence]
+    assert [*document["f1"].values()] == f1
+    assert document["confusion"] == [[1, 1], [0, 2]]
+    assert document["accuracy_interval"] == pytest.approx([0.3006, 0.9544], abs=5e-5)
 
 
 # Rows

@@ -232,11 +232,6 @@ def test_a_bar_of_few_keys_ends_where_weights_do(high: float, ticks: list[str]) 
     assert [text for _, text in plan_ticks(LIFT)] == ["≤ 1 ×", "2 ×", "4 ×", "8 ×", "≥ 16 ×"]
 
 
-def test_cells_that_stand_for_several_multiples_say_so() -> None:
-    texts = [line.text for line in plan(heatmap(1100), report(heatmap(1100), scale=LIFT), FigureStyle()).lines]
-    assert texts[-1].endswith("each cell is the mean of 2 × 2 multiples")
-
-
 def test_text_is_shaded_by_what_each_token_gets() -> None:
     made = plan_text(one_hot(), report(one_hot(), scale=LIFT), FigureStyle(kind="text"))
     assert [word.line.text for word in made.words] == ["a", "b", "c"]

@@ -16,7 +16,6 @@ from attnviz.renderers.figure.text import extent
 from attnviz.report import EdgeNames, FigureStyle, HeatmapGrid
 from tests.renderers.figure.reports import (
     LIFT,
-    by_matplotlib,
     drawn,
     folded,
     outside,
@@ -24,7 +23,6 @@ from tests.renderers.figure.reports import (
     panels,
     pixels,
     report,
-    rgba,
 )
 
 SIDES = ("left", "center")  # how names of rows and of columns are set
@@ -87,18 +85,6 @@ def test_a_column_is_filled_as_far_as_its_share_says() -> None:
             grey.reshape(8, -1) if height % 8 == 0 else np.array([part.mean() for part in np.array_split(grey, 8)])
         )
         np.testing.assert_allclose(of_rows.reshape(8, -1).mean(axis=1), heatmap.values[:, 0], atol=0.6 / width + 0.1)
-
-
-def test_columns_are_as_grey_as_matplotlib_draws_them() -> None:
-    grid = replace(folded(panels(8, 4, 4)), scale=LIFT)
-    shown = report(grid)
-    ours, theirs = pixels(shown), rgba(by_matplotlib(shown)[0])[..., :3]
-    for place in plan(grid, shown, FigureStyle()).places:
-        assert place.fold is not None
-        left, top, width, height = (round(150 * part) for part in place.fold.box)
-        inside = np.s_[top : top + height, left : left + width]
-        assert abs(float(ours[inside].mean()) - float(theirs[inside].mean())) < 3
-        assert ours[inside].mean() < 250
 
 
 def test_the_other_cells_keep_their_colours() -> None:

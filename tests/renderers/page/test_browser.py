@@ -15,7 +15,6 @@ from PIL import Image
 
 from attnviz.commands.compare.maps import similarity_picture
 from attnviz.renderers.page import downsample
-from attnviz.renderers.page import packing as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked
@@ -102,14 +101,6 @@ def test_the_overview_has_every_head_and_opens_it(shown: Open) -> None:
     page.ready()
     assert page.page.locator("#tab-matrix").get_attribute("aria-selected") == "true"
     assert [page.page.get_by_role("combobox", name=name).input_value() for name in ("Layer", "Head")] == ["1", "1"]
-
-
-def test_the_colours_are_the_scales(shown: Open) -> None:
-    """The largest weight of a shared scale is the last colour of viridis, the smallest nearly the first."""
-    maps = record(np.array([[[[0.75, 0.25], [0.25, 0.75]]]]))
-    page = shown(replace(report(maps), scale=Scale("shared", 0.0, 0.75, "attention weight")), "view=matrix")
-    assert page.colour(0, 0, 2, 2) == page.colour(1, 1, 2, 2) == [253, 231, 36]
-    assert page.colour(0, 1, 2, 2) == [48, 103, 141]
 
 
 def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
@@ -435,40 +426,6 @@ def test_a_pair_runs_from_the_query_to_the_key_in_every_script(shown: Open) -> N
     places = pairs.evaluate_all("pairs => pairs.map(p => [...p.children].map(e => e.getBoundingClientRect().left))")
     assert len(places) == 3
     assert all(query < key for query, key in places)
-
-
-def test_numbers_of_large_maps_are_within_what_is_said(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_cells, "ROOM", 0)
-    monkeypatch.setattr(page_cells, "LADDER", (page_cells.Precision(floor=5, fine=3),))
-    maps = random_maps(["t"] * 160, n_heads=4, sharpness=3.0)
-    page = shown(report(maps), f"view=matrix&layer=0&head=3&query=5&key=6&{EXACT}")
-    assert "not every digit is stored" in page.page.inner_text("#about")
-    page.page.focus("canvas.matrix")
-    kinds = set()
-    for _ in range(60):
-        page.press("ArrowRight")
-        key = int(page.readout.split("key ")[1].split()[0])
-        kinds.add(_checked(number_in(page.readout), float(maps.weights[0, 3, 5, key])))
-    assert kinds == {"within", "range", "below"}
-
-
-def _checked(said: str, weight: float) -> str:
-    """Which kind of statement it is; it has to be true."""
-    if "±" in said:
-        assert abs(float(said.split()[0]) - weight) <= 0.005 * weight
-        return "within"
-    if said.startswith("below"):
-        assert weight < _fraction(said.split()[1])
-        return "below"
-    low, high = (_fraction(part) for part in said.split(" to "))
-    assert low <= weight < high
-    return "range"
-
-
-def _fraction(said: str) -> float:
-    """ "1/64 (0.0156)"."""
-    above, _, below = said.split()[0].partition("/")
-    return int(above) / int(below or 1)
 
 
 def test_differences_and_maps_without_queries(shown: Open) -> None:
