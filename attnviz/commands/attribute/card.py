@@ -68,7 +68,8 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str,
     references = [np.abs(found[name].scores) for name in (LEAVE_ONE_OUT, GRADIENT)]
     removable = found[LEAVE_ONE_OUT].removable
     orders = [(name, found[name].scores) for name in methods if name != CHANCE]
-    orders += [(CHANCE, order) for order in _random_orders(subject)]
+    generator = np.random.default_rng([subject.seed, *subject.ids])
+    orders += [(CHANCE, generator.random(len(subject.ids))) for _ in range(N_CHANCE)]
     losses = _losses(subject, [scores for _, scores in orders], removable)
     for name in methods:
         own = [place for place, (of, _) in enumerate(orders) if of == name]
@@ -78,11 +79,6 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str,
         ]
         numbers = (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
         yield {"method": name, **dict(zip(NUMBERS, numbers, strict=True))}
-
-
-def _random_orders(subject: Subject) -> list[Scores]:
-    generator = np.random.default_rng([subject.seed, *subject.ids])
-    return [generator.random(len(subject.ids)) for _ in range(N_CHANCE)]
 
 
 def _losses(

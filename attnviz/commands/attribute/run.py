@@ -13,7 +13,6 @@ from attnviz.models.attribution import INTEGRATED_GRADIENTS, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
-from attnviz.records import Tokens
 from attnviz.records.attribution import Attribution, Question
 from attnviz.running import Events, Progress
 from attnviz.specs import OTHER_LANGUAGES
@@ -61,7 +60,10 @@ def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
     with store.locked(out):
         for document in documents:
             subject = model.subject(document.text, document.name, question_of(spec))
-            _check_known(subject.tokens, document.name)
+            if (tokens := subject.tokens).mostly_unknown:  # there is no verdict to explain
+                unknown = f"{sum(tokens.unknown)} of {len(tokens) - sum(tokens.special)} tokens of {document.name}"
+                problem = f"{unknown} are not in the model's vocabulary, so its answer says little of the text"
+                raise InvalidText(problem, hint=OTHER_LANGUAGES)
             found: list[Attribution] = []
             for method in methods:
                 yield Progress(len(found), len(methods), "methods", method)
@@ -91,13 +93,3 @@ def _choose_methods(spec: AttributeSpec) -> tuple[list[str], tuple[str, ...]]:
 def question_of(spec: AttributeSpec) -> Question:
     """What is asked of each text."""
     return Question(spec.target, spec.against, spec.model.seed)
-
-
-def _check_known(tokens: Tokens, name: str) -> None:
-    """Raises InvalidText where the vocabulary does not hold half of a text: there is no verdict to explain."""
-    if tokens.mostly_unknown:
-        found = f"{sum(tokens.unknown)} of {len(tokens) - sum(tokens.special)} tokens of {name}"
-        raise InvalidText(
-            f"{found} are not in the model's vocabulary, so its answer says little of the text",
-            hint=OTHER_LANGUAGES,
-        )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from attnviz import store
+from attnviz.bounded import exists
 from attnviz.commands.train.spec import TrainSpec, VocabSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs
@@ -62,17 +62,10 @@ def name_option(name: str) -> str:
 
 def refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
     """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
-    if holds(folder, WEIGHTS) and not (holds(folder, STATE) or holds(folder, METRICS)):
+    if exists(folder / WEIGHTS) and not (exists(folder / STATE) or exists(folder / METRICS)):
         raise InvalidOption(
             f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out."
         )
     for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
-        if not spec.resume and holds(folder, name):
+        if not spec.resume and exists(folder / name):
             raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
-
-
-def holds(folder: Path, name: str) -> bool:
-    """Return whether the folder has a file of that name."""
-    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
-        return (folder / name).exists()
-    return False

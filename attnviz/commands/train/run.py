@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.train.inputs import STATE, WEIGHTS, holds, name_option, refuse_to_overwrite
+from attnviz.bounded import exists
+from attnviz.commands.train.inputs import STATE, WEIGHTS, name_option, refuse_to_overwrite
 from attnviz.commands.train.outcome import measure, write_card
 from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
@@ -48,10 +49,10 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
     identity = {**settings, "data_sha256": _sha256(texts, labels)}
     notices, state = corpus.notices, None
-    if spec.resume and holds(folder, STATE):
+    if spec.resume and exists(folder / STATE):
         state, earlier = load_state(folder / STATE)
         _refuse_another_run(folder, earlier, identity)
-    elif spec.resume and holds(folder, METRICS):
+    elif spec.resume and exists(folder / METRICS):
         metrics = load_metrics(folder)
         _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
         _refuse_other_weights(folder, metrics)

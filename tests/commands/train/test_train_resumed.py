@@ -120,7 +120,7 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
                 break
         finished(replace(SPEC, resume=True), folder)
         assert contents(folder) == contents(run), n_files
-    assert n_files == 1 + 2 * 4 + 4 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
+    assert n_files == 1 + 2 * 4 + 3 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
 
 
 def test_a_finished_run_is_not_trained_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
