@@ -103,8 +103,7 @@ class Heatmap:
     column_positions: tuple[int, ...] = ()
     equal: PerRow | None = None  # see `equal_share`; None: 1/n, n being the row's allowed cells
     backdrop: Grey | None = None  # an image over which the cells lie
-    block: int = 1  # rows, and columns, that a cell stands for: it is the largest weight there
-    means: Cells | None = None  # and this the mean
+    block: int = 1  # rows, and columns, that a cell stands for: it is the mean of the weights there
     factors: WeightFactors | None = None  # of all tokens, for those who look closer than the cells
     asked: int | None = None  # the column of the token that all rows are of, if it is among the columns
     note: str = ""  # what the head is known for, such as "next token": below its title where several stand together

@@ -16,14 +16,13 @@ class PooledMaps:
     """Maps too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller."""
 
     size: int
-    maximum: Float32[np.ndarray, "head row column"]
     mean: Float32[np.ndarray, "head row column"]  # over the cells where attention is allowed
     allowed: Bool[np.ndarray, "row column"]  # anywhere in a block
 
 
 class ColumnPools:
-    """The largest weight and the sum of weights on each key, by a stretch of queries: a row of each for the queries
-    that become one row of a map, as tiles of their weights come by.
+    """The sum of weights on each key, by a stretch of queries: a row for the queries that become one row of a map, as
+    tiles of their weights come by.
     """
 
     def __init__(self, size: int, n_queries: int, n_keys: int) -> None:
@@ -34,7 +33,7 @@ class ColumnPools:
         self._whole = slice(0)  # parts of as many queries as a row has; at most the first and the last are not
         self._next_key = 0
         self.rows: Int[np.ndarray, " row"] = np.zeros(0, dtype=np.int64)  # of the map
-        self.maximum, self.total = (np.zeros((0, n_keys), dtype=np.float32) for _ in range(2))
+        self.total = np.zeros((0, n_keys), dtype=np.float32)
 
     def begin(self, queries: Queries) -> None:
         """Begin the next stretch of queries."""
@@ -46,8 +45,8 @@ class ColumnPools:
         sizes = np.array([part.stop - part.start for part in self._parts])
         inner = slice(int(sizes[0] < self._size), len(sizes) - int(len(sizes) > 1 and sizes[-1] < self._size))
         self._whole = inner if (sizes[inner] == self._size).all() else slice(0, 0)
-        if len(self.maximum) != len(starts):
-            self.maximum, self.total = (np.empty((len(starts), self._n_keys), dtype=np.float32) for _ in range(2))
+        if len(self.total) != len(starts):
+            self.total = np.empty((len(starts), self._n_keys), dtype=np.float32)
 
     def add(self, keys: slice, weights: Float32[np.ndarray, "query key"]) -> None:
         """Add all weights of the stretch on some keys, in rising order of keys; keys between have no weight."""
@@ -55,12 +54,10 @@ class ColumnPools:
         self._next_key = keys.stop
         for row, part in enumerate(self._parts):  # reducing part by part takes a tenth of the time of `reduceat`
             if not self._whole.start <= row < self._whole.stop:
-                weights[part].max(axis=0, out=self.maximum[row, keys])
                 np.matmul(self._ones[: part.stop - part.start], weights[part], out=self.total[row, keys])
         if self._parts[self._whole]:
             several = slice(self._parts[self._whole][0].start, self._parts[self._whole][-1].stop)
             parts = weights[several].reshape(-1, self._size, weights.shape[1])
-            parts.max(axis=1, out=self.maximum[self._whole, keys])
             np.matmul(self._ones, parts, out=self.total[self._whole, keys])
 
     def end(self) -> None:
@@ -68,7 +65,7 @@ class ColumnPools:
         self._skip_to(self._n_keys)
 
     def _skip_to(self, key: int) -> None:
-        self.maximum[:, self._next_key : key], self.total[:, self._next_key : key] = 0, 0
+        self.total[:, self._next_key : key] = 0
 
 
 class Pools:
@@ -78,7 +75,7 @@ class Pools:
         self._size, self._sides = size, (len(maps.queries), len(maps.keys))
         self._starts = np.arange(0, len(maps.keys), size)
         shape = -(-len(maps.queries) // size), len(self._starts)
-        self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
+        self._total = np.zeros((maps.n_heads, *shape), dtype=np.float32)
         self._n_allowed = np.zeros(shape, dtype=np.int64)
         if maps.allows_all(layer):
             self._n_allowed[:] = np.outer(*(np.diff([*range(0, side, size), side]) for side in self._sides))
@@ -95,20 +92,13 @@ class Pools:
     def add(self, head: int, columns: ColumnPools) -> None:
         """Add the columns of a stretch of queries of one head."""
         columns.end()
-        which = head, columns.rows
-        self._maximum[which] = np.maximum(self._maximum[which], self._reduce_keys(np.maximum, columns.maximum))
-        self._total[which] += self._reduce_keys(np.add, columns.total)
-
-    def _reduce_keys(
-        self, reduce: np.ufunc, of_key: Float32[np.ndarray, "row key"]
-    ) -> Float32[np.ndarray, "row column"]:
-        """Reduce each block of keys to one, as `reduceat` does but sooner."""
+        of_key = columns.total
         padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
         padded[:, : of_key.shape[1]] = of_key
-        by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)
-        return np.asarray(reduce.reduce(by_place, axis=0)).reshape(len(of_key), -1)
+        by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)  # summed sooner than by `reduceat`
+        self._total[head, columns.rows] += by_place.sum(axis=0).reshape(len(of_key), -1)
 
     def finish(self) -> PooledMaps:
         """Return the pooled maps, once all columns are added."""
         self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: allocating memory takes as long
-        return PooledMaps(self._size, self._maximum, self._total, self._n_allowed > 0)
+        return PooledMaps(self._size, self._total, self._n_allowed > 0)

@@ -83,7 +83,6 @@ def _describe_pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence
     return {
         "pooled": {
             "size": every[0].size,
-            "maximum": _choose_layers([pooled.maximum for pooled in every], heads),
             "mean": _choose_layers([pooled.mean for pooled in every], heads),
         }
     }

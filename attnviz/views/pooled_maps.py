@@ -25,7 +25,7 @@ def pool_layer(maps: AttentionMaps, layer: int) -> PooledMaps:
 
 
 def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, ...]:
-    """Draw one map per head: where large weights are, and how much of them there is.
+    """Draw one map per head: the mean of the weights of each block.
 
     A block of queries is called by its first, a block of keys by the one that gets most.
     """
@@ -43,7 +43,7 @@ def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], col
     return Heatmap(
         name=name,
         title=title,
-        values=pooled.maximum[head],
+        values=pooled.mean[head],
         allowed=pooled.allowed,
         rows=tuple(label_token(maps.queries, place) for place in rows),
         columns=tuple(label_token(maps.keys, place) for place in columns),
@@ -52,7 +52,6 @@ def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], col
         # The largest share, so that no shade is stronger than that of its cells.
         equal=np.maximum.reduceat(_compute_equal_shares(maps, layer), rows),
         block=pooled.size,
-        means=pooled.mean[head],
     )
 
 

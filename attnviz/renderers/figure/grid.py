@@ -145,7 +145,7 @@ def place_maps(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]
     """Rows are labelled in the first column only, columns only where no map follows below."""
     return tuple(
         PlacedMap(
-            heatmap if grid.statistic != "mean" or heatmap.means is None else replace(heatmap, values=heatmap.means),
+            heatmap,
             grid.box(index, left, top),
             row_labels=index % grid.n_columns == 0,
             column_labels=index + grid.n_columns >= len(grid.maps),

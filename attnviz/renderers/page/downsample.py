@@ -21,20 +21,21 @@ def block_for(maps: Sequence[Heatmap]) -> int:
     """How many rows, and columns, become one, so that a page can hold these maps; 1 where it can as they are."""
     longest = max(int(max(each.values.shape)) for each in maps)
     n_cells = sum(int(each.values.size) for each in maps)
-    if longest <= MAX_SIDE and n_cells <= MAX_CELLS and maps[0].means is None:
+    if longest <= MAX_SIDE and n_cells <= MAX_CELLS and maps[0].block == 1:
         return 1
     return max(1, ceil(longest / POOLED_SIDE), ceil(sqrt(n_cells / POOLED_CELLS)))
 
 
 def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
     """The mean of each block, of differences the one farthest from 0; a block is allowed where any of it is."""
-    values = heatmap.values if heatmap.means is None else heatmap.means
     if block == 1:
-        return replace(heatmap, values=values)
-    signed = bool(values.min() < 0)
-    pooled = pool_cells(values, heatmap.allowed, (block, block), "largest" if signed else "mean", signed)
-    starts = np.arange(0, len(heatmap.equal_share), block)
-    sizes = np.diff(starts, append=len(heatmap.equal_share))
+        return heatmap
+    signed = bool(heatmap.values.min() < 0)
+    pooled = pool_cells(heatmap.values, heatmap.allowed, (block, block), "largest" if signed else "mean", signed)
+    starts = np.arange(0, len(heatmap.allowed), block)
+    attends = heatmap.allowed.any(axis=1)
+    shares = np.add.reduceat(np.where(attends, heatmap.equal_share, 0), starts)
+    n_queries = np.add.reduceat(attends.astype(np.int32), starts)
     return replace(
         heatmap,
         values=pooled.filled(0).astype(np.float32),
@@ -43,7 +44,7 @@ def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
         columns=join_labels(heatmap.columns, block, " … "),
         row_positions=heatmap.row_positions[::block],
         column_positions=heatmap.column_positions[::block],
-        equal=np.add.reduceat(heatmap.equal_share, starts) / sizes,  # so that even attention is 1 × an equal share
+        equal=shares / np.maximum(n_queries, 1),  # so that even attention is 1 × an equal share
     )
 
 
