@@ -152,11 +152,11 @@ STYLE: dict[Any, Any] = {
 SEABORN_MAPS = ("crest", "flare", "icefire", "mako", "rocket", "vlag")
 
 
-@cache
 def load_fonts() -> None:
-    """Make our fonts known to matplotlib, once per process."""
+    """Make our fonts known to matplotlib, unless they are: it forgets them where it makes its list of fonts anew."""
+    known = {font.fname for font in fontManager.ttflist}
     for file in FONT_FILES.values():
-        if file.parent == FONTS:
+        if str(file) not in known:
             fontManager.addfont(file)
 
 

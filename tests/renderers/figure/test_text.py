@@ -121,11 +121,16 @@ STATE = """
 import os, sys
 import matplotlib
 from matplotlib.font_manager import fontManager
+from attnviz.renderers.figure.files import pdf, svg
 from attnviz.renderers.figure.fonts import cut_fonts
 from attnviz.renderers.figure.page import Face, stamp
 from attnviz.renderers.figure.text import extent
+from attnviz.report import FigureStyle
+from tests.renderers.figure.reports import labelled, report
+shown = report(labelled(["⊥ a"]))
 exec(sys.argv[1])
 sys.stdout.buffer.write(stamp("⊥ a", Face(10), 100).alpha.tobytes() + repr(extent("⊥ a", 10)).encode())
+sys.stdout.buffer.write(next(svg(shown, FigureStyle()))[1])
 """
 # Where a font that matplotlib has listed is gone, it makes its list anew, without ours.
 GONE = """
@@ -136,11 +141,11 @@ with cut_fonts("⊥ a") as families:
 
 
 def test_what_matplotlib_knows_of_fonts_reaches_no_text(tmp_path: Path) -> None:
-    """Its settings, or a font for a PDF whose temporary folder went too soon: both drew other pixels in the PNG."""
+    """Its settings, a PDF, or a font for one whose temporary folder went too soon: each drew other letters."""
     found = {
         subprocess.run(
             [sys.executable, "-c", STATE, state], env=bare_environment(tmp_path), check=True, capture_output=True
         ).stdout
-        for state in ("", 'matplotlib.rcParams["font.weight"] = "bold"', GONE)
+        for state in ("", 'matplotlib.rcParams["font.weight"] = "bold"', GONE, "[*pdf(shown, FigureStyle())]")
     }
     assert len(found) == 1

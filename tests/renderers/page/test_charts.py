@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from functools import cache
 from importlib.resources import files
 from math import inf, nan
 from typing import Any
@@ -29,7 +28,7 @@ from attnviz.report import (
 )
 from tests.made import report
 from tests.renderers.figure.reports import ACCURACY, LOSS, box_chart, curves, distributions, heads, line_chart, sample
-from tests.renderers.page.test_html import ATTACKS, Parsed, content, page
+from tests.renderers.page.test_html import ATTACKS, content, page
 
 FACTS = Table("facts", "facts", "facts", (Column("what"), Column("value")), (("a", 1.23456789), ("b", 2.0)))
 
@@ -52,13 +51,6 @@ def attacked_charts() -> Report:
             table,
         ),
     )
-
-
-@cache
-def attacked_page() -> bytes:
-    """Of `attacked_charts`: to draw them takes seconds."""
-    ((_, data),) = html(attacked_charts(), FigureStyle())
-    return data
 
 
 def test_every_number_is_stored_as_it_is() -> None:
@@ -198,7 +190,7 @@ def test_only_comments_and_indentation_of_the_script_stay_behind() -> None:
 
 
 def test_no_string_of_a_chart_becomes_an_element() -> None:
-    plain, hostile = page(of(curves(LOSS), FACTS)), Parsed(attacked_page().decode())
+    plain, hostile = page(of(curves(LOSS), FACTS)), page(attacked_charts())
     drawn = {"svg", "title", "desc", "defs", "clippath", "rect", "g", "path", "use"}
     outside = [[tag for tag, _ in each.elements if tag not in drawn] for each in (hostile, plain)]
     assert outside[0] == outside[1]
