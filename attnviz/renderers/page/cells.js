@@ -1,7 +1,7 @@
 // The cells of one map as numbers, from the bytes that the page carries. What is known of each is an interval.
 
-export const UNIT_LEVEL = 64; // the level of weight 1; each level below is a factor of four
-export const DOUBLE = 0x00800000;
+const UNIT_LEVEL = 64; // the level of weight 1; each level below is a factor of four
+const DOUBLE = 0x00800000;
 const word = new DataView(new ArrayBuffer(4));
 
 function floatOf(bits) {
@@ -46,7 +46,7 @@ export function unpackedRanges(levels, rest, nRows, nColumns, { floor, fine }) {
   return codes;
 }
 
-export function intervalOf(code, { floor, fine }) {
+function intervalOf(code, { floor, fine }) {
   const level = code >> 8;
   if (level >= UNIT_LEVEL - fine) {
     const bits = code * 0x10000 - DOUBLE;
