@@ -135,12 +135,7 @@ def call(file: Path, kind: str) -> object:
     """What is refused."""
     grid = attnviz.Grid(2, 2)
     calls: dict[str, Any] = {
-        "text": lambda: attnviz.Grid(2, 2, image=file),
         "none": lambda: attnviz.Grid(2, 2, image=file.with_name("none.png")),
-        "damaged": lambda: attnviz.Grid(2, 2, image=file),
-        "large": lambda: attnviz.Grid(2, 2, image=file),
-        "frame": lambda: attnviz.Grid(2, 2, image=file),
-        "scans": lambda: attnviz.Grid(2, 2, image=file),
         "number": lambda: attnviz.Grid(2, 2, image=7),
         "empty": lambda: attnviz.Grid(0, 2),
         "string": lambda: attnviz.Grid(2, 2, leading="[CLS]"),
@@ -151,7 +146,7 @@ def call(file: Path, kind: str) -> object:
         "record": lambda: attnviz.show(attnviz.from_attentions(uniform(50)), keys=attnviz.Grid(3, 3)),
         "batch": lambda: recorded(file),
     }
-    return calls[kind]()
+    return calls.get(kind, lambda: attnviz.Grid(2, 2, image=file))()
 
 
 def recorded(file: Path) -> None:

@@ -90,36 +90,6 @@ def everywhere(text: str) -> Report:
 # What is shown
 
 
-def test_by_eye() -> None:
-    of = about(
-        heat(),
-        table(
-            ("multi:2", 0, 2.34567, -1.0),
-            ("a|b", 11, float("nan"), 12.0),
-            columns=[Column("model"), Column("head"), Column("entropy", "nats"), Column("effective keys", "keys", 0)],
-        ),
-        Note("Random weights: *not* a language."),
-        title="multi:2 on [CLS]",
-        subtitle="untrained",
-    )
-    assert document(of, {"layer-0-head-0": "maps/0 (a).png"}) == (
-        "# multi:2 on \\[CLS\\]\n"
-        "\n"
-        "untrained\n"
-        "\n"
-        "![layer 0, head 0](maps/0%20%28a%29.png)\n"
-        "\n"
-        "## a table\n"
-        "\n"
-        "| model | head | entropy (nats) | effective keys |\n"
-        "| --- | ---: | ---: | ---: |\n"
-        "| multi:2 | 0 | 2.346 | -1 |\n"
-        "| a&#124;b | 11 | nan | 12 |\n"
-        "\n"
-        "Random weights: \\*not\\* a language.\n"
-    )
-
-
 def test_common_words_stay_readable() -> None:
     for text in ("the film's plot, thin (yet loved); 9/10", "multi:2", "0.5", "猫坐在", "سلام", "👍🏽", "held-out"):
         assert inline(text) == text

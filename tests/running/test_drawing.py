@@ -146,8 +146,6 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
         (cross_maps(), {"rollout": True}, InvalidOption, "rollout needs self-attention"),
         (cross_maps(), {"sort": "distance"}, InvalidOption, "distance needs self-attention"),
         (random_maps("a"), {"drop_first": True}, InvalidSelection, "--drop-first leaves none of 1 token"),
-        (random_maps("a"), {"sort": "entropie"}, InvalidOption, "Did you mean 'entropy'?"),
-        (random_maps("a"), {"sort": "vendi_score"}, InvalidOption, "cannot be sorted by vendi_score"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

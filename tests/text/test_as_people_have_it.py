@@ -39,11 +39,6 @@ FILES: list[tuple[str, bytes, str]] = [
         "texts from 'review', labels from 'sentiment' (negative 0, positive 1)",
     ),
     (
-        "semicolons.csv",
-        b'text;label\nA fine film, moving too.;1\n"Dull; he said ""no"" twice.";0\n',
-        "read as: semicolons",
-    ),
-    (
         "labeledTrainData.tsv",
         b'id\tsentiment\treview\n"1_8"\t1\t"A fine film, moving too."\n"2_1"\t0\t"Dull; he said \\"no\\" twice."\n',
         "read as: quotes behind backslashes; texts from 'review', labels from 'sentiment'; not used: 'id'",
@@ -132,7 +127,6 @@ FILES: list[tuple[str, bytes, str]] = [
         b'text,sentiment\n"A fine film, moving too.",pos\n"Dull; he said ""no"" twice.",neg\nSo so.,neu\n',
         "(neg 0, neu none, pos 1)",
     ),
-    ("plus.csv", b'text,label\n"A fine film, moving too.",+1\n"Dull; he said ""no"" twice.",-1\n', "(-1 0, 1 1)"),
     ("booleans.jsonl", b'{"text": "A fine film, moving too.", "target": true}\n', "labels from 'target'"),
 ]
 

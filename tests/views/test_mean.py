@@ -12,6 +12,7 @@ from matplotlib.text import Text
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.measures.divergence import divergence_from_mean
 from attnviz.measures.weighing import weigh_values
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers.page.map_parts import describe_maps, distinct
@@ -43,14 +44,8 @@ def overview(shown: Report) -> HeatmapGrid:
 
 
 def divergence(rows: np.ndarray) -> float:
-    """The mean over heads and queries of JSD(head, mean), from [head, query, key], by the definition."""
-
-    def kl(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        terms: np.ndarray = np.where(p > 0, p * np.log(np.where(p > 0, p, 1) / np.where(p > 0, q, 1)), 0).sum(axis=-1)
-        return terms
-
-    p, q = rows, np.broadcast_to(rows.mean(axis=0), rows.shape)
-    return float(np.mean(kl(p, (p + q) / 2) / 2 + kl(q, (p + q) / 2) / 2))
+    """What the mean of heads hides, from [head, query, key]."""
+    return float(divergence_from_mean(record(rows[None])).values[0])
 
 
 def test_a_mean_is_drawn_under_its_name_with_what_it_hides() -> None:

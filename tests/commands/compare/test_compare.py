@@ -14,7 +14,6 @@ from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures import MEASURES
 from attnviz.measures.concentration import entropy
 from attnviz.models import tokenizer
-from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
@@ -77,12 +76,6 @@ def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
     assert [each.done for each in texts] == list(range(1, 21))
     assert isinstance(last, Result)
     assert {file.name for file in last.files} == {"distributions.png", "similarity.png"}
-    for measure in data(last)["measures"].values():
-        (difference,) = measure["differences"]
-        if difference["no_interval"]:
-            assert (difference["low"], difference["high"]) == (None, None)
-        else:
-            assert difference["low"] <= difference["value"] <= difference["high"]
     (right,) = data(last)["accuracy_differences"]
     accuracies = [each["accuracy"] for each in data(last)["models"]]
     assert right["value"] == pytest.approx(accuracies[1] - accuracies[0])
@@ -140,23 +133,7 @@ def test_untrained_models_say_so(tmp_path: Path) -> None:
     assert isinstance(first, Progress)
     assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
     assert isinstance(last, Result)
-    assert "random:8: untrained (random weights, seed 0)" in report(last).subtitle
-    assert "d_model too (random:8 64, dot 64, multi:8 128)" in notes(report(last))
     assert data(last)["models"][0]["predictions"] == []
-
-
-def test_two_checkpoint_folders_of_one_name(tmp_path: Path) -> None:
-    for place in ("a", "b"):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "model").symlink_to(SHIPPED / "multi-2")
-    found = outcome(tmp_path, str(tmp_path / "a" / "model"), str(tmp_path / "b" / "model"), text=(TEXT,))
-    assert {"multi-2-1.safetensors", "multi-2-2.safetensors"} <= {file.name for file in found.files}
-
-
-def test_layers_are_rolled_out(tmp_path: Path) -> None:
-    found = outcome(tmp_path, "random:2", "random:4", layers=2, text=(TEXT,), layer=("1",))
-    assert {"rollout.png", "maps.png"} <= {file.name for file in found.files}
-    assert data(found)["measures"]["entropy"]["per_head"][1].shape == (2, 4)
 
 
 def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
@@ -177,8 +154,6 @@ def test_a_word_is_asked_about(tmp_path: Path) -> None:
     names = {file.name for file in outcome(tmp_path, **asked).files}
     assert {"query-8-layer-0.png", "query-8-layer-1.png"} <= names
     assert "query-8.png" in {file.name for file in outcome(tmp_path / "one", layer=("1",), **asked).files}
-    with pytest.raises(InvalidSelection, match="no token 'xyzzy'"):
-        outcome(tmp_path, text=(TEXT,), query="xyzzy")
 
 
 @pytest.mark.parametrize("texts", [{"text": (TEXT,)}, {"dataset": "sample", "index": ("0-2",)}])

@@ -241,8 +241,6 @@ def test_one_look_of_one_head(decoder: Path, run_here: RunHere, tmp_path: Path) 
         (("--by-hand",), "cannot be worked out by hand"),
         (("--answer", "film", "--against", "film"), "--against 'film' is the answer itself"),
         (("--answer", "nowhere to be found"), "--answer 'nowhere to be found' is not one token of this model"),
-        (("--text", "another"), "2 texts, where one is explained at a time"),
-        (("--format", "gif"), "gif"),
     ],
 )
 def test_what_cannot_be_is_refused(

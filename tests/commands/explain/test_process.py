@@ -89,9 +89,6 @@ def test_of_a_long_text_the_top_keys_are_listed(run_here: RunHere) -> None:
     [
         (("--query", "the"), "'the' occurs 2 times. Choose by position: 0, 6."),
         (("--query", "flim"), "no token 'flim' in the text. The nearest is 1 'film'."),
-        (("--query", "10"), "no token 10. There are tokens 0 to 9."),
-        (("--query", ""), "no token '' in the text."),
-        (("--layer", "9"), "no layer 9. There are layers 0 to 1."),
         (("--layer", "9", *UNTRAINED), "no layer 9. There is only layer 0."),
         (("--head", "99"), "no head 99. There are heads 0 to 7."),
         (("--top-k", "0"), "--top-k 0 is too small"),

@@ -104,10 +104,6 @@ def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: Hea
     ("change", "notice"),
     [
         ({"model": "random"}, "untrained: the weights are random (seed 0), so the maps show no learned attention"),
-        (
-            {"model": "dot", "heads": None, "seed": 3},
-            "untrained: the weights are random (seed 3), so the maps show no learned attention",
-        ),
         ({"text": ("ह न",)}, "2 characters have no glyph in our fonts and are drawn as boxes (U+0928, U+0939)"),
         (
             {"text": ("a b " * 40,), "annotate": True},

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from attnviz import load
 from attnviz.cli import show
@@ -101,38 +100,6 @@ def test_ctrl_c_while_a_class_is_made_is_no_bug(
     monkeypatch.setattr(heatmap, "find_model", lambda *_: type("Made", (), {"made": Interrupting()}))
     assert app.run(["heatmap", "--text", TEXT]) == 130
     assert capsys.readouterr().err == ""
-
-
-# Real reviews: unprojected attention over the first 1,000, 20 tokens, viridis
-
-
-def imdb(attnviz: RunHere, shared: Path, *options: str) -> dict[str, object]:
-    run = attnviz(
-        *("heatmap", "--dataset", shared / "data/imdb", "--split", "train[:1000]", "--index", "0"),
-        *("--max-tokens", "20", "--cmap", "viridis", "--json", *options),
-    )
-    text: dict[str, object] = document(worked(run))["texts"][0]
-    return text
-
-
-def test_unprojected_attention_over_imdb(attnviz: RunHere, shared: Path, tmp_path: Path) -> None:
-    """Against the formula in numpy over torch's own embeddings of a vocabulary built here from the same reviews."""
-    from attnviz.models.tokenizer import train
-    from attnviz.specs import VocabularyOptions
-
-    text = imdb(attnviz, shared, "--model", "dot")
-    import pyarrow.parquet
-
-    reviews = pyarrow.parquet.read_table(shared / "data/imdb/train.parquet")["text"].to_pylist()[:1000]
-    vocabulary = train(reviews, VocabularyOptions(min_frequency=1))
-    torch.manual_seed(0)
-    words = torch.nn.Embedding(len(vocabulary), 64).weight.detach().numpy().astype(np.float64)
-    embedded = words[list(vocabulary.encode(reviews[0], 20).ids)]
-    scores = embedded @ embedded.T / np.sqrt(64)
-    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(np.array(text["weights"])[0, 0], expected, atol=1e-5)
-    assert text["status"] == "untrained (random weights, seed 0)"
-    assert (tmp_path / "attention/layer-0-head-0.png").exists()
 
 
 LONG = " ".join(f"{TEXT} ." for _ in range(6))

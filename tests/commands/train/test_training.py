@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -92,26 +91,6 @@ def test_same_seed_same_weights_other_seed_others() -> None:
     assert weights(one) == weights(again)
     assert one.history == again.history
     assert weights(one) != weights(other)
-
-
-@pytest.mark.parametrize(
-    ("spec", "stopped_after"),
-    [(SPEC, 18), (PRETRAINED, 1), (PRETRAINED, 9)],  # six steps are an epoch, in pretraining one
-)
-def test_a_run_that_stopped_at_the_end_of_an_epoch_ends_as_one_that_did_not(
-    spec: TrainSpec, stopped_after: int
-) -> None:
-    whole, first, second = run(spec), run(spec), run(spec)
-    for _ in whole.steps():
-        pass
-    for _ in islice(first.steps(), stopped_after):
-        pass
-    second.restore(first.capture_state())
-    for _ in second.steps():
-        pass
-    assert weights(second) == weights(whole)
-    assert second.history == whole.history
-    assert bytes_of(second.best_weights) == bytes_of(whole.best_weights)
 
 
 def test_pretraining_finds_masked_and_replaced_words_by_their_neighbours() -> None:

@@ -116,10 +116,6 @@ def test_what_gets_two_equal_shares_is_seen_by_every_reader() -> None:
 def test_rows_go_downwards_and_columns_to_the_right() -> None:
     values = np.array([[0.0, 1.0], [0.0, 0.0]])
     shown = Heatmap("a", "", values, np.ones((2, 2), dtype=bool), ("top", "bottom"), ("left", "right"))
-    image = cell_pixels(report(shown))
-    quarter = image.shape[0] // 4
-    assert image[quarter, 3 * quarter].tolist() == [253, 231, 37]  # the highest colour of viridis, upper right
-    assert image[3 * quarter, 3 * quarter].tolist() == image[quarter, quarter].tolist() == [68, 1, 84]
     with drawn(report(shown)) as made:
         boxes = {text.get_text(): text.get_window_extent() for text in visible_texts(made.figure)}
         assert boxes["top"].y0 > boxes["bottom"].y0
@@ -278,10 +274,6 @@ def test_fixed_scale_is_0_to_1_whatever_the_values() -> None:
         assert made.maps[0].collections[0].get_clim() == (0, 1)
         assert made.bar.get_ylim() == (0, 1)
         assert "attention weight (fixed scale, 0 to 1)" in " ".join(made.texts)
-    image = cell_pixels(report(weak))
-    side = len(image) // 4
-    assert np.ptp(image[5 : side - 5, 5 : side - 5], axis=(0, 1)).max() == 0
-    assert (image[side + 5, side + 5] == image[5, 5]).all()
 
 
 def test_shared_scale_shows_its_ends() -> None:

@@ -371,21 +371,6 @@ def test_the_threshold_slides(shown: Open) -> None:
     assert sorted(opacities) == pytest.approx(sorted(np.minimum(np.log2(shares) / np.log2(N), 1)), abs=1e-3)
 
 
-def test_heads_are_sorted_and_copied(shown: Open) -> None:
-    source = report(random_maps(n_heads=5))
-    (heads,) = (each for each in source.tables if each.role == "heads")
-    page = shown(source, "view=table")
-    page.page.get_by_role("button", name="entropy (nats)").click()
-    order = sorted(range(5), key=lambda head: -float(heads.rows[head][2]))
-    assert page.page.locator("tbody td:nth-child(2)").all_inner_texts() == [str(head) for head in order]
-    assert page.page.locator("th[aria-sort=descending]").count() == 1
-    page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.page.get_by_role("button", name="Copy as CSV: heads").click()
-    lines = page.page.input_value("#status textarea").split("\n")  # a text area ends its lines so
-    assert lines[0].startswith("layer,head,entropy (nats),")
-    assert [float(line.split(",")[2]) for line in lines[1:6]] == [heads.rows[head][2] for head in order]
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> None:
     page = shown(attacked(), f"view={view}")
@@ -448,17 +433,6 @@ def test_differences_and_maps_without_queries(shown: Open) -> None:
             page.go(f"view={view}&picture={picture}")
     page.go("view=matrix&picture=q&query=1&key=4")
     assert "query 7: head b, key 4 ,: " in page.readout
-
-
-def test_print_is_on_paper_and_without_controls(shown: Open) -> None:
-    page = shown(report(), "view=matrix&query=3&key=3", color_scheme="dark")
-    page.page.emulate_media(media="print")
-    assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 253, 251)"
-    assert not page.page.is_visible("#views")
-    assert page.page.is_visible("canvas.matrix")
-    assert page.page.is_visible("#about dl")
-    assert len(page.page.pdf()) > 10_000
-    page.page.emulate_media(media="null")
 
 
 def test_each_picture_has_words(shown: Open) -> None:
