@@ -27,7 +27,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 8235,
-    "tests/models": 5971,
+    "tests/models": 5961,
     "tests/renderers": 5298,
     "attnviz/renderers/page": 4573,
     "tests": 3631,

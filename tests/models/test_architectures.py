@@ -34,41 +34,31 @@ ARCHITECTURES = (
     "xlm-roberta zaya "
 )
 SLOW = ("falcon_h1",)
-# Each configuration takes those of these that it knows.
-TINY: dict[str, Any] = {
-    **dict.fromkeys(("vocab_size",), 40),
-    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embedding_size", "embed_dim"), 16),
-    **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer", "n_layers"), 2),
-    **dict.fromkeys(("encoder_layers", "decoder_layers", "num_decoder_layers"), 2),
-    **dict.fromkeys(("num_attention_heads", "num_heads", "n_head", "n_heads"), 4),
-    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 4),
-    **dict.fromkeys(("head_dim", "d_kv", "v_head_dim", "qk_rope_head_dim", "qk_nope_head_dim", "rotary_dim"), 4),
-    **dict.fromkeys(("intermediate_size", "encoder_ffn_dim", "decoder_ffn_dim", "d_ff", "hidden_dim"), 24),
-    **dict.fromkeys(("ffn_hidden_size", "n_inner"), 24),
-    **dict.fromkeys(("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions"), 32),
-    **dict.fromkeys(("num_local_experts", "num_experts", "n_routed_experts", "num_key_value_heads"), 2),
-    **dict.fromkeys(("type_vocab_size", "num_conv_pos_embedding_groups", "num_feat_extract_layers"), 2),
-    **dict.fromkeys(("num_experts_per_tok", "n_group", "topk_group", "first_k_dense_replace", "num_hidden_groups"), 1),
-    **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size", "q_lora_rank", "kv_lora_rank"), 8),
-    "mamba_d_state": 4,
-    "mamba_d_head": 8,
-    "num_conv_pos_embeddings": 4,
-    "num_mel_bins": 4,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 1,
-    "image_size": 8,
-    "patch_size": 4,
-    "num_channels": 3,
-    "hidden_sizes": (16, 16),
-    "depths": (1, 1),
-    "conv_dim": (16, 16),
-    "conv_kernel": (4, 4),
-    "conv_stride": (2, 2),
-    "rope_theta": 10000.0,
-    "layer_norm_eps": 1e-5,
+# By size, the settings that have it: each configuration takes those that it knows.
+SIZES: dict[Any, str] = {
+    0: "pad_token_id",
+    1: "num_experts_per_tok n_group topk_group first_k_dense_replace num_hidden_groups "
+    "bos_token_id decoder_start_token_id",
+    2: "num_hidden_layers num_layers n_layer n_layers encoder_layers decoder_layers num_decoder_layers "
+    "num_local_experts num_experts n_routed_experts num_key_value_heads type_vocab_size num_conv_pos_embedding_groups "
+    "eos_token_id num_feat_extract_layers",
+    3: "num_channels",
+    4: "num_attention_heads num_heads n_head n_heads encoder_attention_heads decoder_attention_heads head_dim d_kv "
+    "v_head_dim qk_rope_head_dim qk_nope_head_dim rotary_dim "
+    "mamba_d_state num_conv_pos_embeddings num_mel_bins patch_size",
+    8: "moe_intermediate_size shared_expert_intermediate_size q_lora_rank kv_lora_rank mamba_d_head image_size",
+    16: "hidden_size d_model n_embd dim emb_dim embedding_size embed_dim",
+    24: "intermediate_size encoder_ffn_dim decoder_ffn_dim d_ff hidden_dim ffn_hidden_size n_inner",
+    32: "max_position_embeddings n_positions max_target_positions max_source_positions",
+    40: "vocab_size",
+    (1, 1): "depths",
+    (2, 2): "conv_stride",
+    (4, 4): "conv_kernel",
+    (16, 16): "hidden_sizes conv_dim",
+    1e4: "rope_theta",
+    1e-5: "layer_norm_eps",
 }
+TINY = {name: size for size, names in SIZES.items() for name in names.split()}
 OWN = ("encoder_attentions", "decoder_attentions", "cross_attentions", "attentions")
 
 
