@@ -229,6 +229,16 @@ def notes(report: Report) -> str:
     return "\n".join(note.text for note in report.notes)
 
 
+def half(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 class Bomb:
     """Unpickling this would create a file."""
 

@@ -18,7 +18,7 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
-from tests.made import Bomb
+from tests.made import Bomb, a_folder, half
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 TRACE = "code-was-run"
@@ -33,22 +33,12 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-def half(file: Path) -> None:
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
-
-
 def pickled(file: Path) -> None:
     file.write_bytes(pickle.dumps(Bomb(Path(TRACE))))
 
 
 def saved_by_torch(file: Path) -> None:
     torch.save({"words.weight": Bomb(Path(TRACE))}, file)
-
-
-def a_folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
 
 
 def not_text(file: Path) -> None:

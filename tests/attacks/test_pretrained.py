@@ -13,7 +13,7 @@ import pytest
 
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, refused, worked
-from tests.made import Bomb
+from tests.made import Bomb, half
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
@@ -32,11 +32,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(whole: Path, tmp_path: Path) -> Path:
     """A copy to damage."""
     return Path(shutil.copytree(whole, tmp_path / "model"))
-
-
-def half(file: Path) -> None:
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
 
 
 def only_pickled(folder: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.endings import RunHere, refused, with_disks, worked
-from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, STATE, TINY, check_whole, contents
+from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, STATE, TINY, check_whole
+from tests.made import content
 from tests.process import Run
 
 HOSTILE = (
@@ -77,16 +78,16 @@ def test_a_full_disk(
     """A state takes up to 140 KiB, and for a moment there are two. With more room it goes on to the same bytes."""
     refused(ended_on(disk, on_disks), f"cannot write {disk}/{refusing}: No space left on device", code=74)
     shutil.copytree(on_disks / "left" / disk, tmp_path / "model")
-    assert set(contents(tmp_path / "model")) == left
+    assert set(content(tmp_path / "model")) == left
     worked(run_here(*TINY, "--resume"))
-    assert contents(tmp_path / "model") == contents(whole)
+    assert content(tmp_path / "model") == content(whole)
 
 
 @pytest.mark.slow
 def test_a_read_only_disk_is_noticed_before_the_work(on_disks: Path) -> None:
     run = refused(ended_on("ro", on_disks), "cannot write to ro: Read-only file system", code=74)
     assert "epoch" not in run.stderr
-    assert contents(on_disks / "left/ro") == {}
+    assert content(on_disks / "left/ro") == {}
 
 
 def test_a_folder_where_a_file_should_go(run_here: RunHere, tmp_path: Path) -> None:

@@ -19,10 +19,6 @@ CHECKPOINT = {"model.safetensors", "tokenizer.json", "config.json"}
 FILES = {*CHECKPOINT, METRICS, "README.md", "learning-curve.png"}
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def check_whole(folder: Path) -> set[str]:
     """Every file opens; what is half-written is hidden. Gives the others' names."""
     names = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import stat
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from datasets.features.features import _FEATURE_TYPES
 from attnviz.errors import InvalidSource
 from attnviz.text.hub import as_source
 from attnviz.text.source import Wanted
-from tests.process import ROOT
 from tests.text.corpora import opened, texts_of
 
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
@@ -28,13 +26,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "TranslationVariableLanguages": {"languages": ["en", "zh"]},
     "List": {"feature": datasets.Value("string")},
     "LargeList": {"feature": datasets.Value("string")},
-}
-# Calls of this module that load a data set or give its rows. A new one belongs here only if it decodes nothing.
-CALLS = {
-    "hub.py": [
-        *("as_dataset", "download_and_prepare", "iter", "load_dataset_builder", "load_from_disk"),
-        *("select_columns", "with_format"),
-    ],
 }
 
 
@@ -115,33 +106,3 @@ def test_a_folder_without_splits_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "saved" / "dataset_dict.json").write_text('{"splits": []}')
     with pytest.raises(InvalidSource, match="saved holds no splits"):
         opened(tmp_path / "saved")
-
-
-def imports_datasets(tree: ast.AST) -> bool:
-    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return any(name.partition(".")[0] == "datasets" for name in names)
-
-
-def test_every_call_that_could_decode_is_known() -> None:
-    """Rows of `datasets` come from one call, in the format "arrow", after the types of its columns were checked."""
-    classes = (datasets.Dataset, datasets.DatasetDict, datasets.IterableDataset, datasets.DatasetBuilder)
-    giving = {name for kind in classes for name in dir(kind)} | {*dir(datasets)}
-    giving -= {name for kind in (dict, list, str, Path) for name in dir(kind)}
-    found = {}
-    for file in sorted((ROOT / "attnviz").rglob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        if not imports_datasets(tree):
-            continue
-        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        called = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in calls}
-        found[file.name] = sorted((called & giving) - {"disable_progress_bars"})
-        subscribed = {
-            node.value.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
-        }
-        loops = [node.iter for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension)]
-        assert not subscribed & {"dataset", "loaded", "splits"}, file
-        assert not [each for each in loops if isinstance(each, ast.Name)], file
-    assert found == CALLS

@@ -119,11 +119,6 @@ def test_cells_of_one_piece_are_not_copied() -> None:
             FigureOptions(hide_special=True),
             "--hide-special leaves none of 2 tokens",
         ),
-        (
-            record(np.eye(2)[None, None], tokens("a", "[SEP]", special=MARKERS)),
-            BOTH,
-            "--hide-special with --drop-first leaves none of 2 tokens",
-        ),
         (cross_maps(2, 1), FigureOptions(drop_first=True), "--drop-first leaves none of 1 key"),
         (cross_maps(1, 2), FigureOptions(drop_first=True), "--drop-first leaves none of 1 query"),
         (random_maps("a", padding=2), FigureOptions(drop_first=True), "--drop-first leaves nothing but padding"),

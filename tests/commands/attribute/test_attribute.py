@@ -215,12 +215,6 @@ def test_equal_numbers_of_every_text_show_nothing_of_others() -> None:
     assert "More than by chance" not in found
 
 
-def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance() -> None:
-    found = verdict(random=np.zeros(12), relevance=np.zeros(12), leave_one_out=np.zeros(12))
-    assert "at random (paired difference): relevance 0.000, leave-one-out 0.000" in found
-    assert "More than by chance" not in found
-
-
 def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
     """It printed 0.0000, which nobody had measured."""
     with pytest.raises(InvalidText, match="leave-one-out needs two tokens"):

@@ -36,7 +36,7 @@ from tests.commands.train.runs import (
     resumed,
     stopped,
 )
-from tests.made import Bomb
+from tests.made import Bomb, a_folder
 from tests.process import leave_part
 from tests.starting import train
 
@@ -155,11 +155,6 @@ def changed(**arrays: np.ndarray) -> Callable[[Path], None]:
         file.write_bytes(state_bytes(replace(state, arrays={**state.arrays, **arrays}), run))
 
     return change
-
-
-def a_folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
 
 
 def a_device(file: Path) -> None:
