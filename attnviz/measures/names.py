@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float64
 from attnviz.measures.patterns import list_patterns
 from attnviz.measures.rows import cache_on_record, find_unlike_layers, real_queries
 from attnviz.records import TINY, AttentionMaps
-from attnviz.records.head_names import SINKS, HeadPattern, choose_name
+from attnviz.records.head_names import SINKS, HeadPattern, choose_names
 
 MAX_CELLS = 2**22  # weights of a head that are read: of a long text, of queries that are evenly spaced
 NEAR, COMMON, OTHERS = 0.001, 0.0007, 0.00025  # probabilities by chance: of each neighbour, of each kind, of the rest
@@ -43,20 +43,12 @@ def name_heads(maps: AttentionMaps) -> tuple[tuple[HeadPattern, ...], ...]:
     nameless = maps.provenance.trained is False or maps.keys.mostly_unknown or not maps.self_attention
     if nameless:
         return ((HeadPattern(),) * maps.n_heads,) * maps.n_layers
-    found = [[list[HeadPattern]() for _ in range(maps.n_heads)] for _ in range(maps.n_layers)]
-    for name, share, chance in _measure_patterns(maps):
-        for layer, head in np.ndindex(share.shape):
-            found[layer][head].append(HeadPattern(name, float(share[layer, head]), float(chance[layer, head])))
-    if not maps.known_heads:
-        return tuple(tuple(choose_name(patterns) for patterns in of_layer) for of_layer in found)
-    known = iter(label.rpartition(" ")[0] for label in maps.known_heads)
-    return tuple(
-        tuple(
-            next((each for each in patterns if each.pattern == name), HeadPattern(name))
-            for patterns, name in zip(of_layer, known, strict=False)
-        )
-        for of_layer in found
-    )
+    found = [list[HeadPattern]() for _ in range(maps.n_layers * maps.n_heads)]
+    for name, shares, chance in _measure_patterns(maps):
+        for patterns, share, by_chance in zip(found, shares.flat, chance.flat, strict=True):
+            patterns.append(HeadPattern(name, float(share), float(by_chance)))
+    names = choose_names(found, maps.known_heads)
+    return tuple(tuple(names[start : start + maps.n_heads]) for start in range(0, len(names), maps.n_heads))
 
 
 PerHead = Float64[np.ndarray, "layer head"]

@@ -9,7 +9,7 @@ texts, from a test where it reads one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isnan, nan
 from typing import NamedTuple
 
@@ -38,6 +38,20 @@ def choose_name(patterns: Iterable[HeadPattern]) -> HeadPattern:
     """Return the pattern with the largest share, of equal ones the first; one without a name where none is enough."""
     enough = (each for each in patterns if each.share >= MIN_SHARE and each.share > each.chance)
     return max(enough, key=lambda each: (each.pattern not in SINKS, each.share), default=HeadPattern())
+
+
+def choose_names(heads: Sequence[Sequence[HeadPattern]], known: Sequence[str]) -> list[HeadPattern]:
+    """Return the name of each head: the one that the model's card has, with its share here; without a card the best.
+
+    The share is NaN where what was read has nothing of the kind. `known` are labels, "next token 0.60", or nothing.
+    """
+    if not known:
+        return [choose_name(patterns) for patterns in heads]
+    names = [label.rpartition(" ")[0] for label in known]
+    return [
+        next((each for each in patterns if each.pattern == name), HeadPattern(name))
+        for patterns, name in zip(heads, names, strict=True)
+    ]
 
 
 def write_share(share: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isnan
 
 import numpy as np
 import pytest
@@ -92,15 +91,6 @@ def test_what_has_learned_nothing_or_reads_nothing_has_no_names() -> None:
     ):
         assert {name.pattern for layer in name_heads(nameless) for name in layer} == {""}
     assert name_heads(random_maps(["one"], made_by=UNKNOWN))[0][0] == HeadPattern()
-
-
-def test_a_name_on_the_card_stands_and_the_share_is_of_this_text() -> None:
-    maps = record(np.array([[PREVIOUS, PREVIOUS, EQUAL]]), tokens(*PIECES), made_by=UNKNOWN)
-    card = known(maps, "next token 0.60", "own bracket 0.50", "")
-    following, bracket, nothing = name_heads(card)[0]
-    assert (following.pattern, following.share) == ("next token", 0.0)
-    assert (bracket.pattern, isnan(bracket.share)) == ("own bracket", True)  # there is none
-    assert nothing.pattern == ""
 
 
 def test_a_card_says_nothing_beyond_the_length_that_a_model_was_made_for() -> None:

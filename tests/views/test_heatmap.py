@@ -198,12 +198,12 @@ def test_notes_tell_what_would_mislead() -> None:
 
 
 def test_names_of_the_card_stand_over_maps_with_what_this_text_shows() -> None:
-    """Of heads that look at the last token, and at the next one; the third has no name."""
+    """Of heads that look at the last token, and at the next one; the third has no name. Else this text names."""
     learned = provenance(revision="sha256:" + "5e" * 32, trained=True)
-    facts = Facts(known_heads=("own bracket 0.60", "next token 0.90", ""))
+    card = ("own bracket 0.60", "next token 0.90", "")
 
-    def drawn(*pieces: str) -> tuple[list[tuple[str, str]], str]:
-        n = len(pieces)
+    def drawn(*pieces: str, labels: tuple[str, ...] = card) -> tuple[list[tuple[str, str]], str]:
+        n, facts = len(pieces), Facts(known_heads=labels)
         last, following = np.zeros((n, n)), np.eye(n, k=1)
         last[:, -1] = following[-1, -1] = 1
         weights = np.stack([np.eye(n)[::-1], following, np.full((n, n), 1 / n)])[None]
@@ -216,20 +216,8 @@ def test_names_of_the_card_stand_over_maps_with_what_this_text_shows() -> None:
         [("own bracket", ""), ("next token", "100 %"), ("", "")],
         f"{said} (own bracket: this text has nothing of the kind)",
     )
-
-
-def test_heads_of_a_model_without_a_card_are_named_by_this_text() -> None:
-    following = np.eye(12, k=1)
-    following[-1, -1] = 1
-    learned = provenance(revision="sha256:" + "5e" * 32, trained=True)
-    maps = record(np.stack([following, np.full((12, 12), 1 / 12)])[None], made_by=learned)
-    shown = report(maps)
-    assert [(each.note, each.strength) for each in overview(shown).maps] == [("next token", "100 %"), ("", "")]
-    assert overview(shown).footnote == "in grey: what a head looks at in this text"
-    assert [row[-3] for row in next(table for table in shown.tables if table.role == "heads").rows] == [
-        "next token 100 %",
-        "no single pattern",
-    ]
+    assert drawn(*"abcdefghijkl", labels=())[0][1:] == [("next token", "100 %"), ("", "")]
+    assert drawn(*"abcdefghijkl", labels=())[1] == "in grey: what a head looks at in this text"
 
 
 def test_many_unknown_tokens_are_counted() -> None:

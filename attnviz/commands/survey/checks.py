@@ -31,12 +31,12 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
         return
     patterns = [measure for measure in info.measures if measure.name in PATTERNS]
     names = {measure.name for measure in patterns if measure.level == "head"}
-    by_head = (facts.plain, facts.shuffled, facts.probes)
+    by_head = (facts.plain, facts.shuffled, facts.probes, {"named": facts.named} if facts.named else {})
     names |= {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
     if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
         raise ValueError("its facts are of other patterns")
-    if any(len(shares) != info.n_places for found in by_head for shares in found.values()):
+    if any(len(of_heads) != info.n_places for found in by_head for of_heads in found.values()):
         raise ValueError("its facts are of other heads")
 
 

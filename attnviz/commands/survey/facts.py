@@ -17,6 +17,7 @@ from attnviz.measures.shares import SCORES, score_repeats
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import name_offset
+from attnviz.running.metrics import find_known_heads
 from attnviz.text import Document
 
 N_TEXTS = 8  # of a random sample, that the model and random models read alike
@@ -47,7 +48,9 @@ def model_facts(
     check_facts(model, asked)
     names = sorted(measure.name for measure in info.measures if measure.name in PATTERNS)
     texts = [document.text for document in documents]
-    facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names))
+    known = find_known_heads(model)
+    named = tuple(known[layer * info.n_heads + head] for layer, head in info.heads) if known else ()
+    facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names), named=named)
     if "random" in asked:
         assert isinstance(model, Reinitialisable)
         found, probed = [], list[dict[str, tuple[float, ...]]]()

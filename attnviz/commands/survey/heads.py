@@ -23,7 +23,7 @@ from attnviz.display import escape_for_spreadsheet
 from attnviz.measures import PATTERNS
 from attnviz.numbers.intervals import MIN_TEXTS, correct_p_values, p_value
 from attnviz.records import is_mostly_unknown
-from attnviz.records.head_names import MIN_SHARE, NO_NAME, HeadPattern, choose_name, name_offset, write_share
+from attnviz.records.head_names import MIN_SHARE, HeadPattern, choose_names, name_offset, write_share
 from attnviz.report import Row
 
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
@@ -32,11 +32,10 @@ PROBED = ("induction", "duplicate token")  # scores that name heads; the previou
 # Measures that are places from the query, of which each names a head like any other place.
 OF_OFFSETS = frozenset({"to_self", "to_previous", "to_next"})
 FOR_LABELS = frozenset(PATTERNS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
-NOT_NAMED = "-"
 
 
 def choose_survey_names(survey: Survey) -> list[HeadPattern]:
-    """Return what each head looks at over the texts, by the rule of `choose_name`; without a null no head has a name.
+    """Return what each head looks at over the texts, by the rule of `choose_names`; without a null no head has a name.
 
     Shares are of all texts. The null is of a few, and each head's share on these has to be as far beyond it again as
     it is beyond an equal one.
@@ -50,7 +49,7 @@ def choose_survey_names(survey: Survey) -> list[HeadPattern]:
             for place, (share, on_few) in enumerate(zip(shares, facts.plain[name], strict=True)):
                 is_beyond = on_few > 2 * facts.chance[name] - equal
                 found[place].append(HeadPattern(pattern, float(share), 0.0 if is_beyond else 1.0))
-    return [choose_name(patterns) for patterns in found]
+    return choose_names(found, facts.named)
 
 
 def label_survey_heads(survey: Survey) -> list[str]:
@@ -80,7 +79,7 @@ def find_telling(survey: Survey, n: int) -> list[int]:
     by_pattern: dict[str, list[tuple[float, int]]] = {}
     for place, names in enumerate(name_survey_heads(survey)):
         for pattern, strength in names:
-            by_pattern.setdefault(pattern, []).append((-float(strength.split()[0]), place))
+            by_pattern.setdefault(pattern, []).append((-float(strength.partition(" ")[0] or 0), place))
     ranked = sorted((sorted(of_pattern) for of_pattern in by_pattern.values()), key=len)
     if not ranked:
         largest = sorted((-float(shares.max()), int(shares.argmax())) for _, _, shares, _ in pattern_shares(survey))
@@ -110,12 +109,6 @@ def pattern_shares(survey: Survey) -> Iterator[tuple[str, str, Float64[np.ndarra
     for offset in sorted(range(-info.reach, info.reach + 1), key=abs):
         place, name = info.reach + offset, name_offset(offset)
         yield name, name, survey.offsets.mass[place] / n_queries, float(survey.offsets.equal[place] / n_queries)
-
-
-def describe_heads(survey: Survey) -> list[str]:
-    """The same for people, who are to tell a head without a single pattern from one that was held against nothing."""
-    without = NO_NAME if survey.facts is not None and survey.facts.chance else "-"
-    return [label or without for label in label_survey_heads(survey)]
 
 
 def extreme_texts(survey: Survey, column: int, top: int) -> Iterator[tuple[str, TextExcerpt, float]]:

@@ -59,6 +59,8 @@ def _describe_labels(facts: ModelFacts) -> Iterator[str]:
         yield (
             f"A label is a head's largest share, from {MIN_SHARE:.0%} on; on {texts} as far again beyond all heads of "
             f"{facts.n_random} untrained models as these are beyond an equal share."
+            if not facts.named
+            else "Heads are labelled by the model's card, with their shares over these texts."
         )
         if facts.shuffled:
             yield (

@@ -13,12 +13,11 @@ from attnviz.commands.survey.effects import draw_ablations, list_differences, sh
 from attnviz.commands.survey.heads import (
     FOR_LABELS,
     MIN_SUPPORT,
-    NOT_NAMED,
     ON_REPEATS,
     PROBED,
-    describe_heads,
     extreme_texts,
     find_telling,
+    label_survey_heads,
     name_survey_heads,
     pattern_shares,
     survey_data,
@@ -30,7 +29,7 @@ from attnviz.commands.survey.words import MASS_BITS
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import DEFAULT_MEASURES, PATTERNS
 from attnviz.numbers.intervals import MIN_TEXTS
-from attnviz.records.head_names import name_offset
+from attnviz.records.head_names import NO_NAME, name_offset
 from attnviz.report import Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
@@ -116,8 +115,7 @@ def _means_table(survey: Survey, level: str) -> Table:
     info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
     means, halves = survey.statistics.means, survey.statistics.halves
     prominent = DEFAULT_MEASURES if info.n_places <= MAX_SHOWN else DEFAULT_MEASURES[:3]  # which a screen has room for
-    labels = describe_heads(survey)
-    is_labelled = of_heads and any(label != NOT_NAMED for label in labels)
+    is_labelled = of_heads and survey.facts is not None and bool(survey.facts.chance)  # held against something
     columns = [Column("layer"), *([Column("head")] if of_heads else [])]
     columns += [Column("what it attends to")] if is_labelled else []
     columns += [
@@ -126,7 +124,8 @@ def _means_table(survey: Survey, level: str) -> Table:
     ]
     places: list[Row] = [(layer,) for layer in info.layer_numbers]
     if of_heads:
-        places = [(*of, *([label] if is_labelled else [])) for of, label in zip(info.heads, labels, strict=True)]
+        labels = [[label or NO_NAME] * is_labelled for label in label_survey_heads(survey)]
+        places = [(*of, *label) for of, label in zip(info.heads, labels, strict=True)]
     starts = [info.columns[measure.name].start for measure in measures]
     rows = [
         (*of, *(_interval(means[start + place], halves[start + place]) for start in starts))

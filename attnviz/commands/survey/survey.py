@@ -124,6 +124,7 @@ class ModelFacts:
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens
     probe_chance: dict[str, float] = field(default_factory=dict)  # as `chance`, of one draw of tokens
+    named: tuple[str, ...] = ()  # what each head looks at, by the model's card if it has one
 
 
 class TextExcerpt(NamedTuple):

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Int
 
 from attnviz.commands.train.examples import Examples, find_informative_words
-from attnviz.measures.patterns import find_own_brackets, find_sentence_starts, find_targets, is_punctuation
+from attnviz.measures.patterns import MAX_OFFSET, find_own_brackets, find_sentence_starts, find_targets, is_punctuation
 from attnviz.models.batches import Ids
 from attnviz.models.device import seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
@@ -21,7 +21,6 @@ from attnviz.models.tokenizer import SPECIAL, TextTokenizer
 from attnviz.records.head_names import name_offset
 from attnviz.records.training_metrics import HeadScore
 
-MAX_OFFSET = 8  # tokens from the query, either way, of a place that has a score of its own
 N_TOKENS = 128  # read of each text
 N_INFORMATIVE = 60  # words of each label
 N_RANDOM = 20  # encoders with random weights: what chance gives

@@ -280,12 +280,7 @@ def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
     assert any("1 text without tokens is left out" in note.text for note in report(found).notes)
 
 
-def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tmp_path: Path) -> None:
-    trained = run(tmp_path / "trained", model="multi:8", null=("random",), split=None)
-    labels = [head["label"] for head in data(trained)["heads"]]
-    assert labels[4].startswith("previous token 6")
-    assert labels[1].startswith("next token 8")
-    assert labels[8 + 2].startswith("2 before 0.5")  # in layer 1
+def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
     untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
     assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
     curves, scatter = report(untrained).pictures
@@ -332,7 +327,7 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     assert [head.names for head in whole.atlas.heads if head.names] == [  # type: ignore[union-attr]
         (("previous token", "60 %"),),
         (("previous token", "90 %"),),
-        (("induction on repeats", "0.80"),),
+        (("induction on repeats", "80 %"),),
         (("2 after", "70 %"),),
     ]
 
@@ -395,18 +390,18 @@ def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path) ->
     assert label_survey_heads(found) == ["sink 80 %", ""]
 
 
-class WithPartners(WithSink):
-    """A model of two heads, of which the first attends to the other one of a pair; by chance neither does."""
+class ToOwnBracket(WithSink):
+    """A model of two heads, of which the first attends from brackets to their own; by chance neither does."""
 
     def attention(self, text: str, name: str = "text") -> AttentionMaps:
         maps = record(np.full((1, 2, *[len(text.split())] * 2), 1 / len(text.split())), tokens(*text.split()))
         weights = maps.weights.copy()
-        for query, key in find_own_brackets(maps.queries.pieces) if self.share == 0.8 else ():
+        for query, key in find_own_brackets(maps.keys.pieces) if self.share == 0.8 else ():
             weights[0, 0, query] = np.eye(len(maps.keys))[key]
         return replace(maps, weights=weights)
 
-    def with_first_weights(self, seed: int) -> WithPartners:
-        chance = WithPartners()
+    def with_first_weights(self, seed: int) -> ToOwnBracket:
+        chance = ToOwnBracket()
         chance.share = 0.1
         return chance
 
@@ -423,7 +418,7 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
     documents = [Document(text, "a", "a") for text in texts]
     few = survey_plan._choose_few(documents)
     assert [document.text for document in few] == [*texts[:8], "( a b )", "[ e ]"]
-    model: Any = WithPartners()
+    model: Any = ToOwnBracket()
     facts = survey_facts.model_facts(model, info, few, ("random", "shuffled"))
     assert facts.plain["to_own_bracket"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
