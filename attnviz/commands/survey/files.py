@@ -43,7 +43,7 @@ from attnviz.numbers.table import Numbers, add_up, stack
 
 NAME, MOMENTS, TEXTS = "attended.parquet", "moments.parquet", "texts-*.parquet"
 EARLIER = "survey.safetensors"  # what earlier versions wrote, which kept sums and no numbers of texts
-SCHEMA = 5
+SCHEMA = 6
 TEXTS_OF_FILE = 2048
 HINT = "attnviz survey writes one."
 
