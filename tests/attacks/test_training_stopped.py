@@ -138,7 +138,7 @@ def check_terminal(env: Mapping[str, str], shown: str) -> None:
         return
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1, "the cursor is shown again"
     bar, after = shown[shown.index("\x1b[?25l") :].split("\x1b[?25h")
-    assert after.startswith("\r\x1b[1A\x1b[2Knote: wrote 7 files to model/"), "and the bar is taken away"
+    assert after.startswith("\r\x1b[1A\x1b[2Knote: wrote 6 files to model/"), "and the bar is taken away"
     if env.get("COLUMNS") != "1":
         assert ("---" if "PYTHONIOENCODING" in env else "━━━") in bar
         assert re.search(r"[0-9]/[0-9]", bar)  # steps
