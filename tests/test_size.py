@@ -26,8 +26,8 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 8223,
-    "tests/models": 5961,
+    "tests/commands": 8164,
+    "tests/models": 5936,
     "tests/renderers": 5298,
     "attnviz/renderers/page": 4573,
     "tests": 3635,
@@ -57,7 +57,7 @@ MAX_CODE_LINES = {
     "attnviz/running": 649,
     "tests/fuzz": 597,
     "attnviz/models/attribution": 574,
-    "tests/cli": 566,
+    "tests/cli": 564,
     "attnviz/cli": 532,
     "tests/records": 506,
     "attnviz/renderers/terminal": 479,

@@ -28,11 +28,7 @@ assert gc.collect() >= 9
 """
 
 
-def python(code: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, env=bare_environment(home), cwd=ROOT, capture_output=True, text=True, check=False)
-
-
 def test_after_the_imports_garbage_is_looked_for_as_ever(tmp_path: Path) -> None:
-    done = python(LATER, tmp_path)
+    command, environment = [sys.executable, "-c", LATER], bare_environment(tmp_path)
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -142,16 +142,6 @@ def test_a_capture_within_a_capture() -> None:
         np.testing.assert_array_equal(one.weights, other.weights)
 
 
-@pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning")  # that hooks fire for the wrapper, too
-def test_a_compiled_model_is_captured() -> None:
-    model, states = Model().eval(), drawn(50, 1, 3, 8)
-    expected = captured(lambda: model(states))
-    compiled = torch.compile(model, backend="eager")
-    calls = captured(lambda: compiled(states))
-    assert places(calls) == places(expected)
-    np.testing.assert_allclose(calls[1].weights, expected[1].weights, atol=1e-6)
-
-
 def test_nothing_is_left_behind() -> None:
     before = len(hooks._global_forward_pre_hooks), len(hooks._global_forward_hooks)
     with capture(lambda call: None):

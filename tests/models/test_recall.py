@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attnviz.errors import AttnvizError
 from attnviz.models.built_in import RECALL
 from attnviz.models.classifier_model import ClassifierModel
 from attnviz.models.loading import find_model
@@ -39,17 +38,3 @@ def test_eight_heads_recall_every_value() -> None:
         logits = model.saved.classifier(ids, real)
     best = logits.view(8, 16).argmax(dim=-1).tolist()
     assert {f"{role}{value}" for role, value in zip("abcdefgh", best, strict=True)} < set(TEXT.split())
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (ModelOptions(model="recall:3"), "no model 'recall:3'"),
-        (ModelOptions(model="recall:../single"), "no model 'recall:../single'"),
-        (ModelOptions(model="recall:8", d_model=64), "--d-model cannot be chosen for a recall model"),
-        (ModelOptions(model="recall", heads=2), "--heads cannot be chosen for a recall model"),
-    ],
-)
-def test_what_does_not_ship_is_refused(options: ModelOptions, problem: str) -> None:
-    with pytest.raises(AttnvizError, match=problem):
-        find_model(options)

@@ -130,6 +130,8 @@ def test_titles_name_the_class_and_the_first_words() -> None:
     found = [(maps.provenance.model, maps.provenance.text_name) for maps in (*named, *patches, *own)]
     quoted = "“to be or not to”"
     assert found == [("GPT", quoted), ("PyTorch code", quoted), ("GPT", "1 × 5 patches"), ("", "mine")]
+    assert named[0].provenance.facts.group == patches[0].provenance.facts.group == "h.*"
+    np.testing.assert_allclose(named[0].weights, patches[0].weights, atol=1e-6)
 
 
 def test_a_sequence_that_fills_when_the_block_ends() -> None:

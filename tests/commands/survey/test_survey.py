@@ -33,7 +33,7 @@ from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
-from attnviz.report import Charts, Table
+from attnviz.report import Charts
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
@@ -44,10 +44,9 @@ from tests.commands.survey.made import (
     patterns,
     rewrite,
     survey_of,
-    with_statistics,
 )
 from tests.events import data, report, result
-from tests.made import columns_by, record, tokens
+from tests.made import record, tokens
 from tests.starting import merge, survey
 
 FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
@@ -136,17 +135,6 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
 
 def slope_of(found: Survey, measure: str) -> float:
     return float(found.statistics.slopes[found.info.columns[measure].start])
-
-
-def test_large_numbers_of_extreme_texts_are_written_out(tmp_path: Path) -> None:
-    run(tmp_path, measure=("distance",))
-    found = load_survey(tmp_path)
-    values = found.statistics.extreme_values
-    changed = with_statistics(found, extreme_values=np.where(np.isfinite(values), 99.6, values))
-    tables = {block.name: block for block in survey_report(changed, 1).blocks if isinstance(block, Table)}
-    rows = tables["extremes-distance"].rows
-    assert [row[2] for row in rows[:2]] == ["largest", "smallest"]
-    assert {row[4] for row in rows} == {"100"}
 
 
 def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) -> None:
@@ -330,31 +318,6 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
         (("induction on repeats", "80 %"),),
         (("2 after", "70 %"),),
     ]
-
-
-def test_of_many_heads_without_names_those_are_listed_that_do_most_of_something(tmp_path: Path) -> None:
-    run(tmp_path, model="random:12", d_model=24, layers=6, split="train[:2]")
-    found = load_survey(tmp_path)
-    mass = found.offsets.mass.copy()
-    for place, share in ((40, 0.9), (65, 0.8)):
-        mass[found.info.reach - 1 - place // 60, place] = round(share * found.n_queries * 2**MASS_BITS)
-    whole = survey_report(replace(found, offsets=found.offsets._replace(mass=mass)), 3)
-    tables = {table.name: table for table in whole.tables}
-    assert {40, 65} < set(tables["heads"].first)
-    assert len(tables["heads"].first) == 5
-    assert "words" not in tables  # of two texts no word comes often enough
-    scatter = next(each for each in whole.pictures if isinstance(each, Charts) and each.charts[0].kind == "point")
-    assert {"3.4", "5.5"} < {*columns_by(scatter.charts[0], "leads", "label")[True][0]}
-
-
-def test_extreme_texts_are_labelled_where_a_screen_is_narrow(tmp_path: Path) -> None:
-    run(tmp_path)
-    whole = survey_report(load_survey(tmp_path), 1)
-    table = next(table for table in whole.tables if table.name == "extremes-entropy")
-    assert [column.header for column in table.columns[:4]] == ["layer", "head", "extreme", "--index"]
-    narrow = render(replace(whole, blocks=(table,)), "heads", Screen(40)).splitlines()
-    first = next(place for place, line in enumerate(narrow) if line.startswith("layer 0, head"))
-    assert "extreme largest" in " ".join(narrow[first : first + 3])
 
 
 class WithSink:
@@ -596,18 +559,6 @@ def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
     assert [row[2:] for row in table.rows] == [("-",)] * 4
 
 
-def test_of_ten_texts_nine_have_queries_of_another_too_few_to_be_tested(tmp_path: Path) -> None:
-    file = tmp_path / "texts.jsonl"
-    texts = ["a good film", " ", *(f"{n} bad films" for n in range(9))]  # blocks are of two texts here
-    file.write_text("".join(f'{{"text": "{text}"}}\n' for text in [*texts[:10], " ", texts[10]]), encoding="utf-8")
-    found = run(tmp_path / "out", dataset=str(file), split=None, ablate=("zero,queries",))
-    (table,) = (table for table in report(found).tables if table.name == "ablations")
-    assert "p (Holm)" not in [column.header for column in table.columns[4:]]
-    assert [cell for row in table.rows for cell in row if cell == "-"] == []
-    assert any(note.text.startswith("Of 4 paired differences") for note in report(found).notes)
-    assert any("over 10 texts" in note.text for note in report(found).notes)
-
-
 def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tmp_path: Path) -> None:
     found = report(run(tmp_path / "out", split="train[:2]", max_tokens=10))
     heads, patterns = ({table.name: table for table in found.tables}[name] for name in ("heads", "patterns"))
@@ -623,14 +574,6 @@ def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tm
     compared = report(result(diff(twice)))
     headers = [column.header for column in next(compared.tables).columns]
     assert headers == ["number", "before", "after", "change"]  # of so few texts there is no interval
-
-
-def test_a_bar_says_that_untrained_models_come_first(tmp_path: Path) -> None:
-    for null, said in (("random", "what chance gives"), ("none", "texts")):
-        spec = build(SurveySpec, out=str(tmp_path / null), **{**FAST, "split": "train[:2]", "null": (null,)})
-        labels = [event.label for event in survey(spec) if isinstance(event, Progress)]
-        assert labels[1].split(",")[0] == said
-        assert ("untrained models" in "".join(labels)) == (null == "random")
 
 
 def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Path) -> None:
@@ -660,13 +603,6 @@ def test_a_part_is_a_file_and_no_report(tmp_path: Path) -> None:
     part = run(tmp_path / "out", shard="1/2")
     assert part.report is None
     assert not load_survey(tmp_path / "out").is_whole
-
-
-def test_few_texts_without_their_words_have_a_page(tmp_path: Path) -> None:
-    """No token of them is unknown, so that no word at all is counted."""
-    atlas = report(run(tmp_path, dataset=None, split=None, text=("a good film", "a film"), no_text=True)).atlas
-    assert atlas is not None
-    assert [head.words for head in atlas.heads] == [()] * 4
 
 
 def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:
@@ -762,13 +698,3 @@ def test_a_survey_prints_no_command_that_somebody_else_wrote(written: str, tmp_p
     quoted = "--dataset 'a b; c' --split train"
     change_info(tmp_path, dataset=quoted)
     assert load_survey(tmp_path).info.dataset == quoted
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"), [("{", "is not JSON"), ("[]", "no address"), ('{"address": 3}', "no address")]
-)
-def test_a_damaged_scheduler_file_is_refused(content: str, problem: str, tmp_path: Path) -> None:
-    file = tmp_path / "scheduler.json"
-    file.write_text(content, encoding="utf-8")
-    with pytest.raises(InvalidOption, match=problem):
-        survey(build(SurveySpec, scheduler_file=str(file), **FAST))
