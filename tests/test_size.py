@@ -57,7 +57,7 @@ MAX_CODE_LINES = {
     "attnviz/running": 649,
     "tests/fuzz": 597,
     "attnviz/models/attribution": 574,
-    "tests/cli": 564,
+    "tests/cli": 565,
     "attnviz/cli": 532,
     "tests/records": 506,
     "attnviz/renderers/terminal": 479,
