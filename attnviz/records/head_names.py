@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from math import isnan, nan
 from typing import NamedTuple
 
+from attnviz.display import escape_for_display
+
 MIN_SHARE = 0.3
 # Where attention rests that has nothing to do: it names a head only where no other pattern does.
 SINKS = frozenset({"first token", "special tokens", "sink"})
@@ -43,11 +45,12 @@ def choose_name(patterns: Iterable[HeadPattern]) -> HeadPattern:
 def choose_names(heads: Sequence[Sequence[HeadPattern]], known: Sequence[str]) -> list[HeadPattern]:
     """Return the name of each head: the one that the model's card has, with its share here; without a card the best.
 
-    The share is NaN where what was read has nothing of the kind. `known` are labels, "next token 0.60", or nothing.
+    The share is NaN where what was read has nothing of the kind. `known` are labels, "next token 0.60", or nothing. As
+    they may come of anybody's file, what is hidden in them is written out, and a long one is cut.
     """
     if not known:
         return [choose_name(patterns) for patterns in heads]
-    names = [label.rpartition(" ")[0] for label in known]
+    names = [label and escape_for_display(label.rpartition(" ")[0]) for label in known]
     return [
         next((each for each in patterns if each.pattern == name), HeadPattern(name))
         for patterns, name in zip(heads, names, strict=True)

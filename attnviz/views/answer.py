@@ -61,7 +61,8 @@ def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSel
         weights = maps.rows(layer, head, np.array(queries))[:, part.keys]
         for row, of_query in zip(rows, weights, strict=True):
             best = int(of_query.argmax())
-            row.append(f"{keys[part.keys[best]]} {_write(float(of_query[best]))}" if of_query[best] > 0 else "")
+            weight = f"{of_query[best]:.2f}".removeprefix("0")
+            row.append(f"{keys[part.keys[best]]} {weight}" if of_query[best] > 0 else "")
     columns = (Column("token"), *(Column(kind, _name(maps, place)) for kind, place in chosen))
     n_left = len(real) - len(queries)
     more = f"{n_left:,} more {pluralize(n_left, 'tokens')} and {MORE}" if n_left else MORE.capitalize()
@@ -113,7 +114,3 @@ def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:
 
 def _name(maps: AttentionMaps, place: Place) -> str:
     return f"{maps.layer_numbers[place[0]]}.{maps.head_names[place[1]]}"
-
-
-def _write(weight: float) -> str:
-    return f"{weight:.2f}".removeprefix("0")

@@ -36,11 +36,7 @@ def test_heads_stand_by_what_they_do_and_each_kind_has_its_clearest_head() -> No
     notes, table = answer(made(weaker, BEFORE, FOLLOWING, APART))
     assert notes[0] == "next token 0.2 91 %, 0.0 57 % · previous token 0.1 91 % · no single pattern in 1."
     assert notes[1].startswith("Strongest between words apart: w3 → w9 91 % (0.3)")
-    assert [(column.header, column.unit) for column in table.columns] == [
-        ("token", ""),
-        ("next token", "0.2"),
-        ("previous token", "0.1"),
-    ]
+    assert [column.unit for column in table.columns] == ["", "0.2", "0.1"]
     assert table.rows[:2] == (("w0", "w1 .91", "w0 .91"), ("w1", "w2 .91", "w0 .91"))
     assert len(table.rows) == 10
     assert table.more.startswith("4 more tokens and every head")
@@ -51,7 +47,6 @@ def test_without_names_the_first_heads_are_shown_as_sorted() -> None:
     assert notes == ["Strongest between words apart: w3 → w9 91 % (0.0)."]
     assert [column.unit for column in table.columns] == ["", "0.0", "0.1"]
     assert table.rows == (("w3", "w9 .91", "w4 .91"),)
-    assert table.more.startswith("Every head")
 
 
 def test_where_attention_rests_is_told_last_and_is_no_pair() -> None:

@@ -230,14 +230,19 @@ def test_many_unknown_tokens_are_counted() -> None:
 
 def test_every_string_is_safe_to_show() -> None:
     name = "evil\x1b\u202e\n[/]"
-    maps = random_maps(HOSTILE, made_by=provenance(model=name, text_name=name, settings=(("note", name),)))
-    shown = report(maps, FigureOptions(title=name))
+    facts = Facts(known_heads=(f"{name}{'y' * 500} 0.60",) * 2)
+    made_by = provenance(trained=True, model=name, text_name=name, settings=(("note", name),), facts=facts)
+    shown = report(random_maps(HOSTILE, made_by=made_by), FigureOptions(title=name))
     strings = [shown.title, shown.subtitle, *(value for _, value in shown.facts), *(note.text for note in shown.notes)]
     for block in shown.blocks:
         if isinstance(block, Heatmap):
             strings += [block.title, *block.rows, *block.columns]
+        if isinstance(block, HeatmapGrid):
+            strings += [block.footnote, *(each.note for each in block.maps)]
         if isinstance(block, Table):
             strings += [cell for row in block.rows for cell in row if isinstance(cell, str)]
+            strings += [column.header for column in block.columns]
+    assert max(map(len, strings)) < 600
     assert not {"\x1b", "\u202e", "\n", "\x00", "\u200b", "\ud800"} & set("".join(strings))
 
 
