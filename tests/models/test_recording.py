@@ -274,7 +274,7 @@ def test_two_generations_are_two_records() -> None:
 
 
 def test_steps_that_take_a_token_back_are_those_of_the_text_that_stays() -> None:
-    """As in assisted decoding."""
+    """As in assisted decoding, where the last pass may try words that nothing follows."""
     model = GPT()
     model(IDS[:, :3], cached=True)  # a text that was begun before: the queries are the last of the keys
     with record(WORDS) as maps:
@@ -284,12 +284,12 @@ def test_steps_that_take_a_token_back_are_those_of_the_text_that_stays() -> None
     model = GPT()
     with record(WORDS) as maps:
         model(IDS[:, :3], cached=True)
-        model(torch.tensor([[9, 2]]), cached=True)
-        for layer in model.h:
-            assert isinstance(layer, SelfAttention)
-            assert layer.past is not None
-            layer.past = (layer.past[0][:, :, :4], layer.past[1][:, :, :4])
-        model(IDS[:, 4:], cached=True)
+        for tried, n_kept in (([[9, 2]], 4), ([[*IDS[0, 4:].tolist(), 8, 6]], 5)):
+            model(torch.tensor(tried), cached=True)
+            for layer in model.h:
+                assert isinstance(layer, SelfAttention)
+                assert layer.past is not None
+                layer.past = (layer.past[0][:, :, :n_kept], layer.past[1][:, :, :n_kept])
     with record(WORDS) as whole:
         GPT()(torch.tensor([[*IDS[0, :3].tolist(), 9, 4]]))
     assert [one.keys.pieces for one in maps] == [tuple(WORDS)]

@@ -14,23 +14,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnviz.models.capture.ids import NOBODY, NOTHING, Ids, Known, Store, is_learned, nobody, reshape
+from attnviz.models.capture.ids import NOBODY, NOTHING, Ids, Known, Softmax, Store, is_learned, nobody, reshape
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
 WHOLE = {"layer_norm", "reshape", "dropout", "contiguous", "to"}  # made of other operators, and followed as they are
 MOVES = SHAPED | {
     *("expand", "transpose", "permute", "t", "squeeze", "unsqueeze", "slice", "select", "split", "split_with_sizes"),
     *("unsafe_split", "unsafe_split_with_sizes", "chunk", "unbind", "roll", "flip", "repeat", "unfold", "diagonal"),
-    *(
-        "index",
-        "index_select",
-        "gather",
-        "masked_select",
-        "constant_pad_nd",
-        "view_as_real",
-        "view_as_complex",
-        "_conj",
-    ),
+    *("index", "index_select", "gather", "masked_select", "constant_pad_nd"),
+    *("view_as_real", "view_as_complex", "_conj"),
     *("im2col", "pixel_shuffle", "pixel_unshuffle", "cat", "stack", "where", "index_copy", "index_put", "scatter"),
     *("_index_put_impl", "slice_scatter", "select_scatter", "masked_scatter"),
 }
@@ -134,11 +126,7 @@ class Follower:
 
     def _mark(self, of: Operation, known: Sequence[Known | None], ids: Ids | None) -> None:
         """Keep what is known of the results that hold states, or numbers of words where nothing did."""
-        after, softmax, columns, dropped = 0, None, None, 0.0
-        for each in known:
-            if each is not None:
-                after, dropped = after | each.after, max(dropped, each.dropped)
-                softmax, columns = softmax or each.softmax, columns if each.columns is None else each.columns
+        after, softmax, columns, dropped = _join(known)
         if of.name == "native_dropout" and of.args[2]:
             dropped = float(of.args[1])
         if softmax is not None and of.name not in COPIES and not dropped:
@@ -198,11 +186,7 @@ class Follower:
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
-        after, dropped = 0, 0.0
-        for each in known:
-            if each is not None:
-                after, dropped = after | each.after, max(dropped, each.dropped)
-        softmax = next((each.softmax for each in known if each is not None and each.softmax is not None), None)
+        after, softmax, _, dropped = _join(known)
         arguments = of.arguments
         if of.name == "constant_pad_nd":
             arguments["value"] = NOBODY
@@ -308,6 +292,16 @@ PLANES: tuple[Callable[[Known], Tensor | None], ...] = (
     lambda known: known.columns,
     lambda known: None if known.softmax is None else known.softmax.allowed,
 )
+
+
+def _join(known: Sequence[Known | None]) -> tuple[int, Softmax | None, Ids | None, float]:
+    """What is known of all together: after which attentions, of which softmax, ids of columns, the share dropped."""
+    after, softmax, columns, dropped = 0, None, None, 0.0
+    for each in known:
+        if each is not None:
+            after, dropped = after | each.after, max(dropped, each.dropped)
+            softmax, columns = softmax or each.softmax, columns if each.columns is None else each.columns
+    return after, softmax, columns, dropped
 
 
 def _freeze(name: str, given: Any, numbers: list[Tensor]) -> Any:

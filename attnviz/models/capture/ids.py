@@ -84,6 +84,7 @@ class Store:
         self.families: list[Family] = []
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
         self.number = 0  # of the pass that is open
+        self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again
         self._own: dict[int, Tensor] = {}  # ids that are one tensor each; alive, so that no other gets their place
         self._same: dict[object, Tensor] = {}
         self._made: dict[object, Any] = {}
@@ -100,6 +101,16 @@ class Store:
         if known.ids is not None and id(known.ids) not in self._own:
             known = known._replace(ids=self._unify(known.ids))
         self._known[id(tensor)] = weakref.ref(tensor), known
+
+    def take_back(self, cache: Tensor, axis: int, end: int) -> None:
+        """Remember which words a cache [text, head, word, d] loses as its end is cut off between two passes.
+
+        So do candidates end that assisted decoding or prompt lookup tried and the model did not choose. Those of the
+        last pass are followed by no others in their places, so that nothing else tells them from the answer.
+        """
+        ids = (self.get(cache) or NOTHING).ids
+        if ids is not None and cache.ndim == 4 and axis == 2:
+            self.taken_back.update(collapse(ids[:, :, end:]).flatten().tolist())
 
     def _unify(self, ids: Tensor) -> Tensor:
         """The one tensor that stands for all that are the same memory in the same order."""

@@ -103,7 +103,8 @@ class ModulesAtWork:
             pass
         is_inner = any(isinstance(outer.module, torch.jit.ScriptModule) for outer in self._calls)
         if isinstance(module, torch.jit.ScriptModule) and self.n_seen == call.n_before and not is_inner:
-            self._unread.scripted.append(f"{self.find_path(module)[0] or 'this block'} ({type(module).__name__})")
+            place = self.find_path(module)[0] or "this block"
+            self._unread.places["scripted"].append(f"{place} ({type(module).__name__})")
         states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
         is_recurrent = isinstance(module, nn.RNNBase) and isinstance(states, Tensor)
         ids = None if known is None or not is_recurrent else known.ids

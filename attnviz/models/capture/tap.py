@@ -119,11 +119,11 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note(self, kind: str) -> None:
         place = self.at_work.find_path()[0] or "this block"
         if kind.startswith("changed "):
-            self.unread.changed.append(kind.removeprefix("changed "))
+            self.unread.places["changed"].append(kind.removeprefix("changed "))
         elif kind == PIECES:
-            self.unread.pieces.append(place)
+            self.unread.places["pieces"].append(place)
         else:
-            self.unread.mixing.append(f"{place} ({kind})")
+            self.unread.places["mixing"].append(f"{place} ({kind})")
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -133,7 +133,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """A module begins. torch hands no named arguments to hooks of all modules: they are those of its caller."""
         if threading.get_ident() != self._thread:
-            self.unread.note_thread(module)
+            self.unread.places["threads"] = [type(module).__name__]
         elif torch._C._current_graph_task_id() == -1:
             named = {} if self.at_work.is_within else sys._getframe(1).f_locals.get("kwargs")
             self._do("a module", self.at_work.enter, module, given, named if isinstance(named, dict) else {})
@@ -151,7 +151,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         except AttnvizError as error:
             self.failure = self.failure or error
         except Exception as error:
-            self.unread.failed.append(f"{what} ({type(error).__name__})")
+            self.unread.places["failed"].append(f"{what} ({type(error).__name__})")
         finally:
             _looking.on = before
 
@@ -191,7 +191,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         of = Operation(name, func, args, kwargs, result, tensors)
         if attends:
             if not self._keeper.keep_kernel(of):
-                self.unread.kernels.append(f"{self.at_work.find_path()[0] or 'this block'} ({name})")
+                self.unread.places["kernels"].append(f"{self.at_work.find_path()[0] or 'this block'} ({name})")
         elif any(tensor.is_nested for tensor in tensors) and (is_softmax or name == "matmul"):
             self._rule.look_nested(of)
         elif name in PRODUCTS and len(tensors) > 1:
@@ -200,6 +200,8 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name == "mul":
                 self._rule.weigh(of)
             self._follower.follow(of)
+            if name == "slice" and len(args) > 3 and not self.at_work.is_within:
+                self.store.take_back(args[0], args[1], args[3])
         if is_softmax:
             self.unread.n_softmaxes += 1
             self._rule.soften(of, self.at_work.find_path()[0] or "this block")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.display import list_first
 
@@ -29,24 +29,25 @@ TRANSFORMS = {
 }
 
 
+# What is told of places, by kind, in the order of sentences.
+KINDS = {
+    "changed": "attention whose weights were changed before the values",
+    "mixing": "what mixes tokens otherwise, and so has no weights that sum to 1",
+    "pieces": "softmaxes over scores in pieces, which were not multiplied with values as they were",
+    "kernels": "attention in kernels that keep their weights",
+    "scripted": "traced or scripted modules in which no attention was seen",
+    "threads": "modules that ran in another thread",
+    "failed": "operators that could not be followed",
+}
+
+
 class Unread:
-    """Places by kind, each as it came."""
+    """Places by kind, each as it came; and why tensors could not be read, of attentions or softmaxes that ran."""
 
     def __init__(self) -> None:
-        self.scripted: list[str] = []  # modules that ran in which no attention was seen
-        self.changed: list[str] = []  # where a softmax was changed before it weighed values
-        self.mixing: list[str] = []  # where tokens were mixed without weights that sum to 1
-        self.pieces: list[str] = []  # where a softmax ran over scores that were put together of pieces
-        self.kernels: list[str] = []  # that attended and keep their weights
-        self.without_numbers: list[str] = []  # where attentions, or softmaxes, ran of which nothing could be read
-        self.failed: list[str] = []  # operators that could not be looked at
-        self.threads: list[str] = []  # modules that ran in another thread
+        self.places: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self.without_numbers: list[str] = []
         self.n_softmaxes = 0
-
-    def note_thread(self, module: nn.Module) -> None:
-        """Remember a module that another thread ran."""
-        if len(self.threads) < MAX_NAMED:
-            self.threads.append(type(module).__name__)
 
     def describe_none(self) -> str:
         """Say why nothing was handed over."""
@@ -55,16 +56,8 @@ class Unread:
 
     def describe(self) -> tuple[str, ...]:
         """Say in a sentence each what attended, or may have, and was not handed over."""
-        found = (
-            (self.changed, "attention whose weights were changed before the values"),
-            (self.mixing, "what mixes tokens otherwise, and so has no weights that sum to 1"),
-            (self.pieces, "softmaxes over scores in pieces, which were not multiplied with values as they were"),
-            (self.kernels, "attention in kernels that keep their weights"),
-            (self.scripted, "traced or scripted modules in which no attention was seen"),
-            (self.threads[:1], "modules that ran in another thread"),
-            (self.failed, "operators that could not be followed"),
-        )
-        sentences = [f"Not in here: {what}: {_list_places(places)}." for places, what in found if places]
+        found = [(what, self.places[kind]) for kind, what in KINDS.items() if self.places[kind]]
+        sentences = [f"Not in here: {what}: {_list_places(places)}." for what, places in found]
         if self.without_numbers:
             sentences.append(f"Not in here: attention {self.without_numbers[0]}, whose tensors hold no numbers.")
         return tuple(sentences)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -75,10 +75,10 @@ class Group:
         return None
 
 
-def group_calls(calls: Iterable[Call]) -> list[Group]:
-    """The groups of each pass, in the order of their first calls."""
+def group_calls(calls: Iterable[Call], taken_back: Collection[int] = ()) -> list[Group]:
+    """The groups of each pass, in the order of their first calls. `taken_back`: as `Store` has it."""
     kinds: dict[Kind, list[Call]] = defaultdict(list)
-    for call, nth in sorted(join_passes(_passes(list(calls))), key=lambda each: len(each[0].path)):
+    for call, nth in sorted(join_passes(_passes(list(calls)), taken_back), key=lambda each: len(each[0].path)):
         kind = call.number, nth, NUMBER.sub("*", call.path)
         wrapped = (other for other, of_kind in kinds.items() if _wraps(kind, call, other, of_kind))
         kinds[kind if kind in kinds else next(wrapped, kind)].append(call)

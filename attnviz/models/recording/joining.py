@@ -14,7 +14,7 @@ Whatever the parts are, each has its heads, queries and keys at some places of t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -173,6 +173,7 @@ class Series:
     """Passes that go on where each other ended."""
 
     calls: dict[Place, list[Call]]
+    taken_back: list[int]  # ids of tokens that were tried, and are none of the text
     line: int = NOBODY  # the family of the first queries: that of the whole text
     starts: dict[int, int] = field(default_factory=dict)  # where in the whole text each family that was read begins
 
@@ -180,7 +181,7 @@ class Series:
         """Ids by their places in the whole text; what was not read in it is of nobody."""
         found = np.full_like(ids, NOBODY)
         for family in {*find_families(ids)} & {*self.starts}:
-            of = family_of(ids) == family
+            of = (family_of(ids) == family) & ~np.isin(ids, self.taken_back)
             places = place_of(ids[of]) + self.starts[family]
             found[of] = (self.line << PLACE_BITS + ROW_BITS) + (row_of(ids[of]) << PLACE_BITS) + places
         return found
@@ -237,7 +238,7 @@ class Series:
             )
         assert first.keys is not None
         last = self.renumber(calls[-1].queries)  # type: ignore[arg-type]
-        grows, n_queries = bool((self.renumber(first.keys) >= 0).any()), int(place_of(last).max()) + 1
+        grows, n_queries = bool((self.renumber(first.keys) >= 0).any()), int(place_of(last[last >= 0]).max()) + 1
         n_before = int(np.argmax(first.keys[0] >= 0)) if grows else 0
         n_keys = n_before + n_queries if grows else first.shape[3]
         places = []
@@ -254,7 +255,7 @@ class Series:
         return replace(whole, place=first.place, queries=line, keys=keys, n_steps=n_steps)
 
 
-def join_passes(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
+def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) -> list[tuple[Call, int]]:
     """The calls of passes that go on where others ended as calls of one pass. Each comes with its how manieth it is.
 
     Where one pass of a model has a cache of other rows, none of the model's passes are joined.
@@ -269,7 +270,7 @@ def join_passes(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
     for of_pass in passes.values():
         known = next((series for series in reversed(several) if series.goes_on(of_pass)), None)
         if known is None:
-            several.append(Series({place: [call] for place, call in of_pass.items()}))
+            several.append(Series({place: [call] for place, call in of_pass.items()}, list(taken_back)))
             several[-1].read(of_pass)
         elif not known.take(of_pass):
             unfit.add(frozenset(of_pass))

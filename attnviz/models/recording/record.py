@@ -156,7 +156,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if not calls:
         raise _nothing(watching)
     names = _names(tokens, keys, attention_mask)
-    groups = choose_layers(group_calls(calls), choice)
+    groups = choose_layers(group_calls(calls, watching.store.taken_back), choice)
     if names.grid is not None:
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
