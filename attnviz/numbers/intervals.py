@@ -11,10 +11,10 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float64, Int64
 
 SHARE = 0.95
-MIN_TEXTS = 10  # fewer texts have no interval: see `compute_intervals`
+MIN_TEXTS = 10  # fewer texts have no interval: see `summarize`
 MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 
@@ -32,10 +32,11 @@ class ColumnSummaries(NamedTuple):
 
     n: Int64[np.ndarray, " number"]  # texts
     mean: Float64[np.ndarray, " number"]
-    low: Float64[np.ndarray, " number"]  # ends of the 95 % interval of the mean, see `compute_intervals`
+    low: Float64[np.ndarray, " number"]  # ends of the 95 % interval of the mean, see `summarize`
     high: Float64[np.ndarray, " number"]
     smallest: Float64[np.ndarray, " number"]
     largest: Float64[np.ndarray, " number"]
+    error: Float64[np.ndarray, " number"]  # standard error of the mean, where it has an interval
 
 
 class PairedDifference(NamedTuple):
@@ -63,19 +64,26 @@ class PairedDifference(NamedTuple):
 def summarize(values: Float64[np.ndarray, "text number"]) -> ColumnSummaries:
     """Summarise each column over the texts that have a number there: one that is missing is NaN.
 
-    Texts are summed in their order, so that the same rows in the same order give the same bits.
+    Texts are summed in their order, so that the same rows in the same order give the same bits. Intervals are of 95 %,
+    by Student's t (doi:10.1093/biomet/6.1.1): what other texts of this kind would give, not what other seeds of
+    training would. How often they hold the mean, drawing from 60 reviews the differences of 18 measures between
+    `single` and `multi:2` or `multi:8`: 94 % at 10 and at 30 texts in the median, but of the most skewed 71 % and 81 %;
+    of 3, 5 and 8 texts 60, 61 and 69 %, hence `MIN_TEXTS`. The percentile bootstrap holds it less often everywhere
+    (median 86 % at 10, 92 % at 30). NaN for a column of equal numbers, which tells nothing of its spread: of 10 texts
+    on which two classifiers never differ.
     """
     there = ~np.isnan(values)
     n = there.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(there, values, 0.0).sum(axis=0) / n
         spread = np.sqrt(np.where(there, (values - mean) ** 2, 0.0).sum(axis=0) / (n - 1))
-        of_n = {count: t_quantile(count - 1) / sqrt(count) for count in np.unique(n).tolist() if count >= MIN_TEXTS}
-        half = np.array([of_n.get(count, np.nan) for count in n.tolist()]) * spread
+        error = spread / np.sqrt(n)
+    times = {count: t_quantile(count - 1) for count in np.unique(n).tolist() if count >= MIN_TEXTS}
     smallest = np.where(n > 0, np.where(there, values, np.inf).min(axis=0, initial=np.inf), np.nan)
     largest = np.where(n > 0, np.where(there, values, -np.inf).max(axis=0, initial=-np.inf), np.nan)
-    half = np.where(largest > smallest, half, np.nan)
-    return ColumnSummaries(n, mean, mean - half, mean + half, smallest, largest)
+    error = np.where((n >= MIN_TEXTS) & (largest > smallest), error, np.nan)
+    half = np.array([times.get(count, np.nan) for count in n.tolist()]) * error
+    return ColumnSummaries(n, mean, mean - half, mean + half, smallest, largest, error)
 
 
 def compute_quantiles(
@@ -106,32 +114,14 @@ def compare_pairs(
     if not looked_at:
         return []
     found = summarize(np.stack([values[one] - values[other] for one, other in looked_at], axis=1))
-    tested = np.flatnonzero(found.low < found.high).tolist()
-    degrees = (found.n - 1).tolist()
-    errors = {place: (found.high - found.low)[place] / 2 / t_quantile(degrees[place]) for place in tested}
-    p_values = correct_p_values([p_value(found.mean[place] / errors[place], degrees[place]) for place in tested])
+    tested = np.flatnonzero(found.error > 0).tolist()
+    p_values = correct_p_values([p_value(found.mean[n] / found.error[n], int(found.n[n]) - 1) for n in tested])
     corrected = dict(zip(tested, p_values, strict=True))
     numbers = zip(found.n.tolist(), found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
     return [
         PairedDifference(one, other, n, mean, low, high, corrected.get(place, np.nan))
         for place, ((one, other), (n, mean, low, high)) in enumerate(zip(looked_at, numbers, strict=True))
     ]
-
-
-def compute_intervals(values: Float[np.ndarray, "text number"]) -> Float[np.ndarray, "2 number"]:
-    """Return the 95 % interval of each column's mean over texts, by Student's t (doi:10.1093/biomet/6.1.1).
-
-    It says what other texts of this kind would give, not what other seeds of training would. How often it holds the
-    mean, drawing from 60 reviews the differences of 18 measures between `single` and `multi:2` or `multi:8`: 94 % at
-    10 and at 30 texts in the median, but of the most skewed 71 % and 81 %; of 3, 5 and 8 texts 60, 61 and 69 %, hence
-    `MIN_TEXTS`. The percentile bootstrap holds it less often everywhere (median 86 % at 10, 92 % at 30). NaN for a
-    column of equal numbers, which tells nothing of its spread: of 10 texts on which two classifiers never differ.
-    """
-    n_texts = len(values)
-    assert n_texts >= MIN_TEXTS, "few texts have no interval"
-    half = t_quantile(n_texts - 1) * values.std(axis=0, ddof=1) / sqrt(n_texts)
-    half = np.where(np.ptp(values, axis=0) > 0, half, np.nan)
-    return np.stack([values.mean(axis=0) - half, values.mean(axis=0) + half])
 
 
 def compute_seed_interval(values: Sequence[float]) -> Interval:

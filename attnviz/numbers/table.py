@@ -51,9 +51,21 @@ class Numbers:
         return cls(pa.table(columns), tuple(keys))
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, object], keys: Sequence[str]) -> Self:
-        """Make a table of whole columns: arrays or lists of one length. NaN is a number here, and no missing one."""
-        return cls(pa.table(dict(columns)), tuple(keys))
+    def from_columns(
+        cls, columns: Mapping[str, object], keys: Sequence[str], types: Mapping[str, pa.DataType] | None = None
+    ) -> Self:
+        """Make a table of whole columns: arrays or lists of one length, or one value that stands in every row.
+
+        NaN is a value that is missing. Columns of given `types` come first; those that are not given are null.
+        """
+        lengths = [len(column) for column in columns.values() if isinstance(column, list | np.ndarray)]
+        known = dict(types or {})
+        found = {}
+        for name in dict.fromkeys([*known, *columns]):
+            column = columns.get(name)
+            values = column if isinstance(column, list | np.ndarray) else [column] * lengths[0]
+            found[name] = pa.array(values, known.get(name), from_pandas=True)
+        return cls(pa.table(found), tuple(keys))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -101,6 +113,10 @@ class Numbers:
             kept &= pc.is_in(column, value_set=pa.array(several, column.type)).to_numpy(zero_copy_only=False)
         return replace(self, table=self.table.filter(pa.array(kept)))
 
+    def having(self, name: str) -> Self:
+        """Return the rows that have a value in this column."""
+        return replace(self, table=self.table.filter(pc.is_valid(self.table[name])))
+
     def choose(self, names: Sequence[str]) -> Self:
         """Return these columns, keys included."""
         return replace(self, table=self.table.select(list(names)))
@@ -145,6 +161,12 @@ def _make_column(values: list[object], kind: pa.DataType | None) -> pa.Array:
         return pa.array(mended, kind)
 
 
+def concat(parts: Sequence[Numbers]) -> Numbers:
+    """Put tables of the same keys under one another in their order. Columns that only some have are null elsewhere."""
+    whole = pa.concat_tables([part.table for part in parts], promote_options="permissive")
+    return Numbers(whole.combine_chunks(), parts[0].keys)
+
+
 def stack(parts: Sequence[Numbers]) -> Numbers:
     """Put tables of the same keys under one another and sort the rows by key, so that the order of parts says nothing.
 
@@ -152,13 +174,13 @@ def stack(parts: Sequence[Numbers]) -> Numbers:
     """
     keys = parts[0].keys
     assert all(part.keys == keys for part in parts), "parts of one table have the same keys"
-    whole = Numbers(pa.concat_tables([part.table for part in parts], promote_options="permissive"), keys).sort()
+    whole = concat(parts).sort()
     found = whole.list_keys()
     if len(set(found)) < len(found):
         twice = next(one for one, other in pairwise(found) if one == other)
         named = ", ".join(f"{name} {value}" for name, value in zip(keys, twice, strict=True))
         raise InvalidOption(f"two parts hold the same row ({named})", hint="Name each part once.")
-    return Numbers(whole.table.combine_chunks(), keys)
+    return whole
 
 
 def add_up(parts: Sequence[Numbers]) -> Numbers:
@@ -166,10 +188,9 @@ def add_up(parts: Sequence[Numbers]) -> Numbers:
 
     Of whole numbers the sums are the same in any order of the parts; a column that a part lacks counts as 0 there.
     """
-    whole = pa.concat_tables([part.table for part in parts], promote_options="permissive")
-    keys = parts[0].keys
-    values = [name for name in whole.column_names if name not in keys]
-    found = whole.group_by(list(keys)).aggregate([(name, "sum") for name in values])
+    whole = concat(parts)
+    keys, values = whole.keys, whole.values
+    found = whole.table.group_by(list(keys)).aggregate([(name, "sum") for name in values])
     return Numbers(
         found.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns([*keys, *values]), keys
     ).sort()

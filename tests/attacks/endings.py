@@ -218,8 +218,8 @@ def record(file: Path) -> None:
 
 def survey(file: Path) -> None:
     if file.name == SURVEY:
-        found = load_files(file.parent).open()
-        assert found.statistics.counts.max() <= found.n_texts
+        found = load_files(file.parent)
+        assert found.tables.numbers.array("n_once").max() <= len(found.texts)
 
 
 def data(file: Path) -> None:

@@ -36,7 +36,7 @@ from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.predicting import logits
-from attnviz.numbers.intervals import compute_intervals, compute_seed_interval
+from attnviz.numbers.intervals import compute_seed_interval, summarize
 from attnviz.options import build
 from attnviz.records.training_metrics import AttentionCost, TestMetrics
 from attnviz.running import Result
@@ -194,8 +194,8 @@ def compare(runs: Path) -> None:
         if not seeds:
             continue
         more = np.array([right[HEADS[-1], seed].astype(float) - right[heads, seed] for seed in seeds])
-        (low,), (high,) = compute_intervals(more.mean(axis=0)[:, None])
-        said = f"8 heads less {heads}: {more.mean():+.4f}, over texts {low:+.4f} to {high:+.4f}"
+        of = summarize(more.mean(axis=0)[:, None])
+        said = f"8 heads less {heads}: {more.mean():+.4f}, over texts {of.low[0]:+.4f} to {of.high[0]:+.4f}"
         if len(seeds) > 1:
             over = compute_seed_interval(more.mean(axis=1).tolist())
             said += f", over {len(seeds)} seeds {over.low:+.4f} to {over.high:+.4f}"

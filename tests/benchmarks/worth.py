@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from attnviz.models.batches import Ids, batch_by_length, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.encoder import EncoderBlock
-from attnviz.numbers.intervals import Interval, compute_intervals, correct_p_values, p_value
+from attnviz.numbers.intervals import Interval, correct_p_values, p_value, summarize
 from attnviz.records.training_metrics import AttentionCost
 
 BATCH, TOKENS = 64, 2**14  # texts, and tokens of them, at a time
@@ -46,10 +45,10 @@ def describe_costs(right: dict[str, Right]) -> tuple[AttentionCost, ...]:
     intervals, p_values = [], []
     for _, each in rows:
         lost = whole - each
-        (low,), (high,) = np.nan_to_num(compute_intervals(lost[:, None]))
-        intervals.append(Interval(float(lost.mean()), float(low), float(high)))
-        error = float(lost.std(ddof=1)) / sqrt(len(lost))
-        p_values.append(p_value(float(lost.mean()) / error, len(lost) - 1) if error else 1.0)
+        of = summarize(lost[:, None])
+        mean, low, high, error = np.nan_to_num([of.mean[0], of.low[0], of.high[0], of.error[0]]).tolist()
+        intervals.append(Interval(mean, low, high))
+        p_values.append(p_value(mean / error, len(lost) - 1) if error else 1.0)
     return tuple(
         AttentionCost(what, interval, None, p)
         for (what, _), interval, p in zip(rows, intervals, correct_p_values(p_values), strict=True)

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.numbers.intervals import (
-    MIN_TEXTS,
     compare_pairs,
-    compute_intervals,
     compute_quantiles,
     correct_p_values,
     p_value,
@@ -37,14 +35,9 @@ def test_quantiles_are_those_of_printed_tables(degrees: int, printed: float) -> 
 
 def test_ten_texts_by_hand() -> None:
     """Five 0s and five 2s: mean 1, standard deviation √(10/9), of the mean a third of it."""
-    (low,), (high,) = compute_intervals(np.array([[0.0], [2.0]] * 5))
-    assert (low, high) == pytest.approx((1 - 2.262 / 3, 1 + 2.262 / 3), abs=1e-3)
-
-
-def test_numbers_that_do_not_vary_have_none() -> None:
-    low, high = compute_intervals(np.column_stack([np.full(MIN_TEXTS, 0.1), np.arange(MIN_TEXTS)]))
-    assert np.isnan([low[0], high[0]]).all()
-    assert low[1] < 4.5 < high[1]
+    found = summarize(np.array([[0.0], [2.0]] * 5))
+    assert found.error.tolist() == [pytest.approx(1 / 3)]
+    assert (found.low[0], found.high[0]) == pytest.approx((1 - 2.262 / 3, 1 + 2.262 / 3), abs=1e-3)
 
 
 @pytest.mark.parametrize(("n_texts", "least"), [(10, 0.94), (30, 0.94)])
@@ -53,8 +46,8 @@ def test_it_holds_the_true_mean_about_95_times_in_100(n_texts: int, least: float
     """Of exponential numbers, as skewed as most measures, a little less often: 0.907 and 0.933 of 4,000."""
     noise = np.random.default_rng(2)
     values, mean = (noise.exponential(size=(n_texts, 4000)), 1) if skewed else (noise.normal(size=(n_texts, 4000)), 0)
-    low, high = compute_intervals(values)
-    held = float(np.mean((low <= mean) & (mean <= high)))
+    found = summarize(values)
+    held = float(np.mean((found.low <= mean) & (mean <= found.high)))
     assert least - (0.05 if skewed else 0) <= held <= 0.96
 
 
@@ -76,9 +69,8 @@ def test_a_column_is_summarised_over_the_texts_that_have_a_number() -> None:
     found = summarize(values)
     assert found.n.tolist() == [10, 5, 10]
     assert found.mean.tolist() == [1, 4, 1]
-    low, high = compute_intervals(values[:, :1])
-    assert (found.low[0], found.high[0]) == pytest.approx((low[0], high[0]))
-    assert np.isnan([*found.low[1:], *found.high[1:]]).all()  # of five texts, and of equal numbers
+    assert np.isnan([*found.low[1:], *found.high[1:], *found.error[1:]]).all()  # of five texts, and of equal numbers
+    assert found.low[0] < 1 < found.high[0]
     assert (found.smallest.tolist(), found.largest.tolist()) == ([0, 4, 1], [2, 4, 1])
     assert np.isnan(summarize(values[:, 1:2] * np.nan).mean).all()
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from math import nan
 from typing import Any
 
 import numpy as np
 
-from attnviz.commands.survey.effects import ALPHA, COST, describe_column, find_costs
-from attnviz.commands.survey.heads import MIN_SUPPORT, ON_REPEATS, name_survey_heads, top_words
+from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, write_cost
+from attnviz.commands.survey.files import Survey
+from attnviz.commands.survey.heads import MIN_SUPPORT, Head, compare_words, name_heads, top_words
 from attnviz.commands.survey.moments import KINDS
-from attnviz.commands.survey.survey import ABLATION, EQUAL, ModelFacts, Survey
-from attnviz.commands.survey.words import MASS_BITS
+from attnviz.commands.survey.survey import ABLATION, ModelFacts
+from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curves
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
+from attnviz.numbers.table import Numbers
 from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Chart, Charts
 
 N_WORDS = 8  # of each head
@@ -26,35 +28,33 @@ DESCRIPTIONS = {measure.name: measure.help for measure in MEASURES}
 
 def survey_atlas(survey: Survey) -> Atlas:
     """Gather what a page shows of each head."""
-    info = survey.info
-    measures = tuple(_measures(survey))
+    info, numbers = survey.info, survey.tables.numbers
+    measures = tuple(_list_measures(numbers))
     moments = survey.moments.rows()
     shown = _list_texts(moments)
     places = {text: place for place, text in enumerate(shown)}
-    names = name_survey_heads(survey)
-    n_queries = max(1, survey.n_queries) * 2.0**MASS_BITS
-    words = tuple(top_words(survey, N_WORDS, MIN_SUPPORT))
-    facts = _facts(survey)
+    names, words, facts = name_heads(survey), top_words(survey, N_WORDS, MIN_SUPPORT), _list_facts(survey)
+    curves, equal = list_curves(numbers)
     heads = tuple(
         AtlasHead(
-            layer=layer,
-            head=head,
-            names=names[place],
-            by_offset=tuple((survey.offsets.mass[:, place] / n_queries).tolist()),
-            words=tuple((escape_for_display(word, 24), lift, n) for word, lift, n in words[place] if lift > 1),
-            moments=tuple(_moments(moments, (layer, head), places)),
-            facts=facts[place],
+            layer=head[0],
+            head=head[1],
+            names=names[head],
+            by_offset=tuple(curve.tolist()),
+            words=tuple((escape_for_display(word, 24), lift, n) for word, lift, n in of_head if lift > 1),
+            moments=tuple(_moments(moments, head, places)),
+            facts=tuple(facts[head]),
         )
-        for place, (layer, head) in enumerate(info.heads)
+        for head, curve, of_head in zip(info.heads, curves, words, strict=True)
     )
     return Atlas(
         measures=measures,
         axes=_choose_axes([measure.title for measure in measures]),
         heads=heads,
-        letters=tuple(choose_letters([pattern for of_head in names for pattern, _ in of_head]).items()),
+        letters=tuple(choose_letters([pattern for of_head in names.values() for pattern, _ in of_head]).items()),
         texts=tuple(_describe_texts(survey, shown)),
-        equal_by_offset=tuple((survey.offsets.equal / n_queries).tolist()),
-        words=tuple(_words(survey)),
+        equal_by_offset=tuple(equal.tolist()),
+        words=tuple(_list_words(survey)),
         commands=tuple(_commands(survey)),
     )
 
@@ -73,27 +73,24 @@ def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Charts:
     return Charts("atlas", "all heads", (chart,))
 
 
-def _measures(survey: Survey) -> Iterator[AtlasMeasure]:
+def _list_measures(numbers: Numbers) -> Iterator[AtlasMeasure]:
     """Yield what is measured of heads over the texts, and on repeated tokens."""
-    info, facts = survey.info, survey.facts or ModelFacts()
-    means, halves = survey.statistics.means, survey.statistics.halves
-    for measure in info.measures:
-        if measure.level == "head":
-            of, equal = info.columns[measure.name], info.columns.get(f"{EQUAL}{measure.name}")
-            is_cost = measure.name.startswith(ABLATION)
-            yield AtlasMeasure(
-                COST.format(measure.name.removeprefix(ABLATION)) if is_cost else measure.title,
-                measure.unit,
-                DESCRIPTIONS.get(measure.name, "what the right answer's probability loses without the head"),
-                tuple(means[of].tolist()),
-                tuple(halves[of].tolist()),
-                nan if equal is None else float(means[equal].item()),
-                facts.chance.get(measure.name, nan),
-            )
-    for name, shares in facts.probes.items():
-        chance = facts.probe_chance.get(name, nan)
-        description = "share of attention, on random tokens that come twice"
-        yield AtlasMeasure(f"{name}{ON_REPEATS}", "share", description, shares, (), nan, chance)
+    for (measure,), of in numbers.having("head").select(over=[TEXTS, REPEATS]).group("measure"):
+        name, first = str(measure), of.rows()[0]
+        kind = name.removeprefix(ABLATION)
+        means, halves = of.array("mean"), of.array("high") - of.array("mean")
+        of_repeats = "share of attention, on random tokens that come twice"
+        yield AtlasMeasure(
+            name.replace("_", " ") if kind == name else COST.format(kind),
+            first["unit"],
+            of_repeats
+            if first["over"] == REPEATS
+            else DESCRIPTIONS.get(name, "what the right answer loses without it"),
+            tuple(means.tolist()),
+            () if first["over"] == REPEATS else tuple(halves.tolist()),
+            of.array("equal")[0].item(),
+            of.array("chance")[0].item(),
+        )
 
 
 def _choose_axes(titles: list[str]) -> tuple[int, int]:
@@ -143,7 +140,7 @@ def _moments(
 def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> Iterator[AtlasText]:
     """Yield the stretches of the texts that moments show."""
     info = survey.info
-    names = dict(zip(survey.texts.array("text").tolist(), survey.texts.array("name"), strict=True))
+    names = {row["text"]: row["name"] for row in survey.texts.choose(["text", "name"]).rows()}
     for text, tokens in shown.items():
         pieces = (" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in tokens.values())
         read = f"--index {text} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
@@ -151,36 +148,33 @@ def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> I
         yield AtlasText(escape_for_display(names[text], 60), options, tuple(tokens), tuple(pieces))
 
 
-def _words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
+def _list_words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
     """Yield the most frequent words, each with the heads that look at it most."""
-    words = survey.words
-    often = np.flatnonzero((words.n >= MIN_SUPPORT) & (words.equal > 0))
-    for n in often[np.argsort(-words.n[often], kind="stable")][:N_FOUND].tolist():
-        lifts = words.mass[n] / words.equal[n]
-        best = [place for place in np.argsort(-lifts, kind="stable")[:N_HEADS_OF_WORD] if lifts[place] >= MIN_LIFT]
-        heads = tuple((int(place), float(lifts[place])) for place in best)
-        yield escape_for_display(words.names[n], 24), int(words.n[n]), heads
+    words, n, lifts = compare_words(survey, MIN_SUPPORT)
+    for word in np.argsort(-n, kind="stable")[:N_FOUND].tolist():
+        best = np.argsort(-lifts[word], kind="stable")[:N_HEADS_OF_WORD].tolist()
+        heads = tuple((place, float(lifts[word, place])) for place in best if lifts[word, place] >= MIN_LIFT)
+        yield escape_for_display(words[word], 24), int(n[word]), heads
 
 
-def _facts(survey: Survey) -> list[tuple[tuple[str, str], ...]]:
+def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:
     """Return what was tested of each head: what its absence costs, and in what its texts of one class differ."""
-    info = survey.info
-    found: list[list[tuple[str, str]]] = [[] for _ in range(info.n_places)]
-    for costs in find_costs(survey):
-        for place, p_value in enumerate(costs.p_values):
-            tested = f", p {p_value:.2g} (Holm)" if p_value is not None else ""
-            found[place].append((COST.format(costs.kind), f"{costs.write(place)} of the right answer{tested}"))
-    for each in survey.differences:
-        if each.p_value < ALPHA:
-            layer, head, measure = describe_column(survey, each.column)
-            change = f"{each.change:+.3g} ± {each.half:.2g} {measure}, p {each.p_value:.2g} (Holm)"
-            found[info.heads.index((layer, head))].append((f"in texts of class {each.label}", change))
-    return [tuple(of_head) for of_head in found]
+    found = defaultdict[Head, list[tuple[str, str]]](list)
+    for kind, costs in list_costs(survey.tables.numbers).items():
+        for row in costs:
+            tested = f", p {row['p_value']:.2g} (Holm)" if row["p_value"] is not None else ""
+            said = f"{write_cost(row)} of the right answer{tested}"
+            found[row["layer"], row["head"]].append((COST.format(kind), said))
+    for row in filter(is_beyond_chance, survey.tables.differences.rows()):
+        measure, p_value = row["measure"].replace("_", " "), f"p {row['p_value']:.2g} (Holm)"
+        change = f"{row['change']:+.3g} ± {row['half']:.2g} {measure}, {p_value}"
+        found[row["layer"], row["head"]].append((f"in texts of class {row['class']}", change))
+    return found
 
 
 def _commands(survey: Survey) -> Iterator[tuple[str, str]]:
     """Yield what more can be asked of a moment, and of the model; nothing where texts cannot be opened again."""
-    info, facts = survey.info, survey.facts or ModelFacts()
+    info = survey.info
     if not info.dataset:
         return
     model = f"--model {shlex.quote(info.option)}"
@@ -188,7 +182,7 @@ def _commands(survey: Survey) -> Iterator[tuple[str, str]]:
     if "explain" in info.can:
         yield "Who wrote what it reads", f"attnviz explain {{options}} {model} --head {{head}} --query {{query}}"
     again = f"attnviz survey {info.dataset} {model} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
-    if "ablate" in info.can and not any(name.startswith(ABLATION) for name in info.columns):
+    if "ablate" in info.can and not info.has_costs:
         yield "What it costs to do without each head", f"{again} --ablate zero --out ablated"
-    if info.causal and not facts.probes:
+    if info.causal and not (survey.facts or ModelFacts()).probes:
         yield "Which are induction heads", f"{again} --probe repeat --out probed"

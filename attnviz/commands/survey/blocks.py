@@ -3,88 +3,77 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from attnviz.commands.survey.facts import N_RANDOM, model_facts
-from attnviz.commands.survey.files import SurveyFiles
+from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.measure import Measured, measure_block
 from attnviz.commands.survey.plan import SurveyPlan
-from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import ModelFacts
 from attnviz.models.loading import ModelReference
 from attnviz.running import Progress
 from attnviz.running.executors import get_result, report_worker_death, wait_briefly
 from attnviz.running.open_model import open_model
-from attnviz.text import Document
 
 SAVE_EVERY = 30.0  # seconds
 WRITTEN_AT_ONCE = 16  # blocks
 PART = "{} holds {:,} of {:,} texts; the same command goes on"
 
 Found = TypeVar("Found")
-Opening: TypeAlias = tuple[ModelReference, tuple[str, ...]]  # what `open_model` takes
 
 
-def measure_documents(
-    opening: Opening, info: SurveyInfo, block: int, documents: Sequence[Document], means: np.ndarray | None
-) -> Measured:
-    """What a worker does: one block. Raises what reading the model and its texts raises."""
-    return measure_block(open_model(*opening), info, block, documents, means)
-
-
-def measure_facts(
-    opening: Opening, info: SurveyInfo, documents: Sequence[Document], on_few_texts: Sequence[str]
-) -> ModelFacts:
-    """What one worker does once for a survey. Raises as `model_facts` does."""
-    return model_facts(open_model(*opening), info, documents, on_few_texts)
+def call_with_model(
+    opening: tuple[ModelReference, tuple[str, ...]], function: Callable[..., Found], *given: Any
+) -> Found:
+    """What a worker does: open the model, by what `open_model` takes, and measure. Raises what that raises."""
+    return function(open_model(*opening), *given)
 
 
 @dataclass(eq=False)
 class SurveyRun:
-    """A survey while it is made. `files` hold what was known before, and grow."""
+    """A survey while it is made: `survey` is what is written, and grows."""
 
     plan: SurveyPlan
-    files: SurveyFiles
-    results: dict[int, Measured] = field(default_factory=dict)  # by block, not written yet
+    survey: Survey
     facts: ModelFacts | None = None
+    measured: list[Measured] = field(default_factory=list)  # not written yet
     begun: float = field(default_factory=time.monotonic)
     saved: float = field(default_factory=time.monotonic)
     n_before: int = 0
 
-    def run(self, executor: Executor, n_tasks: int) -> Generator[Progress, None, SurveyFiles]:
+    def run(self, executor: Executor, n_tasks: int) -> Generator[Progress, None, Survey]:
         """Measure every block that is not known. Where the iteration is left, the files hold what was done.
 
         Raises ExecutionError where a worker dies again and again, and what a worker raises.
         """
-        self.n_before, self.facts = self._n_done, self.files.facts
+        self.n_before, self.facts = len(self.survey.read), self.survey.facts
         try:
             yield self._progress()
             yield from self._measure(executor, n_tasks)
         finally:
             self._save()
-        return self.files
+        return self.survey
 
     def _measure(self, executor: Executor, n_tasks: int) -> Generator[Progress]:
-        plan, pending = self.plan, dict[Future[Measured], int]()
+        plan, pending = self.plan, set[Future[Measured]]()
         opening = (plan.reference, plan.vocabulary)
         facts: Future[ModelFacts] | None = None
         if plan.shard[0] == 0 and self.facts is None:
-            facts = executor.submit(measure_facts, opening, plan.info, plan.few, plan.on_few_texts)
-        blocks = (each for each in plan.blocks() if each[0] not in self.files.blocks)
+            facts = executor.submit(call_with_model, opening, model_facts, plan.info, plan.few, plan.on_few_texts)
+        blocks = (each for each in plan.blocks() if each[0] not in self.survey.blocks)
         while True:
             for block, documents in islice(blocks, n_tasks - len(pending)):
-                given = (opening, plan.info, block, documents, plan.means)
-                pending[executor.submit(measure_documents, *given)] = block
+                task = executor.submit(call_with_model, opening, measure_block, plan.info, block, documents, plan.means)
+                pending.add(task)
             if not pending:
                 break
-            ended, _ = wait_briefly(executor, set(pending))
-            self.results |= {pending.pop(future): _result(future) for future in ended}
-            if len(self.results) >= WRITTEN_AT_ONCE or time.monotonic() - self.saved > SAVE_EVERY:
+            ended, pending = wait_briefly(executor, pending)
+            self.measured += map(_result, ended)
+            if len(self.measured) >= WRITTEN_AT_ONCE or time.monotonic() - self.saved > SAVE_EVERY:
                 self._save()
             yield self._progress()
         if facts is not None:
@@ -93,28 +82,22 @@ class SurveyRun:
                 yield self._progress()
             self.facts = _result(facts)
 
-    @property
-    def _n_done(self) -> int:
-        return self.files.n_done + sum(len(each.texts) for each in self.results.values())
-
     def _save(self) -> None:
-        if self.results or self.facts != self.files.facts:
-            self.files = self.files.add(self.results, self.facts)
-            self.results, self.saved = {}, time.monotonic()
-
-    @property
-    def _awaits_chance(self) -> bool:
-        return self.plan.shard[0] == 0 and self.facts is None and "random" in self.plan.on_few_texts
+        if self.measured or self.facts != self.survey.facts:
+            self.survey = self.survey.add(self.measured, self.facts)
+            self.measured, self.saved = [], time.monotonic()
 
     def _progress(self) -> Progress:
-        done, total = self._n_done, -(-self.plan.info.n_texts // self.plan.shard[1])
-        rate = (done - self.n_before) / max(1e-9, time.monotonic() - self.begun)
-        label = f"{rate:,.0f} texts/s" if done > self.n_before else "texts"
-        if self._awaits_chance and done in (self.n_before, total):
+        done = len(self.survey.read) + sum(len(each.read) for each in self.measured)
+        (shard, n_shards), n_texts = self.plan.shard, self.plan.info.n_texts
+        total, n_new = -(-n_texts // n_shards), done - self.n_before
+        rate = n_new / max(1e-9, time.monotonic() - self.begun)
+        label = f"{rate:,.0f} texts/s" if n_new else "texts"
+        if shard == 0 and self.facts is None and "random" in self.plan.on_few_texts and done in (self.n_before, total):
             label = f"what chance gives, by {N_RANDOM} untrained models"
-        if done > self.n_before and done < total:
+        if n_new and done < total:
             label += f", {_duration((total - done) / rate)} left"
-        left = PART.format(self.files.folder, done, total)
+        left = PART.format(self.survey.folder, done, total)
         return Progress(min(done, total), total, "texts", latest=label, label=label, if_left=(left,))
 
 

@@ -19,9 +19,13 @@ MAX_TOKENS = 2**31  # of a text
 
 def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     """Raise ValueError where what was asked cannot be, or facts are not of its heads and patterns."""
-    if not {measure.level for measure in info.measures} <= {"head", "layer", "text"} or not 0 < info.n_places <= 10**6:
+    if (
+        not {measure.level for measure in info.measures} <= {"head", "layer", "text"}
+        or not 0 < len(info.layer_numbers) * info.n_heads <= 10**6
+    ):
         raise ValueError("its measures are of no heads")
-    if len(info.columns) < len(info.measures) or TOKENS not in info.columns:
+    asked = {measure.name for measure in info.measures}
+    if len(asked) < len(info.measures) or TOKENS not in asked:
         raise ValueError("its measures are not there or twice")
     if not set(info.can) <= set(CAN):
         raise ValueError("its model can do what nothing asks for")
@@ -36,7 +40,7 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
     if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
         raise ValueError("its facts are of other patterns")
-    if any(len(of_heads) != info.n_places for found in by_head for of_heads in found.values()):
+    if any(len(of_heads) != len(info.heads) for found in by_head for of_heads in found.values()):
         raise ValueError("its facts are of other heads")
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from attnviz.commands.survey.files import load_files
-from attnviz.commands.survey.heads import choose_survey_names
-from attnviz.commands.survey.survey import Survey
+from attnviz.commands.survey.files import Survey, load_files
+from attnviz.commands.survey.heads import name_heads
+from attnviz.commands.survey.tables import KEYS, TEXTS
 from attnviz.errors import InvalidRecord
 from attnviz.numbers.table import Numbers
 from attnviz.records.differences import (
@@ -29,7 +29,7 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     Without a tolerance, everything else that a survey holds has to be the same as well. Raises InvalidRecord for a part
     of a survey, and for what is no survey.
     """
-    one, other = surveys = [load_files(path.parent).open() for path in (before, after)]
+    one, other = surveys = [load_files(path.parent) for path in (before, after)]
     for path, survey in zip((before, after), surveys, strict=True):
         if not survey.is_whole:
             raise InvalidRecord(f"{path.parent} is a part of a survey", hint="attnviz merge puts parts together.")
@@ -37,7 +37,7 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     patterns = join_facts(*map(list_patterns, surveys), what="pattern")
     changes = sorted(join_facts(*map(list_means, surveys)), key=_measure_strength)
     found = [each for each in (*words, *patterns, *changes) if not tolerances.allow(each)]
-    if not (found or tolerances.numbers or tolerances.named or one.holds_same(other)):
+    if not (found or tolerances.numbers or tolerances.named or holds_same(one, other)):
         found.append(Difference("differs", "survey", said="not its means, but what else it holds of the texts"))
     shared = [each for each in changes if each.kind == "differs"]
     versions = find_version_changes(one.info.versions, other.info.versions)
@@ -58,20 +58,29 @@ def list_words(survey: Survey) -> Numbers:
 
 def list_patterns(survey: Survey) -> Numbers:
     """State what each head looks at, without how strongly."""
-    heads = zip(survey.info.heads, choose_survey_names(survey), strict=True)
-    rows = ({"layer": at[0], "head": at[1], "value": name.pattern or NO_NAME} for at, name in heads)
+    names = ((at, next((name for name, _ in of), NO_NAME)) for at, of in name_heads(survey).items())
+    rows = ({"layer": at[0], "head": at[1], "value": name} for at, name in names)
     return Numbers.from_rows(rows, ("layer", "head"))
 
 
 def list_means(survey: Survey) -> Numbers:
     """State the mean over texts of each measure and head, layer or text, its standard error and the number of texts."""
-    of, rows = survey.statistics, list[dict[str, object]]()
-    errors = np.nan_to_num(of.errors)  # of equal numbers
-    for measure in survey.info.measures:
-        first = survey.info.columns[measure.name].start
-        for column, (layer, head) in enumerate(survey.info.list_places(measure.level), first):
-            if of.counts[column]:  # of a measure that some texts have
-                mean = {"value": float(of.means[column]), "error": float(errors[column])}
-                n_texts = int(of.counts_once[column])
-                rows.append({"measure": measure.name, "layer": layer, "head": head, "n": n_texts, **mean})
-    return Numbers.from_rows(rows, ("measure", "layer", "head"))
+    rows = survey.tables.numbers.select(over=TEXTS).having("mean").rows()  # of a measure that some texts have
+    means = (
+        {**{key: row[key] for key in KEYS}, "n": row["n_once"], "value": row["mean"], "error": row["error"] or 0.0}
+        for row in rows
+    )
+    return Numbers.from_rows(means, [*KEYS])
+
+
+def holds_same(one: Survey, other: Survey) -> bool:
+    """Return whether two surveys of the same question hold the same of the same texts, to the bit."""
+    tables = ((of.read.table, of.moments.table, of.attended.table) for of in (one, other))
+    return (
+        one.facts == other.facts
+        and all(before.equals(after) for before, after in zip(*tables, strict=True))
+        and all(
+            np.array_equal(one.read_values(measure), other.read_values(measure), equal_nan=True)
+            for measure in one.info.measures
+        )
+    )

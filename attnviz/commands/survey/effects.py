@@ -2,104 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from math import nan
+from typing import Any
 
-import numpy as np
-
-from attnviz.commands.survey.heads import ablation_tests
-from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, Survey
+from attnviz.commands.survey.files import Survey
+from attnviz.commands.survey.survey import ABLATION, N_SAMPLED
+from attnviz.commands.survey.tables import ALPHA
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
 from attnviz.numbers.intervals import MIN_TEXTS
+from attnviz.numbers.table import Numbers
 from attnviz.report import Chart, Charts, Column, Note, Row, Table
 
-ALPHA = 0.05
 N_LISTED = 5  # differences on a screen
 N_COSTS = 20  # heads that a chart has room for, and a screen
 CERTAIN = 0.995  # from which on a p-value is written as 1
 COST = "what it costs to do without ({})"
 BEYOND, WITHIN = "beyond chance (Holm)", "not shown to differ from 0"
+Costs = Sequence[Mapping[str, Any]]  # rows of the heads that are replaced in one way
 
 
-@dataclass(frozen=True, eq=False)
-class AblationCosts:
-    """What the right answer's probability loses without each head, replaced in one way; NaN where no text has it."""
-
-    kind: str  # what heads are replaced by
-    means: np.ndarray  # by place, as are the others
-    halves: np.ndarray  # of 95 % intervals; NaN of too few texts
-    counts: np.ndarray  # of texts
-    p_values: tuple[float | None, ...]  # corrected (Holm); None: not tested
-
-    def order(self) -> list[int]:
-        """Return the places, the most costly first; those without a number last."""
-        return sorted(range(len(self.means)), key=lambda place: (not self.counts[place], -self.means[place]))
-
-    def choose(self, n: int) -> list[int]:
-        """Return the places of the `n` largest numbers, below 0 or above, in order."""
-        largest = sorted(self.order(), key=lambda place: (not self.counts[place], -abs(self.means[place])))[:n]
-        return [place for place in self.order() if place in largest]
-
-    def write(self, place: int) -> str:
-        """Write "+0.0181 ± 0.0120"."""
-        if not self.counts[place]:
-            return "-"
-        half = self.halves[place]
-        return f"{self.means[place]:+.4f}" + (f" ± {half:.4f}" if np.isfinite(half) else "")
-
-    def is_beyond_chance(self, place: int) -> bool:
-        """Return whether its head is shown to matter."""
-        p_value = self.p_values[place]
-        return p_value is not None and p_value < ALPHA
-
-
-def find_costs(survey: Survey) -> list[AblationCosts]:
-    """Return what was measured without heads, of each way to replace them."""
-    every, tests = survey.statistics, ablation_tests(survey)
-    return [
-        AblationCosts(
-            name.removeprefix(ABLATION),
-            every.means[of],
-            every.halves[of],
-            every.counts[of],
-            tuple(tests.get(column) for column in range(of.start, of.stop)),
-        )
-        for name, of in survey.info.columns.items()
+def list_costs(numbers: Numbers) -> dict[str, Costs]:
+    """Return by what heads are replaced by the rows of those with a number, the most costly first."""
+    groups = ((str(name), of.having("mean").rows()) for (name,), of in numbers.group("measure"))
+    return {
+        name.removeprefix(ABLATION): sorted(rows, key=lambda row: -row["mean"])
+        for name, rows in groups
         if name.startswith(ABLATION)
-    ]
+    }
+
+
+def choose_largest(costs: Costs) -> Costs:
+    """Return those that a screen has room for: the largest numbers, below 0 or above, in order."""
+    largest = sorted(costs, key=lambda row: -abs(row["mean"]))[:N_COSTS]
+    return [row for row in costs if row in largest]
+
+
+def write_cost(row: Mapping[str, Any]) -> str:
+    """Write "+0.0181 ± 0.0120"."""
+    return f"{row['mean']:+.4f}" + ("" if row["low"] is None else f" ± {row['high'] - row['mean']:.4f}")
+
+
+def is_beyond_chance(row: Mapping[str, Any]) -> bool:
+    """Return whether what was tested is shown to be there."""
+    return row["p_value"] is not None and row["p_value"] < ALPHA
 
 
 def draw_ablations(survey: Survey) -> Iterator[Charts]:
     """Yield a chart for each way to replace heads: a dot per head with its interval, the most costly first."""
-    charts = tuple(_draw_costs(survey, costs) for costs in find_costs(survey) if costs.counts.any())
-    if charts:
+    costs = list_costs(survey.tables.numbers).items()
+    if charts := tuple(_draw_costs(kind, rows) for kind, rows in costs if rows):
         yield Charts("ablations", "what it costs to do without each head", charts)
 
 
-def _draw_costs(survey: Survey, costs: AblationCosts) -> Chart:
-    heads = survey.info.heads
-    places = [place for place in costs.choose(N_COSTS) if costs.counts[place]]
-    has_intervals = bool(np.isfinite(costs.halves[places]).any())
-    halves = np.nan_to_num(costs.halves) if has_intervals else np.full(len(heads), np.nan)  # no bar of equal numbers
-    rows = tuple(
-        (
-            x,
-            costs.means[n],
-            BEYOND if costs.is_beyond_chance(n) else WITHIN,
-            *(costs.means[n] + (-halves[n], halves[n])),
-        )
-        for x, n in enumerate(places)
-    )
-    some = f", the {N_COSTS} largest of {len(heads)} heads" if len(heads) > N_COSTS else ""
+def _draw_costs(kind: str, costs: Costs) -> Chart:
+    shown = choose_largest(costs)
+    has_intervals = any(row["low"] is not None for row in shown)
+    rows = []
+    for x, row in enumerate(shown):
+        ends = (row["mean"] if row[end] is None else row[end] for end in ("low", "high"))  # no bar of equal numbers
+        group = BEYOND if is_beyond_chance(row) else WITHIN
+        rows.append((x, row["mean"], group, *(ends if has_intervals else (nan, nan))))
+    some = f", the {N_COSTS} largest of {len(costs)} heads" if len(costs) > N_COSTS else ""
     return Chart(
         kind="point",
-        title=f"replaced by {costs.kind}{some}",
+        title=f"replaced by {kind}{some}",
         x_axis="head",
         y_axis=f"probability that the right answer loses{', with 95 % interval' if has_intervals else ''}",
         columns=("x", "y", "group", "low", "high"),
-        rows=rows,
-        names=tuple("{}.{}".format(*heads[place]) for place in places),
+        rows=tuple(rows),
+        names=tuple(f"{row['layer']}.{row['head']}" for row in shown),
         quiet=(WITHIN,),
     )
 
@@ -110,56 +83,51 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     Of each column over the texts that have a number there: queries of another text need one beside it. The most costly
     heads stand first.
     """
-    info, n, found = survey.info, survey.n_texts, find_costs(survey)
+    found, n = list_costs(survey.tables.numbers), len(survey.texts)
     if not found:
         return
-    columns, cells = [Column("layer"), Column("head")], [*zip(*info.heads, strict=True)]
-    for costs in found:
-        columns.append(Column(costs.kind))
-        cells.append(tuple(map(costs.write, range(info.n_places))))
-        if any(p_value is not None and p_value < CERTAIN for p_value in costs.p_values):
+    columns, first = [Column("layer"), Column("head")], next(iter(found.values()))
+    cells = [[row["layer"], row["head"]] for row in first] or [[*head] for head in survey.info.heads]
+    for kind, costs in found.items():
+        rows = {(row["layer"], row["head"]): row for row in costs}
+        columns.append(Column(kind))
+        for line in cells:
+            line.append(write_cost(rows[line[0], line[1]]) if rows else "-")
+        if any(row["p_value"] is not None and row["p_value"] < CERTAIN for row in costs):
             columns.append(Column("p (Holm)", minor=True))
-            cells.append(tuple("-" if p_value is None else f"{p_value:.2g}" for p_value in costs.p_values))
-    rows: list[Row] = [*zip(*cells, strict=True)]
-    order, title = found[0].order(), "Probability that the right answer loses without a head"
-    title += " (± 95 %)" if n >= MIN_TEXTS else ""
-    first = [order.index(place) for place in found[0].choose(N_COSTS)] if info.n_places > N_COSTS else []
-    more = f"The {N_COSTS} largest of {info.n_places} heads: --table full shows all." if first else ""
-    sorted_rows = tuple(rows[place] for place in order)
-    yield Table("ablations", title, "facts", tuple(columns), sorted_rows, first=tuple(first), more=more)
+            for line in cells:
+                p_value = rows[line[0], line[1]]["p_value"]
+                line.append("-" if p_value is None else f"{p_value:.2g}")
+    title = f"Probability that the right answer loses without a head{' (± 95 %)' if n >= MIN_TEXTS else ''}"
+    shown = tuple(first.index(row) for row in choose_largest(first)) if len(cells) > N_COSTS else ()
+    more = f"The {N_COSTS} largest of {len(cells)} heads: --table full shows all." if shown else ""
+    yield Table("ablations", title, "facts", tuple(columns), tuple(map(tuple, cells)), first=shown, more=more)
     yield Note("Of a text whose label is missing, or none that the model knows, it is the model's own answer.")
     fewer = dict[str, list[str]]()
-    for costs in found:
-        if (n_having := int(costs.counts.max())) < n:
-            beside = " and have another beside them" if costs.kind == "queries" else ""
+    for kind, costs in found.items():
+        if (n_having := max((row["n"] for row in costs), default=0)) < n:
+            beside = " and have another beside them" if kind == "queries" else ""
             over = f"over the {n_having:,} of {format_count(n, 'texts')} that are less than half unknown{beside}"
-            fewer.setdefault(over, []).append(costs.kind)
+            fewer.setdefault(over, []).append(kind)
     yield from (Note(f"{', '.join(kinds)}: {over}.") for over, kinds in fewer.items())
-    if any(costs.kind == "mean" for costs in found):
+    if "mean" in found:
         n_sampled = min(n, N_SAMPLED)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
         yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.")
-    yield _sum_up(survey, found)
+    yield _sum_up([(kind, row) for kind, costs in found.items() for row in costs if row["p_value"] is not None])
 
 
-def _sum_up(survey: Survey, found: list[AblationCosts]) -> Note:
+def _sum_up(tested: Sequence[tuple[str, Mapping[str, Any]]]) -> Note:
     """Say how many heads are shown to matter, and which numbers are the largest."""
-    tested = [
-        (-abs(costs.means[place]), costs, place)
-        for costs in found
-        for place, p_value in enumerate(costs.p_values)
-        if p_value is not None
-    ]
     if not tested:
         return Note(f"Tests of heads need {MIN_TEXTS} texts.")
-    ranked = sorted(tested, key=lambda each: each[0])
-    differing = [each for each in ranked if each[1].is_beyond_chance(each[2])]
+    ranked = sorted(tested, key=lambda each: -abs(each[1]["mean"]))
+    differing = [each for each in ranked if is_beyond_chance(each[1])]
     named = [
-        f"{'{}.{}'.format(*survey.info.heads[place])} {costs.kind} {costs.means[place]:+.4f}"
-        for _, costs, place in (differing[:N_LISTED] or ranked[:1])
+        f"{row['layer']}.{row['head']} {kind} {row['mean']:+.4f}" for kind, row in (differing or ranked)[:N_LISTED]
     ]
-    counts = [int(costs.counts[place]) for _, costs, place in tested]
-    texts = f"over {'' if min(counts) == max(counts) else f'{min(counts):,} to '}{max(counts):,} texts"
+    counts = sorted({row["n"] for _, row in tested})
+    texts = f"over {'' if len(counts) == 1 else f'{counts[0]:,} to '}{counts[-1]:,} texts"
     said = f"Of {len(tested)} paired differences, corrected for their number (Holm 1979),"
     if differing:
         return Note(f"{said} {len(differing)} differ from 0 {texts}; the largest: {', '.join(named)}.")
@@ -168,17 +136,10 @@ def _sum_up(survey: Survey, found: list[AblationCosts]) -> Note:
     )
 
 
-def describe_column(survey: Survey, column: int) -> tuple[int, int, str]:
-    """Return which layer, head and measure a column is of."""
-    info = survey.info
-    measure = next(each for each in info.measures if info.columns[each.name].stop > column)
-    return (*info.heads[column - info.columns[measure.name].start], measure.title)
-
-
 def show_classes(survey: Survey) -> Iterator[Table | Note]:
     """Yield which heads do something else in texts of one class than in the others, where that is no chance."""
-    found, sizes = survey.differences, survey.class_sizes.sizes
-    n_matched, n = survey.class_sizes.n_matched, sum(sizes.values())
+    found, classes = survey.tables.differences.rows(), survey.tables.classes
+    sizes, n_matched, n = classes.sizes, classes.n_matched, sum(classes.sizes.values())
     if not found:
         reason, fewest = "", min(sizes.values(), default=0)
         if len(sizes) > MAX_CLASSES or fewest < MIN_TEXTS:
@@ -189,17 +150,17 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
         if reason and len(sizes) > 1:
             yield Note(f"Classes are not compared: {reason}.")
         return
+    rows: list[Row] = [
+        (
+            *(row["layer"], row["head"], row["measure"].replace("_", " "), row["class"]),
+            *(f"{row['change']:+.3f} ± {row['half']:.3f}", f"{row['p_value']:.2g}"),
+        )
+        for row in filter(is_beyond_chance, found)
+    ]
     named = "the others" if len(sizes) > 2 else f"class {min(sizes)}"
-    rows: list[Row] = []
-    for each in found:
-        if each.p_value < ALPHA:
-            layer, head, measure = describe_column(survey, each.column)
-            rows.append(
-                (layer, head, measure, each.label, f"{each.change:+.3f} ± {each.half:.3f}", f"{each.p_value:.2g}")
-            )
     columns = tuple(map(Column, ("layer", "head", "measure", "class", f"more than {named}", "p (Holm)")))
     more = f"All {len(rows)} of them: --table full." if len(rows) > N_LISTED else ""
-    first = tuple(range(min(len(rows), N_LISTED))) if more else ()
+    first = tuple(range(N_LISTED)) if more else ()
     title = "What differs between classes, over texts of about one length"
     yield Table("classes", title, "facts", columns, tuple(rows), first=first, more=more)
     of = ", ".join(f"{label}: {size:,}" for label, size in sizes.items())
@@ -208,24 +169,3 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     )
     said = f"{len(rows):,} are" if len(rows) > 1 else "1 is" if rows else "none is"
     yield Note(f"Of {len(found):,} differences between classes ({of}){over or ','} {said} beyond chance (Holm).")
-
-
-def list_differences(survey: Survey) -> dict[str, object]:
-    """Return how many differences were tested, and those that are shown to be there, for machines."""
-    found, names = survey.differences, ("layer", "head", "measure")
-    return {
-        "labels": {str(label): size for label, size in survey.class_sizes.sizes.items()},
-        "matched": survey.class_sizes.n_matched,
-        "tested": len(found),
-        "differences": [
-            {
-                **dict(zip(names, describe_column(survey, each.column), strict=True)),
-                "class": each.label,
-                "change": each.change,
-                "half": each.half,
-                "p_value": each.p_value,
-            }
-            for each in found
-            if each.p_value < ALPHA
-        ],
-    }

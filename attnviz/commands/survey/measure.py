@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.commands.survey.moments import MomentCollector, keep_moments
+from attnviz.commands.survey.moments import MomentCollector
 from attnviz.commands.survey.survey import ABLATION, EQUAL, QUERIES, TOKENS, SurveyInfo
 from attnviz.commands.survey.words import AttendedCollector
 from attnviz.errors import InvalidText
@@ -18,12 +18,13 @@ from attnviz.measures.concentration import make_uniform
 from attnviz.measures.rows import count_attendable
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.numbers.parquet import INTEGER, NUMBER, TEXT
-from attnviz.numbers.table import Numbers, add_up, stack
+from attnviz.numbers.table import Numbers
 from attnviz.records import AttentionMaps
 from attnviz.text import Document
 
 KNOWN = frozenset(measure.name for measure in MEASURES)
 EXCERPT = 40  # characters
+TEXTS_OF_FILE = 2048
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
 PRECISION = 2.0**-26
 # What a row begins with. Of copies of a text, `hash` is the same; only a text with tokens has a number of them.
@@ -31,17 +32,16 @@ TEXT_COLUMNS = {"text": INTEGER, "name": TEXT, "label": INTEGER, TOKENS: INTEGER
 
 
 class Measured(NamedTuple):
-    """What is known of some texts."""
+    """What is known of the texts of one block."""
 
-    texts: Numbers  # a row per text
+    blocks: frozenset[int]
+    read: Numbers  # a row per text
     attended: Numbers
     moments: Numbers
 
-    @classmethod
-    def join(cls, parts: Sequence[Self]) -> Self:
-        """Put together what is known of the texts of all parts, whatever their order."""
-        texts, attended, moments = zip(*parts, strict=True)
-        return cls(stack(texts), add_up(attended), keep_moments(moments))
+    def read_file(self, number: int) -> Numbers:
+        """Return those that belong into the file of that number."""
+        return self.read.take(np.flatnonzero(self.read.array("text") // TEXTS_OF_FILE == number))
 
 
 def measure_block(
@@ -56,10 +56,13 @@ def measure_block(
     `means` are what heads are replaced by where `info` has that: see `Ablatable`.
     """
     first, rows = block * BLOCK, list[dict[str, object]]()
-    words, moments = AttendedCollector(info.heads), MomentCollector(info.heads)
+    attended, moments = AttendedCollector(info.heads), MomentCollector(info.heads)
     attention = quickest_attention(model)
     for text, document in enumerate(documents, first):
-        rows.append(_describe_text(text, document, info))
+        words = " ".join(document.text[: 4 * EXCERPT].split()) if info.has_words else ""  # else a text is only named
+        shown = words if len(words) <= EXCERPT else f"{words[: EXCERPT - 1]}…"
+        rows.append({"text": text, "name": document.name, "label": document.label, "words": shown})
+        rows[-1]["hash"] = text_hash(0, document.text) >> 12  # exact in a float64
         try:
             maps = attention(document.text, document.name)
         except InvalidText:
@@ -71,19 +74,11 @@ def measure_block(
         lost = {} if maps.queries.mostly_unknown else ablation_numbers(model, info, document, others, means)
         uniform = make_uniform(maps)
         rows[-1] |= {TOKENS: n_tokens, **text_numbers(maps, uniform, info, lost)}
-        words.add(maps, uniform, n_tokens)
+        attended.add(maps, uniform, n_tokens)
         moments.add(text, maps, text_hash(text, document.text))
         del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
-    texts = Numbers.from_rows(rows, ["text"], dict.fromkeys(info.list_columns(), NUMBER) | TEXT_COLUMNS)
-    return Measured(texts, words.table(info.has_words), moments.table(info.has_words))
-
-
-def _describe_text(text: int, document: Document, info: SurveyInfo) -> dict[str, object]:
-    """Return what a row begins with; without words, a text is only named."""
-    words = " ".join(document.text[: 4 * EXCERPT].split()) if info.has_words else ""
-    shown = words if len(words) <= EXCERPT else f"{words[: EXCERPT - 1]}…"
-    found = {"text": text, "name": document.name, "label": document.label, "words": shown}
-    return found | {"hash": text_hash(0, document.text) >> 12}  # exact in a float64
+    texts = Numbers.from_rows(rows, ["text"], TEXT_COLUMNS | dict.fromkeys(info.list_columns(), NUMBER))
+    return Measured(frozenset({block}), texts, attended.table(info.has_words), moments.table(info.has_words))
 
 
 def text_numbers(
@@ -107,7 +102,8 @@ def text_numbers(
 
 def equal_shares(maps: AttentionMaps, uniform: AttentionMaps, info: SurveyInfo) -> dict[str, float]:
     """Return by measure what attention gives in this text that favours no key, nor the sink where there is one."""
-    names = [name for name in PATTERNS if f"{EQUAL}{name}" in info.columns]
+    asked = {measure.name for measure in info.measures}
+    names = [name for name in PATTERNS if f"{EQUAL}{name}" in asked]
     found = {name: float(each.values.mean()) for name, each in measure_possible(uniform, names).items()}
     if maps.sink is not None and "to_sink" in found:
         found["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))
@@ -124,7 +120,7 @@ def ablation_numbers(
     """What the right answer's probability loses without each head; without a label that the model knows, that of the
     model's own answer. Queries are of the first of the others that has tokens, and NaN where none has.
     """
-    kinds = [name.removeprefix(ABLATION) for name in info.columns if name.startswith(ABLATION)]
+    kinds = [each.name.removeprefix(ABLATION) for each in info.measures if each.name.startswith(ABLATION)]
     if not kinds:
         return {}
     assert isinstance(model, Ablatable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.survey.files import check_parts, load_files, merge_files
+from attnviz.commands.survey.files import check_parts, find_known, load_files
 from attnviz.commands.survey.spec import MergeSpec, check_top
 from attnviz.errors import InvalidOption
 from attnviz.running import Events
@@ -28,6 +28,8 @@ def merge(spec: MergeSpec) -> Events:
     from attnviz.commands.survey.output import write_survey  # matplotlib comes with it: parts are refused without
 
     def events() -> Events:
-        yield from write_survey(merge_files(parts, folder), spec)
+        empty = find_known(folder, parts[0].info, is_fresh=True)
+        facts = next(part.facts for part in parts if part.facts is not None)
+        yield from write_survey(empty.add(parts, facts), spec)
 
     return store.run_locked(folder, events())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import count_unknown
-from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, Survey
+from attnviz.commands.survey.survey import TOKENS, ModelFacts
 from attnviz.display import escape_for_display, format_count
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
@@ -16,7 +17,7 @@ from attnviz.records.head_names import MIN_SHARE
 
 def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
     """Yield what has to be read with the numbers; a chart has at most `max_lines` lines."""
-    info, n, facts = survey.info, survey.n_texts, survey.facts or ModelFacts()
+    info, n, facts = survey.info, len(survey.texts), survey.facts or ModelFacts()
     if info.trained is False:
         yield "The model is untrained: its heads have learned nothing."
     if info.n_heads > max_lines:
@@ -27,7 +28,7 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
     yield from _describe_labels(facts)
     for measure in info.measures:
         if measure.name in SOME_TEXTS_MEASURES:
-            n_having = int(survey.statistics.counts[info.columns[measure.name].start])
+            n_having = int(survey.tables.numbers.select(measure=measure.name).array("n")[0])
             over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
             yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
@@ -37,12 +38,12 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
         copies = f"{n_copies:,} of {format_count(n, 'texts')} {verb}"
         yield f"{copies}: tests and intervals take each text once."
     if info.dataset:
-        option, longest = shlex.quote(info.option), survey.statistics.largest[info.columns[TOKENS]].item()
-        read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if longest >= info.max_tokens else ""
+        option, is_cut = shlex.quote(info.option), survey.texts.array(TOKENS).max() >= info.max_tokens
+        read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if is_cut else ""
         yield f"Text number N: attnviz heatmap --model {option} {info.dataset} --index N{read}."
         if info.trained is not False:  # heads that have learned nothing are alike by chance
             yield f"Which heads are alike, pair by pair: attnviz compare {option} {info.dataset}."
-    if "ablate" in info.can and not any(name.startswith(ABLATION) for name in info.columns):
+    if "ablate" in info.can and not info.has_costs:
         yield "What answers lose without each head: the same with --ablate zero --out costs."
     if survey.skipped:
         n_skipped = len(survey.skipped)
@@ -73,6 +74,6 @@ def list_facts(survey: Survey) -> Iterator[tuple[str, str]]:
     """Yield what the numbers are of."""
     info = survey.info
     yield from (("model", info.model), ("status", info.status), ("revision", info.revision), ("texts", info.corpus))
-    yield "number of texts", f"{survey.n_texts}"
+    yield "number of texts", f"{len(survey.texts)}"
     yield from ((name, str(value)) for name, value in info.settings.items())
     yield from ((f"version of {name}", version) for name, version in info.versions.items())

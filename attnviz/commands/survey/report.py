@@ -9,28 +9,24 @@ import numpy as np
 
 from attnviz.commands.survey.atlas import draw_heads, survey_atlas
 from attnviz.commands.survey.card import draw_cards
-from attnviz.commands.survey.effects import draw_ablations, list_differences, show_ablations, show_classes
+from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes
+from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
-    FOR_LABELS,
     MIN_SUPPORT,
-    ON_REPEATS,
-    PROBED,
-    extreme_texts,
+    Head,
     find_telling,
-    label_survey_heads,
-    name_survey_heads,
-    pattern_shares,
+    label_heads,
     survey_data,
     top_words,
 )
 from attnviz.commands.survey.notes import list_facts, write_notes
-from attnviz.commands.survey.survey import ABLATION, ModelFacts, Survey, SurveyMeasure
-from attnviz.commands.survey.words import MASS_BITS
-from attnviz.display import escape_for_display, format_count
-from attnviz.measures import DEFAULT_MEASURES, PATTERNS
+from attnviz.commands.survey.survey import ABLATION, ModelFacts, SurveyMeasure
+from attnviz.commands.survey.tables import FOR_LABELS, ON_REPEATS, QUERIES, REPEATS, list_curves
+from attnviz.display import escape_for_display, format_count, list_first
+from attnviz.measures import DEFAULT_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records.head_names import NO_NAME, name_offset
-from attnviz.report import Chart, Charts, Column, Note, Report, Row, Table
+from attnviz.report import Cell, Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.distance import N_COLUMNS
@@ -49,18 +45,18 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
     """Show a survey of all its texts. `top` says how many extreme texts are listed on either side, and `cards` are
     heads that have pictures of their own.
     """
-    info, n = survey.info, survey.n_texts
+    info, n = survey.info, len(survey.texts)
     telling, atlas = find_telling(survey, N_TELLING), survey_atlas(survey)
-    is_long = info.n_places > MAX_SHOWN
+    places, is_long = [info.heads.index(head) for head in telling], len(info.heads) > MAX_SHOWN
     blocks = [
         _distance(survey),
-        draw_heads(atlas, [info.heads[place] for place in telling]),
+        draw_heads(atlas, telling),
         *draw_ablations(survey),
         *draw_cards(atlas, cards),
         _patterns_table(survey),
-        _list_first(_means_table(survey, "head"), telling, is_long, MORE.format(info.n_places)),
-        _list_first(_words_table(survey), telling[:N_LISTED], is_long),
-        *_extremes(survey, top, telling),
+        _list_first(_means_table(survey, "head"), places, is_long, MORE.format(len(info.heads))),
+        _list_first(_words_table(survey), places[:N_LISTED], is_long),
+        *_extremes(survey, top, telling[:N_EXTREME]),
         *show_classes(survey),
         *show_ablations(survey),
         _means_table(survey, "layer"),
@@ -76,7 +72,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
         subtitle=escape_for_display(" · ".join([*parts, *(["causal"] if info.causal else [])]), MAX_TITLE_LENGTH),
         blocks=tuple(block for block in blocks if not isinstance(block, Table) or block.rows),
         facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in list_facts(survey)),
-        data={**survey_data(survey), "classes": list_differences(survey)},
+        data=survey_data(survey),
         caveat=info.status if info.trained is False else "",
         atlas=atlas,
     )
@@ -96,13 +92,10 @@ def choose_shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ..
 
 def _distance(survey: Survey) -> Charts:
     """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
-    info = survey.info
-    shares = (
-        survey.offsets.mass.T.reshape(-1, info.n_heads, 2 * info.reach + 1) / 2**MASS_BITS / max(1, survey.n_queries)
-    )
+    info, (shares, _) = survey.info, list_curves(survey.tables.numbers)
     at, highest = tuple(map(float, range(-info.reach, info.reach + 1))), float(shares.max())
     charts = []
-    for number, of_layer in zip(info.layer_numbers, shares, strict=True):
+    for number, of_layer in zip(info.layer_numbers, np.split(shares, len(info.layer_numbers)), strict=True):
         drawn = np.sort(np.argsort(-of_layer.max(axis=1), kind="stable")[:MAX_LINES])
         rows = tuple((x, y, f"head {head}") for head in drawn for x, y in zip(at, of_layer[head].tolist(), strict=True))
         axes = f"layer {number}", "key minus query (tokens)", "share of attention"
@@ -113,111 +106,79 @@ def _distance(survey: Survey) -> Charts:
 def _means_table(survey: Survey, level: str) -> Table:
     """A row per head with its label, or one per layer: the mean over texts of each measure with its interval."""
     info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
-    means, halves = survey.statistics.means, survey.statistics.halves
-    prominent = DEFAULT_MEASURES if info.n_places <= MAX_SHOWN else DEFAULT_MEASURES[:3]  # which a screen has room for
-    is_labelled = of_heads and survey.facts is not None and bool(survey.facts.chance)  # held against something
+    prominent = DEFAULT_MEASURES[: None if len(info.heads) <= MAX_SHOWN else 3]  # which a screen has room for
     columns = [Column("layer"), *([Column("head")] if of_heads else [])]
-    columns += [Column("what it attends to")] if is_labelled else []
-    columns += [
-        Column(f"{measure.title} ({measure.unit})", minor=of_heads and measure.name not in prominent)
-        for measure in measures
-    ]
-    places: list[Row] = [(layer,) for layer in info.layer_numbers]
-    if of_heads:
-        labels = [[label or NO_NAME] * is_labelled for label in label_survey_heads(survey)]
-        places = [(*of, *label) for of, label in zip(info.heads, labels, strict=True)]
-    starts = [info.columns[measure.name].start for measure in measures]
-    rows = [
-        (*of, *(_interval(means[start + place], halves[start + place]) for start in starts))
-        for place, of in enumerate(places if starts else ())
-    ]
+    rows: list[list[Cell]] = [[n for n in at if n is not None] for at in info.list_places(level)]
+    if of_heads and survey.facts is not None and survey.facts.chance:  # held against something
+        columns.append(Column("what it attends to"))
+        rows = [[*row, label or NO_NAME] for row, label in zip(rows, label_heads(survey).values(), strict=True)]
+    for measure in measures:
+        header = f"{measure.title} ({measure.unit})"
+        columns.append(Column(header, minor=of_heads and measure.name not in prominent))
+        for row, of in zip(rows, survey.tables.numbers.select(measure=measure.name).rows(), strict=True):
+            half = "" if of["low"] is None else f" ± {of['high'] - of['mean']:.3f}"
+            row.append("-" if of["mean"] is None else f"{of['mean']:.3f}{half}")
     title = "Each head, mean over texts" if of_heads else "All heads of a layer together"
-    title += " ± half of its 95 % interval" if survey.n_texts >= MIN_TEXTS else ""
-    return Table(f"{level}s", title, "heads" if of_heads else "facts", tuple(columns), tuple(rows))
-
-
-def _interval(mean: float, half: float) -> str:
-    """ "3.214 ± 0.012"."""
-    if np.isnan(mean):
-        return "-"
-    return f"{mean:.3f} ± {half:.3f}" if np.isfinite(half) else f"{mean:.3f}"
+    title += " ± half of its 95 % interval" if len(survey.texts) >= MIN_TEXTS else ""
+    shown = tuple(map(tuple, rows if measures else ()))
+    return Table(f"{level}s", title, "heads" if of_heads else "facts", tuple(columns), shown)
 
 
 def _patterns_table(survey: Survey) -> Table:
     """List of each pattern the heads that it names, the one with the largest share, and what that is held against."""
-    facts = survey.facts or ModelFacts()
+    facts, rows = survey.facts or ModelFacts(), list[Row]()
+    compared = [*(["plain"] if facts.chance or facts.shuffled else []), *(["chance"] if facts.chance else [])]
+    compared += ["shuffled"] if facts.shuffled else []
+    numbers, names = survey.tables.numbers, survey.tables.names
+    for (pattern,), of in numbers.having("pattern").group("pattern"):
+        ranked = sorted(of.rows(), key=lambda row: -row["mean"])
+        first, heads = ranked[0], [f"{row['layer']}.{row['head']}" for row in ranked]
+        if first["equal"] == 0 or (first["over"] == QUERIES and pattern not in LISTED_PLACES):
+            continue
+        having = {(row["layer"], row["head"]) for row in names.select(pattern=pattern).rows()}
+        named = [head for head, row in zip(heads, ranked, strict=True) if (row["layer"], row["head"]) in having]
+        listed = (list_first(named, N_NAMED, between=", ") or "-", heads[0])
+        shares = (first[name] for name in ("mean", "equal", *compared))
+        rows.append((str(pattern), *listed, *("-" if share is None else share for share in shares)))
     columns = [*map(Column, ("pattern", "names heads", "largest", "share")), Column("equal", minor=True)]
-    if facts.chance or facts.shuffled:
-        columns.append(Column(f"share on {format_count(facts.n_texts, 'texts')}", minor=True))
-    columns += [Column("chance")] if facts.chance else []
-    columns += [Column("words shuffled", minor=True)] if facts.shuffled else []
-    rows: list[Row] = []
-    names = [[name for name, _ in of_head] for of_head in name_survey_heads(survey)]
-    for name, pattern, shares, equal in pattern_shares(survey):
-        place = int(shares.argmax())
-        if equal > 0 and (name in PATTERNS or name in LISTED_PLACES):
-            compared = (
-                [facts.plain[name][place] if name in facts.plain else "-"] if facts.chance or facts.shuffled else []
-            )
-            compared += [facts.chance.get(name, "-")] if facts.chance else []
-            compared += [facts.shuffled[name][place] if name in facts.shuffled else "-"] if facts.shuffled else []
-            rows.append(
-                (pattern, *_name_leaders(survey, names, pattern, shares), float(shares[place]), equal, *compared)
-            )
-    for name in PROBED if facts.probes else ():
-        pattern, place = f"{name}{ON_REPEATS}", int(np.argmax(facts.probes[name]))
-        compared = ["-"] if facts.chance or facts.shuffled else []
-        compared += [facts.probe_chance.get(name, "-")] if facts.chance else []
-        compared += ["-"] if facts.shuffled else []
-        leaders = _name_leaders(survey, names, pattern, facts.probes[name])
-        rows.append((pattern, *leaders, facts.probes[name][place], "-", *compared))
+    headers = {"plain": f"share on {format_count(facts.n_texts, 'texts')}", "shuffled": "words shuffled"}
+    columns += [Column(headers.get(name, name), minor=name in headers) for name in compared]
     title = "Patterns: the heads that each names, and the head with the largest share of it"
-    named = tuple(number for number, row in enumerate(rows) if row[1] != "-")
-    if not facts.chance and not named:  # nothing names a head that is held against nothing
+    first_rows = tuple(number for number, row in enumerate(rows) if row[1] != "-")
+    if not facts.chance and not first_rows:  # nothing names a head that is held against nothing
         title, columns = "The head with the largest share of each pattern", [columns[0], *columns[2:]]
         rows = [(row[0], *row[2:]) for row in rows]
-    return Table("patterns", title, "facts", tuple(columns), tuple(rows), first=named)
-
-
-def _name_leaders(
-    survey: Survey, names: Sequence[Sequence[str]], pattern: str, shares: Sequence[float] | np.ndarray
-) -> tuple[str, str]:
-    """Write the heads that a pattern names, those with the largest shares first, and the head with the largest."""
-    order = ["{}.{}".format(*survey.info.heads[place]) for place in np.argsort(-np.asarray(shares), kind="stable")]
-    having = {
-        "{}.{}".format(*head) for head, of_head in zip(survey.info.heads, names, strict=True) if pattern in of_head
-    }
-    named = [head for head in order if head in having]
-    more = f" + {len(named) - N_NAMED} more" if len(named) > N_NAMED else ""
-    return (", ".join(named[:N_NAMED]) or "-") + more, order[0]
+    return Table("patterns", title, "facts", tuple(columns), tuple(rows), first=first_rows)
 
 
 def _probes_table(survey: Survey) -> Table:
     """A row per head: induction, duplicate and previous token, on random tokens that come twice."""
-    probes = survey.facts.probes if survey.facts is not None else {}
+    found = survey.tables.numbers.select(over=REPEATS)
+    probes = {str(name).removesuffix(ON_REPEATS): of.array("mean").tolist() for (name,), of in found.group("measure")}
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
     title = "Random tokens that come twice: shares of attention"
     columns = tuple(map(Column, ("layer", "head", *probes)))
     return Table("probes", title, "facts", columns, tuple(rows), in_atlas=True)
 
 
-def _extremes(survey: Survey, top: int, telling: Sequence[int]) -> Iterator[Table]:
+def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Table]:
     """Which texts to open, by their numbers. Of many heads those that have a name, by one measure and one text each."""
-    info, measures = survey.info, choose_shown_measures(survey, "head")
-    is_short = info.n_places > MAX_LISTED
+    measures, (numbers, _, extremes, *_) = choose_shown_measures(survey, "head"), survey.tables
+    is_short = len(survey.info.heads) > MAX_LISTED
     others = ", ".join(measure.title for measure in measures[1:])
     for measure in measures[:1] if is_short else measures:
-        first, rows, seen = info.columns[measure.name].start, list[Row](), list[int]()
-        for place in telling[:N_EXTREME] if is_short else range(info.n_places):
-            of = info.heads[place]
-            for side, text, value in extreme_texts(survey, first + place, 1 if is_short else top):
-                if is_short or place in (telling[:N_EXTREME] or (0,)):
-                    seen.append(len(rows))
-                number = f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"  # no 1e+02
-                words = f"“{escape_for_display(text.words, SHOWN)}”"
-                rows.append((*of, side, text.text, number, text.n_tokens, words))
+        rows, seen = list[Row](), list[int]()
+        for row in extremes.select(measure=measure.name, rank=[*range(1 if is_short else top)]).rows():
+            head = (row["layer"], row["head"])
+            if head in (telling or survey.info.heads[:1]):
+                seen.append(len(rows))
+            elif is_short:
+                continue
+            number = f"{row['value']:.2g}" if row["value"] < 99.5 else f"{row['value']:,.0f}"  # no 1e+02
+            words = f"“{escape_for_display(row['words'], SHOWN)}”"
+            rows.append((*head, row["end"], row["index"], number, row["tokens"], words))
         title = f"Extreme texts by {measure.title} ({measure.unit})"
-        title += " for their length" if survey.statistics.slopes[info.columns[measure.name]].any() else ""
+        title += " for their length" if numbers.select(measure=measure.name).array("slope").any() else ""
         title += " (all heads: --json)" if is_short else ""
         headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
         columns = (*headers, Column("tokens", minor=True), Column("first words"))

@@ -15,7 +15,7 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     from attnviz.commands.survey.blocks import SurveyRun
     from attnviz.commands.survey.card import find_cards
     from attnviz.commands.survey.files import find_known
-    from attnviz.commands.survey.output import check_pictures, describe_part, write_survey
+    from attnviz.commands.survey.output import check_pictures, write_survey
     from attnviz.commands.survey.plan import plan_survey
 
     check_pictures(spec)  # refused before the first text is measured
@@ -24,9 +24,9 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
         plan = plan_survey(spec, inputs)
         find_cards(spec.head_card, plan.info)  # refused before the first text, too
         before = find_known(folder, plan.info, spec.fresh)
-        held = f"{folder} holds {before.n_done:,} of {plan.info.n_texts:,} texts, which are not measured again"
-        notices = (f"{held}; --fresh begins anew",) if before.n_done else ()
+        held = f"{folder} holds {len(before.read):,} of {plan.info.n_texts:,} texts, which are not measured again"
+        notices = (f"{held}; --fresh begins anew",) if before.blocks else ()
         yield Progress(0, plan.info.n_texts, "texts", notices=(*plan.stream.notices, *notices))
         with open_executor(inputs.n_workers, inline=True, cluster=spec.cluster) as (executor, n_tasks):
             found = yield from SurveyRun(plan, before).run(executor, n_tasks)
-        yield from write_survey(found, spec) if spec.shard is None else describe_part(found, spec)
+        yield from write_survey(found, spec)

@@ -11,13 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from attnviz.commands.survey import measure
-from attnviz.commands.survey.files import NAME, empty_files, load_files
-from attnviz.commands.survey.survey import ModelFacts, Survey, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.files import Survey, begin_survey
+from attnviz.commands.survey.survey import ModelFacts, SurveyInfo, SurveyMeasure
 from attnviz.text import Document
-
-
-def load_survey(folder: Path) -> Survey:
-    return load_files(folder).open()
 
 
 def survey_of(
@@ -27,16 +23,9 @@ def survey_of(
     folder.mkdir()
     info = replace(info, n_texts=len(documents))
     size = measure.BLOCK
-    blocks = {start // size: documents[start : start + size] for start in range(0, len(documents), size)}
-    found = {block: measure.measure_block(model, info, block, texts) for block, texts in blocks.items()}
-    return empty_files(folder, info).add(found, facts).open()
-
-
-def with_statistics(survey: Survey, **changes: Any) -> Survey:
-    """Return the survey with other statistics."""
-    found = replace(survey)
-    vars(found)["_computed"] = (replace(survey.statistics, **changes), survey.differences)
-    return found
+    blocks = (documents[start : start + size] for start in range(0, len(documents), size))
+    found = [measure.measure_block(model, info, block, texts) for block, texts in enumerate(blocks)]
+    return begin_survey(folder, info).add(found, facts)
 
 
 def patterns(*names: str) -> tuple[SurveyMeasure, ...]:
@@ -57,6 +46,3 @@ def change_info(folder: Path, **changes: Any) -> None:
     """Have all files of a survey say something else of what was asked."""
     for path in folder.glob("*.parquet"):
         rewrite(path, lambda table, about: about["info"].update(changes) or table)
-
-
-__all__ = ["NAME", "change_info", "load_survey", "patterns", "rewrite", "survey_of", "with_statistics"]

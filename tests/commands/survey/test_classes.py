@@ -11,9 +11,9 @@ import pytest
 from attnviz.commands.survey import files as survey_files
 from attnviz.commands.survey import measure as survey_measure
 from attnviz.commands.survey import plan as survey_plan
+from attnviz.commands.survey.files import load_files
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.options import build
-from tests.commands.survey.made import load_survey
 from tests.events import data, report, result
 from tests.starting import survey
 
@@ -45,7 +45,7 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, mon
     atlas = report(whole).atlas
     assert atlas is not None
     assert any("to same word" in value for head in atlas.heads for _, value in head.facts)
-    assert load_survey(tmp_path / "out").class_sizes.sizes == {0: 20, 1: 20}
+    assert load_files(tmp_path / "out").tables.classes.sizes == {0: 20, 1: 20}
     alike = result(
         survey(build(SurveySpec, dataset="sample", out=str(tmp_path / "alike"), model="multi:2", null=("none",)))
     )

@@ -12,7 +12,7 @@ import pytest
 from attnviz.commands.survey import files as survey_files
 from attnviz.commands.survey import measure as survey_measure
 from attnviz.commands.survey import plan as survey_plan
-from attnviz.commands.survey.files import MOMENTS
+from attnviz.commands.survey.files import MOMENTS, load_files
 from attnviz.commands.survey.moments import KINDS, N_MOMENTS, mix_hashes
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.errors import InvalidRecord
@@ -22,7 +22,7 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus
-from tests.commands.survey.made import load_survey, rewrite
+from tests.commands.survey.made import rewrite
 from tests.events import result
 from tests.starting import survey
 
@@ -71,7 +71,7 @@ def find_random(texts: tuple[str, ...], maps: list[AttentionMaps], head: int) ->
 
 def test_moments_are_those_of_a_plain_loop(tmp_path: Path, read: tuple[tuple[str, ...], list[AttentionMaps]]) -> None:
     result(survey(build(SurveySpec, out=str(tmp_path), **FAST)))
-    rows, (texts, maps) = load_survey(tmp_path).moments.rows(), read
+    rows, (texts, maps) = load_files(tmp_path).moments.rows(), read
     for head in range(2):
         own = [[row for row in rows if (row["layer"], row["head"], row["kind"]) == (0, head, kind)] for kind in KINDS]
         for moments, expected in zip(own, (find_strongest(maps, head), find_random(texts, maps, head)), strict=True):
@@ -108,7 +108,7 @@ def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
     said = {"layer", "order", "words", "train", "counts"}  # what a survey says by itself
     assert len(words) > 50
     assert not [word for word in words - said if word.encode() in data]
-    moments = load_survey(tmp_path).moments
+    moments = load_files(tmp_path).moments
     assert any(weight > 0 for row in moments.rows() for weight in row["weights"])
     assert not any(row["tokens"] for row in moments.rows())
 
@@ -126,4 +126,4 @@ def test_moments_of_other_texts_are_refused(column: str, wrong: Any, tmp_path: P
 
     rewrite(tmp_path / MOMENTS, change)
     with pytest.raises(InvalidRecord, match="is not a survey"):
-        load_survey(tmp_path)
+        load_files(tmp_path)

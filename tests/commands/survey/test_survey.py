@@ -19,17 +19,18 @@ from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import files as survey_files
 from attnviz.commands.survey import measure as survey_measure
 from attnviz.commands.survey import plan as survey_plan
-from attnviz.commands.survey.files import NAME, load_files
-from attnviz.commands.survey.heads import ablation_tests, label_survey_heads, top_words
+from attnviz.commands.survey.files import NAME, Survey, load_files
+from attnviz.commands.survey.heads import label_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
-from attnviz.commands.survey.survey import Survey, SurveyMeasure
+from attnviz.commands.survey.survey import OFFSET, WORD, SurveyMeasure
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
+from attnviz.numbers.table import Numbers
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
@@ -40,7 +41,6 @@ from attnviz.text import Document, load_corpus
 from attnviz.text.dataset import stream_corpus
 from tests.commands.survey.made import (
     change_info,
-    load_survey,
     patterns,
     rewrite,
     survey_of,
@@ -92,8 +92,8 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
             assert event.if_left == (f"{tmp_path}/left holds 6 of 12 texts; the same command goes on",)
             events.close()  # type: ignore[attr-defined]
             break
-    left = load_survey(tmp_path / "left")
-    assert (left.n_texts, left.is_whole) == (6, False)
+    left = load_files(tmp_path / "left")
+    assert (len(left.texts), left.is_whole) == (6, False)
     killed = tmp_path / "killed"  # when two of three files were written: they hold what the last does not know of
     shutil.copytree(tmp_path / "left", killed)
     for name in ("texts-00000.parquet", "moments.parquet"):
@@ -126,7 +126,7 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
         found_quantiles = [[of[f"quantile {share}"] for of in numbers] for share in (0.05, 0.5)]
         np.testing.assert_allclose(found_quantiles, quantiles, atol=1e-8)
         top = numbers[0]["texts"][0]
-        rest = per_text[:, 0] - slope_of(load_survey(tmp_path), name) * logs
+        rest = per_text[:, 0] - slope_of(load_files(tmp_path), name) * logs
         assert (top["index"], top["value"]) == (int(rest.argmax()), pytest.approx(per_text[rest.argmax(), 0], abs=1e-8))
         assert top["name"] == f"sample train[{top['index']}]"
     tokens = round(np.exp(logs).sum())
@@ -134,7 +134,11 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
 
 
 def slope_of(found: Survey, measure: str) -> float:
-    return float(found.statistics.slopes[found.info.columns[measure].start])
+    return float(found.tables.numbers.select(measure=measure).array("slope")[0])
+
+
+def means_of(found: Survey, measure: str) -> list[float]:
+    return [row["mean"] for row in found.tables.numbers.select(measure=measure).rows()]
 
 
 def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) -> None:
@@ -148,10 +152,11 @@ def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) 
 
 def test_words_say_what_receives_more_than_its_share(tmp_path: Path, reviews: tuple[str, ...]) -> None:
     run(tmp_path)
-    words = load_survey(tmp_path).words
-    assert words.n.sum() == load_survey(tmp_path).n_queries
-    np.testing.assert_allclose(words.mass.sum(axis=0) / 2**30, words.n.sum(), rtol=1e-6)  # rows sum to 1
-    assert words.n[words.names.index(".")] == sum(text.count(".") for text in reviews)
+    words = load_files(tmp_path).attended.select(kind=WORD)
+    n, _, *mass = words.integers(words.values).T
+    assert n.sum() == load_files(tmp_path).n_queries
+    np.testing.assert_allclose(np.sum(mass, axis=1) / 2**30, n.sum(), rtol=1e-6)  # rows sum to 1
+    assert words.select(name=".").array("n").tolist() == [sum(text.count(".") for text in reviews)]
 
 
 class Attending:
@@ -179,17 +184,17 @@ class Attending:
 def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp_path: Path) -> None:
     """Attention that favours no key gives each word exactly its share, the first of a causal text too."""
     run(tmp_path)
-    info = replace(load_survey(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=patterns("to_first"))
+    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=patterns("to_first"))
     texts = ["the film was long and the end was not good", "a film", "the end", *["so it was so it was"] * 3]
     documents = [Document(text, f"{n}", "a") for n, text in enumerate(texts)]
     model: Any = Attending()
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert label_survey_heads(found) == ["", "2 before 53 %"]
+    assert [*label_heads(found).values()] == ["", "2 before 53 %"]
     alike = [(word, lift) for word, lift, _ in next(top_words(found, 9, 1))]
     assert [lift for _, lift in alike] == pytest.approx([1.0] * len(alike), abs=1e-6)
     equal = [sum(1 / n for n in range(1, len(text.split()) + 1)) / len(text.split()) for text in texts]
-    assert found.statistics.means[info.columns["equal_to_first"]] == pytest.approx(np.mean(equal), abs=1e-6)
+    assert means_of(found, "equal_to_first") == [pytest.approx(np.mean(equal), abs=1e-6)]
 
 
 @pytest.mark.parametrize("short_first", [False, True])
@@ -212,7 +217,7 @@ def test_random_heads_get_no_name_where_texts_are_of_unlike_lengths(
 def test_texts_are_extreme_for_their_length(tmp_path: Path) -> None:
     """Held against a plain loop: what is left of a number without its straight line over the log of the length."""
     found = run(tmp_path, split=None, measure=("effective_keys",))
-    survey = load_survey(tmp_path)
+    survey = load_files(tmp_path)
     rows = data(found)["measures"]["effective_keys"]["numbers"][0]["texts"]
     model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
     corpus = load_corpus(TextOptions(dataset="sample")).documents
@@ -233,7 +238,7 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
     copies = ("a good film", "a bad film") * 6
     found = run(tmp_path / "two", dataset=None, split=None, text=copies, ablate=("queries",), null=("shuffled",))
     assert any(note.text.startswith("10 of 12 texts are copies of others") for note in report(found).notes)
-    survey = load_survey(tmp_path / "two")
+    survey = load_files(tmp_path / "two")
     assert survey.facts is not None
     assert survey.facts.n_texts == 2
     alone = run(tmp_path / "one", dataset=None, split=None, text=("a good film",) * 12, ablate=("queries",))
@@ -253,13 +258,13 @@ def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jsonl").write_text("".join(written), encoding="utf-8")
         asked: dict[str, Any] = {"dataset": str(tmp_path / f"{name}.jsonl"), "split": None, "ablate": ("zero",)}
         run(tmp_path / name, **asked)
-        found.append(load_survey(tmp_path / name))
+        found.append(load_files(tmp_path / name))
     once, twice = found
-    assert (once.n_texts, twice.n_texts, twice.is_first.sum()) == (len(lines), 2 * len(lines), len(lines))
-    assert twice.differences == once.differences
-    assert len(once.differences) > 20
-    np.testing.assert_array_equal(twice.statistics.halves, once.statistics.halves)
-    assert ablation_tests(twice) == ablation_tests(once)
+    assert (len(once.texts), len(twice.texts)) == (len(lines), 2 * len(lines))
+    assert twice.tables.differences.table.equals(once.tables.differences.table)
+    assert len(once.tables.differences) > 20
+    for column in ("n_once", "error", "p_value"):
+        assert twice.tables.numbers.table[column].equals(once.tables.numbers.table[column])
 
 
 def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
@@ -291,17 +296,17 @@ def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
 def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     """Of 72 made-up heads three have a name: they are listed first, the others counted, in 45 lines."""
     run(tmp_path, model="random:12", d_model=24, layers=6, null=("random",), split=None)
-    found = load_survey(tmp_path)
-    reach, n = found.info.reach, found.n_queries * 2**MASS_BITS
-    mass = found.offsets.mass.copy()
-    for place, offset, share in ((3, -1, 0.6), (40, -1, 0.9), (65, 2, 0.7)):
-        mass[reach + offset, place] = round(share * n)
+    found = load_files(tmp_path)
+    attended = {(row["kind"], row["name"]): row for row in found.attended.rows()}
+    for head, offset, share in (("0.3", "-1", 0.6), ("3.4", "-1", 0.9), ("5.5", "2", 0.7)):
+        attended[OFFSET, offset][head] = round(share * found.n_queries * 2**MASS_BITS)
+    changed = Numbers.from_rows(attended.values(), found.attended.keys)
     assert found.facts is not None
     induction, others = tuple(0.8 * (place == 50) for place in range(72)), (0.0,) * 72
     facts = replace(found.facts, probes={"induction": induction, "duplicate token": others})
     plain = {name: tuple([0.9] * 72) for name in found.facts.plain}
     facts = replace(facts, plain=plain, probe_chance={"induction": 0.1})
-    whole = survey_report(replace(found, offsets=found.offsets._replace(mass=mass), facts=facts), 3)
+    whole = survey_report(replace(found, attended=changed, facts=facts), 3)
     tables = {table.name: table for table in whole.tables}
     heads = tables["heads"]
     assert [heads.rows[place][:2] for place in heads.first] == [(0, 3), (3, 4), (4, 2), (5, 5)]
@@ -344,13 +349,13 @@ class WithSink:
 def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path) -> None:
     run(tmp_path)
     measures = patterns("to_sink", "to_self")
-    info = replace(load_survey(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=measures)
+    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=measures)
     documents = [Document("one two three", "a", "a"), Document("four five six", "b", "b")]
     model: Any = WithSink()
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert found.statistics.means[info.columns["equal_to_sink"]] == pytest.approx(1 / 4)
-    assert label_survey_heads(found) == ["sink 80 %", ""]
+    assert means_of(found, "equal_to_sink") == [pytest.approx(1 / 4)]
+    assert [*label_heads(found).values()] == ["sink 80 %", ""]
 
 
 class ToOwnBracket(WithSink):
@@ -374,7 +379,7 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
 ) -> None:
     """Also where the first texts have none: others are looked for. Heads of no pattern stay without a label."""
     run(tmp_path)
-    before = load_survey(tmp_path)
+    before = load_files(tmp_path)
     measures = (*patterns("to_own_bracket", "to_self"), SurveyMeasure("n_tokens", "tokens", "text"))
     info = replace(before.info, layer_numbers=(0,), n_heads=2, measures=measures)
     texts = ["one two three ("] * 10 + ["( a b )", "c d", "[ e ]"]
@@ -385,17 +390,16 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
     facts = survey_facts.model_facts(model, info, few, ("random", "shuffled"))
     assert facts.plain["to_own_bracket"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert label_survey_heads(found) == ["own bracket 100 %", ""]
-    assert found.statistics.counts.tolist() == [2, 2, 13, 13, 2, 13, 13]
-    equal = found.statistics.means
-    assert equal[info.columns["equal_to_own_bracket"]] == pytest.approx((1 / 4 + 1 / 3) / 2)
-    assert equal[info.columns["equal_to_self"]] == pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)
+    assert [*label_heads(found).values()] == ["own bracket 100 %", ""]
+    assert found.tables.numbers.select(over="texts").array("n").tolist() == [2, 2, 13, 13, 2, 13, 13]
+    assert means_of(found, "equal_to_own_bracket") == [pytest.approx((1 / 4 + 1 / 3) / 2)]
+    assert means_of(found, "equal_to_self") == [pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)]
     said = survey_report(found, 3)
     assert "to own bracket: means over the 2 of 13 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
     assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (2, 1.0)
     without = survey_of(tmp_path / "without", model, info, documents[:1], facts)
-    assert label_survey_heads(without) == ["", ""]
+    assert [*label_heads(without).values()] == ["", ""]
     of_none: Any = survey_report(without, 3).data["measures"]
     assert of_none["to_own_bracket"]["numbers"][0]["mean"] is None
 
@@ -546,7 +550,7 @@ def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
     file = tmp_path / "six texts.jsonl"
     file.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts), encoding="utf-8")
     found = run(tmp_path / "out", dataset=str(file), split=None, ablate=("zero,queries",))
-    assert load_survey(tmp_path / "out").info.dataset == f"--dataset '{file}'"
+    assert load_files(tmp_path / "out").info.dataset == f"--dataset '{file}'"
     measures = data(found)["measures"]
     assert [measures[f"without_head_{kind}"]["n_texts"] for kind in ("zero", "queries")] == [5, 4]
     said = {note.text for note in report(found).notes}
@@ -594,7 +598,7 @@ def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Pat
         if isinstance(event, Progress) and event.done >= 6:
             events.close()  # type: ignore[attr-defined]
             break
-    assert load_survey(out).n_texts == 6
+    assert len(load_files(out).texts) == 6
     run(out)
     assert files(out) == before
 
@@ -602,7 +606,7 @@ def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Pat
 def test_a_part_is_a_file_and_no_report(tmp_path: Path) -> None:
     part = run(tmp_path / "out", shard="1/2")
     assert part.report is None
-    assert not load_survey(tmp_path / "out").is_whole
+    assert not load_files(tmp_path / "out").is_whole
 
 
 def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:
@@ -630,7 +634,7 @@ def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(
 
     watched = Watched(**vars(model))
     run(tmp_path)
-    info = replace(load_survey(tmp_path).info, measures=())
+    info = replace(load_files(tmp_path).info, measures=())
     found = survey_facts.model_facts(watched, info, [], ("repeat",)).probes
     batch = np.array([ids for ids, _ in read])
     assert batch.shape == (10, 100)
@@ -678,7 +682,7 @@ def test_two_surveys_differ_by_their_means_and_by_whatever_else_they_hold(tmp_pa
         shutil.rmtree(tmp_path / "many")
         shutil.copytree(tmp_path / "one", tmp_path / "many")
         change(tmp_path / "many")
-        has_versions = bool(load_survey(tmp_path / "many").info.versions)
+        has_versions = bool(load_files(tmp_path / "many").info.versions)
         assert (result(diff(spec)).failure is None) != has_versions
         assert (result(diff(replace(spec, tolerance=("1e-9",)))).failure is None) == tolerated
     run(tmp_path / "part", model="single", shard="1/2", **options)
@@ -694,7 +698,7 @@ def test_a_survey_prints_no_command_that_somebody_else_wrote(written: str, tmp_p
     run(tmp_path)
     change_info(tmp_path, dataset=written)
     with pytest.raises(InvalidRecord, match=r"its options are not those of a data set|No closing quotation"):
-        load_survey(tmp_path)
+        load_files(tmp_path)
     quoted = "--dataset 'a b; c' --split train"
     change_info(tmp_path, dataset=quoted)
-    assert load_survey(tmp_path).info.dataset == quoted
+    assert load_files(tmp_path).info.dataset == quoted
