@@ -23,7 +23,7 @@ def last(text: str) -> list[str]:
     """The lines of the last map, where there is one head and there are no notes: its numbers stand below it, in one or
     several tables.
     """
-    blocks = text.split("\n\n")
+    blocks = SGR.sub("", text).split("\n\n")
     n_tables = max(1, sum("layer  head" in block for block in blocks))
     return blocks[-1 - n_tables].splitlines()
 

@@ -34,7 +34,7 @@ def shown(report: Report, width: int = 80, encoding: str = "utf-8") -> str:
 def test_a_terminal_shows_blocks_in_their_order() -> None:
     assert shown(WALK) == (
         "A walk\nof steps\n\nFirst\n─────\n\nWhy.\n\n  s = 1 / √4\n  t = 2\n\nSecond\n\n"
-        "key                s\n──────────────  ────\n0 a             1.00\n… 2 other keys     …\n\nEnd.\n"
+        "key                s\n────────────────────\n0 a             1.00\n… 2 other keys     …\n\nEnd.\n"
     )
 
 
@@ -58,7 +58,7 @@ def test_no_digit_of_a_formula_or_table_is_cut() -> None:
     for n in range(9):
         assert f"{n}.1234" in text
         assert f"(-{n}.5678)" in text
-        assert f"k[{n}] {n}.8765" in text or n == 8
+        assert f"{n}.8765" in text or n == 8
 
 
 def test_markdown_has_headings_and_fences() -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.style import Style
 from rich.text import Text
 
@@ -107,17 +107,12 @@ class ScreenLayout:
         for number, row in enumerate(fill_lines(words, self.screen.width - 6, " ")):
             yield Text(("  " if number == 0 else "      ") + row)
 
-    def label_items(self, label: str, items: Sequence[str], column: int) -> Iterator[Text]:
-        """`label`, padded to `column` cells, and beside it the items; below it where one of them is too wide."""
-        room = self.screen.width - column - 2
-        if max(map(cell_len, items), default=0) <= room:
-            for row in fill_lines(items, room, self.dot):
-                yield Text(f"{pad_right(label, column)}  {row}".rstrip())
-                label = ""
-        else:
-            yield Text(label)
-            for row in fill_lines(items, self.screen.width - 2, self.dot):
-                yield Text(f"  {row}")
+    def lay_out(self, block: RenderableType, width: int) -> Iterator[Text]:
+        """What rich draws, as lines of at most `width` columns."""
+        for line in self.console.render_lines(block, self.console.options.update(width=width), pad=False):
+            text = Text.assemble(*((piece.text.translate(self.signs), piece.style or "") for piece in line))
+            text.rstrip()
+            yield text
 
 
 def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
@@ -137,11 +132,6 @@ def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
 def pad_right(text: str, width: int) -> str:
     """`text` and blanks up to `width` cells."""
     return text + " " * (width - cell_len(text))
-
-
-def right(text: str, width: int) -> str:
-    """Blanks and `text`, `width` cells in all."""
-    return " " * (width - cell_len(text)) + text
 
 
 def _find_encoding(encoding: str) -> str:

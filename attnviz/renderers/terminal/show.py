@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from rich.cells import cell_len
+from rich.table import Column
+from rich.table import Table as Grid
 from rich.text import Text
 
 from attnviz.renderers.terminal.maps import cell_width, legend, long_form, matrix, shade_text
@@ -19,7 +21,7 @@ from attnviz.renderers.terminal.tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Scale, Section, Table
 from attnviz.specs import TableKind
 
-GAP = "    "  # between two maps
+GAP = 4  # blanks between two maps
 MIN_HALF_WIDTH = 78  # of a map beside another, which takes 160 columns
 
 __all__ = ["HIDDEN", "Screen", "lines", "render"]
@@ -85,26 +87,24 @@ def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]
     pictures = [] if kind == "top" else drawn
     if not pictures:
         for table in tops.values():
-            yield Text()
             yield from top(page, table)
         return
     yield Text()
     yield from legend(page, pictures, kind, report.scale)
-    half = ScreenLayout(replace(page.screen, width=(page.screen.width - len(GAP)) // 2))
+    half = ScreenLayout(replace(page.screen, width=(page.screen.width - GAP) // 2))
     is_wide = len(pictures) > 1 and half.screen.width >= MIN_HALF_WIDTH
     if is_wide and all(cell_width(half, picture, kind) for picture in pictures):
-        for left, right in zip_longest(pictures[::2], pictures[1::2]):
-            pair = [list(_map(half, each, kind, report.scale)) for each in (left, right) if each]
-            yield Text()
-            yield from _join_columns(pair, half.screen.width)
+        for pair in zip_longest(pictures[::2], pictures[1::2]):
+            beside = Grid.grid(*(Column(width=half.screen.width) for _ in pair), padding=(0, GAP, 0, 0))
+            beside.add_row(*(Text("\n").join(_map(half, each, kind, report.scale)) for each in pair if each))
+            yield from (Text(), *page.lay_out(beside, page.screen.width))
         return
     for picture in pictures:
-        yield Text()
         instead = tops.get(f"{picture.name}-top")
         if kind == "heatmap" and instead and not cell_width(page, picture, kind):
             yield from top(page, instead)
         else:
-            yield from _map(page, picture, kind, report.scale)
+            yield from (Text(), *_map(page, picture, kind, report.scale))
 
 
 def _map(page: ScreenLayout, picture: Heatmap, kind: TableKind, scale: Scale) -> Iterator[Text]:
@@ -112,15 +112,6 @@ def _map(page: ScreenLayout, picture: Heatmap, kind: TableKind, scale: Scale) ->
     yield from page.prose(picture.title, BOLD)
     width = cell_width(page, picture, kind)
     yield from matrix(page, picture, kind, width, scale) if width else long_form(page, picture)
-
-
-def _join_columns(columns: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-    """Lines side by side, each column but the last filled up to `width`."""
-    for first, *others in zip_longest(*columns, fillvalue=Text()):
-        line = first
-        for other in others:
-            line = Text.assemble(line, " " * (width - line.cell_len) + GAP, other)
-        yield line
 
 
 def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
@@ -137,7 +128,7 @@ def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
                 for line in plain.split("\n"):
                     yield from page.indent_formula(line)
             case Table() if block.role != "top":
-                yield from listing(page, block, headed=True)
+                yield from listing(page, block)
             case Note(text=text):
                 yield Text()
                 yield from page.prose(text)
