@@ -255,9 +255,9 @@ def test_the_picture_of_a_lesson_is_what_the_command_writes(
     )
     assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
     opened = Opened(chromium, tmp_path / "lesson.html", viewport={"width": 1000, "height": 900})
-    opened.page.locator(".step").nth(4).click()
+    opened.page.locator(".step").nth(2).click()
     opened.page.mouse.move(0, 0)
-    assert_shown(opened.page.locator("#hand").screenshot(), tmp_path / "lesson.png")
+    assert_shown(opened.page.locator("#see").screenshot(), tmp_path / "lesson.png")
     opened.close()
 
 

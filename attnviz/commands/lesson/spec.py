@@ -20,8 +20,8 @@ OUT = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class LessonSpec:
-    """Make one page to learn attention from, of one sentence: one head by hand with every number of the model, what
-    averaging does, heads side by side, heads turned off, and when several heads help. It opens offline, anywhere.
+    """Make one page to learn attention from, of one sentence: one query step by step as a picture, heads turned off,
+    what averaging does, heads side by side, and when several heads help. It opens offline, anywhere.
 
     Example: attnviz lesson "the acting saved the film"
     """

@@ -40,15 +40,21 @@ def parse(written: str) -> list[float]:
 
 
 def column(page: Opened, name: str) -> np.ndarray:
-    return np.array(
-        [parse(cell)[0] for cell in page.page.locator(f".hand tbody [data-column={name}]").all_inner_texts()]
-    )
+    """The numbers of a column of the picture, a row for each key."""
+    texts = page.page.locator(f"[data-column={name}] text[data-at]").all_text_contents()
+    return np.array([parse(text)[0] for text in texts])
+
+
+def written(page: Opened, step: int) -> list[list[float]]:
+    """The numbers of each line that is written out at a step."""
+    page.page.locator(".step").nth(step).click()
+    return [parse(line.partition("=")[2]) for line in page.page.locator(".written .line").all_inner_texts()]
 
 
 def choose(page: Opened, layer: int = 0, **choices: int) -> None:
     for name, value in {**choices, "layer": layer}.items():
-        select = page.page.locator(f"#hand select[data-choice={name}]")
-        if select.count():
+        select = page.page.locator(f"#see select[data-choice={name}]")
+        if select.is_visible():
             select.select_option(index=value)
         else:
             assert value == 0
@@ -103,67 +109,32 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "at", "layer", "head", "query"), CASES)
 @pytest.mark.parametrize("causal", [False, True])
-def test_one_head_by_hand(
+def test_one_query_step_by_step(
     opened: Open, write: Write, name: str, at: int, layer: int, head: int, query: int, causal: bool
 ) -> None:
+    """The picture, and the line written out for a key: its last numbers are the result."""
     page, of = opened(write(*MODELS[name])), Head(load(options_of(name, at)), layer, head)
-    choose(page, model=at, layer=layer, head=head, query=query)
-    page.page.locator(".step").nth(3).click()
+    key = 1
+    choose(page, model=at, layer=layer, head=head, query=query, key=key)
     page.page.locator("#causal").set_checked(causal)
-    page.page.locator(".step").nth(6).click()
     weights = of.attend(query, causal=causal)
     if not causal:
         assert np.abs(weights.numpy() - of.weights[query]).max() < 1e-5  # the model's own
     hidden = torch.arange(len(weights)) > query if causal else torch.zeros(len(weights), dtype=torch.bool)
     masked = of.scaled[query].masked_fill(hidden, -torch.inf)
-    expected = {
-        "c_score": of.q[query] @ of.k.T,
-        "c_scaled": of.q[query] @ of.k.T / math.sqrt(of.q.shape[1]),
-        "c_masked": masked,
-        "c_exp": masked.exp(),
-        "c_weight": weights,
-    }
-    if of.has_bias:
-        expected |= {"c_bias": of.bias[query], "c_sum": of.scaled[query]}
-    for each, wanted in expected.items():
-        shown = column(page, each)
-        assert np.allclose(shown, wanted.numpy(), rtol=1e-5, atol=ROUNDED), each
-    totals = page.page.locator(".hand tfoot")
-    assert parse(totals.locator("[data-column=c_exp]").inner_text())[0] == pytest.approx(
-        float(masked.exp().sum()), rel=1e-4, abs=ROUNDED
-    )
-    assert totals.locator("[data-column=c_weight]").inner_text() == "1.000"
-    page.page.locator("#hand summary").click()
-    page.page.wait_for_selector(".components tbody tr")
-    key = int(page.page.locator(".key[aria-pressed=true]").inner_text().split()[0])
-    table = [parse(row) for row in page.page.locator(".components tbody tr").all_inner_texts()]
-    columns = [of.q[query], of.k[key], of.q[query] * of.k[key], of.v[key], weights[key] * of.v[key], weights @ of.v]
-    wanted = torch.stack([torch.arange(float(len(of.q[0]))), *columns], dim=1).numpy()
-    assert np.allclose(np.array(table), wanted, rtol=1e-5, atol=ROUNDED)
-    first = page.page.locator(".written .line").nth(0).inner_text()
-    assert np.allclose(parse(first), (weights @ of.v).numpy()[:4], atol=ROUNDED)
-
-
-def test_a_key_is_written_out_at_every_step(opened: Open, write: Write) -> None:
-    """The last number of each line is the result, and those before it lead there."""
-    page, of = opened(write()), Head(load(ModelOptions(model="multi")), 0, 3)
-    choose(page, model=0, head=3, query=5)
-    page.page.locator(".step").nth(0).click()
-    page.page.locator(".key").nth(6).click()
-    weights, v = of.attend(5), of.v[6]
-    score, scaled = float(of.q[5] @ of.k[6]), float(of.scaled[5, 6])
-    last = {1: [score], 2: [scaled], 3: [scaled], 4: [float(weights[6])], 5: (weights[6] * v)[:4].tolist()}
-    for step, wanted in last.items():
-        page.page.locator(".step").nth(step).click()
-        numbers = parse(page.page.locator(".written .line").inner_text())
-        assert numbers[-len(wanted) :] == pytest.approx(wanted, abs=ROUNDED), step
-    page.page.locator(".step").nth(6).click()
-    line = page.page.locator(".written .line").nth(1).inner_text()
-    order = weights.argsort(descending=True)[:4]
-    shown = parse(line.partition("=")[2])
-    assert shown[:8:2] == pytest.approx(weights[order].tolist(), abs=ROUNDED)
-    assert shown[1:8:2] == pytest.approx(of.v[order, 0].tolist(), abs=ROUNDED)
-    assert shown[-1] == pytest.approx(float(weights @ of.v[:, 0]), abs=ROUNDED)
+    assert np.allclose(column(page, "score"), masked.numpy(), rtol=1e-5, atol=ROUNDED)
+    assert np.allclose(column(page, "weight"), weights.numpy(), atol=ROUNDED)
+    vectors = torch.stack([of.q[query], of.k[key], of.v[key]])[:, :4]
+    assert np.allclose(written(page, 0), vectors.numpy(), atol=ROUNDED)
+    product, divided = written(page, 1)
+    assert product[:6] == pytest.approx(torch.stack([of.q[query], of.k[key]], 1)[:3].flatten().tolist(), abs=ROUNDED)
+    assert product[-1] == pytest.approx(float(of.q[query] @ of.k[key]), abs=ROUNDED)
+    assert divided[-1] == pytest.approx(float(of.scaled[query, key]), abs=ROUNDED)
+    ((*_, weight),) = written(page, 2)
+    assert weight == pytest.approx(float(weights[key]), abs=ROUNDED)
+    value, output = written(page, 3)
+    assert value == pytest.approx([float(weights[key]), *of.v[key, :4].tolist()], abs=ROUNDED)
+    assert output == pytest.approx((weights @ of.v)[:4].tolist(), abs=ROUNDED)
 
 
 def draw_normal(count: int, seed: int) -> np.ndarray:
@@ -192,8 +163,8 @@ def test_averaging(opened: Open, write: Write, slider: float, noise: float) -> N
         page.page.locator(f"[data-slider={name}]").fill(str(value))
     weights = of.attend(5, temperature=2**slider).double().numpy()
     v = of.v.double().numpy()
-    shown = [parse(cell)[0] for cell in page.page.locator(".bars tbody td:last-child").all_inner_texts()]
-    assert np.allclose(shown, weights, atol=ROUNDED)
+    assert np.allclose(column(page, "weight"), weights, atol=ROUNDED)
+    assert page.page.locator("#see .warning").is_visible() == (slider != 0)
     output, plain, top = weights @ v, v.mean(axis=0), int(weights.argmax())
     lines = page.page.locator("#blur").inner_text().splitlines()
 
@@ -203,10 +174,10 @@ def test_averaging(opened: Open, write: Write, slider: float, noise: float) -> N
     slid = parse(page.page.locator(".slider").nth(0).inner_text())
     assert slid == pytest.approx([2**slider, 4 * 2**slider], abs=0.006)
     effective = math.exp(-float((weights * np.log(weights)).sum()))
-    assert numbers("It looks at")[0] == pytest.approx(effective, abs=0.0051)
+    assert numbers("exponential of the entropy")[1] == pytest.approx(effective, abs=0.0051)
     found = numbers("The output lies")
     distances = [float(np.linalg.norm(each - plain)) for each in (output, v[top])]
-    assert [found[0], found[-1]] == pytest.approx(distances, abs=ROUNDED)
+    assert found[:2] == pytest.approx(distances, abs=ROUNDED)
     noises = draw_normal(200 * v.shape[1], 1).reshape(200, -1)
     noisy = output + noise * np.sqrt((v**2).mean()) * np.linalg.norm(weights) * noises
     directions = v / np.linalg.norm(v, axis=1, keepdims=True)
@@ -215,7 +186,7 @@ def test_averaging(opened: Open, write: Write, slider: float, noise: float) -> N
     words = SENTENCE.split()
     assert alike.sum() == words.count(words[top])  # layer 0: a word that stands there three times has one value
     right = int(alike[nearest].sum())
-    found = numbers("random draws")
+    found = numbers("draws still point")
     assert abs(found[0] - right) <= 1  # a draw may lie on the border
     assert found[1] == 200
     assert found[-1] == round(200 * alike.sum() / len(words))
@@ -242,22 +213,22 @@ def test_heads_side_by_side(opened: Open, write: Write) -> None:
     for panel, weights in zip(panels, maps, strict=True):
         row = weights[5].astype(float)
         effective.append(float(np.exp(-(row * np.log(row)).sum())))
-        assert parse(panel.locator(".effective").inner_text())[0] == pytest.approx(effective[-1], abs=0.0051)
-        listed = [parse(line) for line in panel.locator("li").all_inner_texts()]
-        order = np.argsort(-row, kind="stable")[:3]
-        assert [weight for _, weight in listed] == pytest.approx(row[order].tolist(), abs=ROUNDED)
-        assert listed[0][0] == order[0]
+        top, weight, n_keys = parse(panel.locator(".effective").inner_text())
+        assert top == row.argmax()
+        assert weight == pytest.approx(row.max(), abs=ROUNDED)
+        assert n_keys == pytest.approx(effective[-1], abs=0.0051)
         assert panel.locator(".map .row").count() == 11
         assert shades(panel) == pytest.approx(100 * np.clip(np.log2(row * 11) / np.log2(11), 0, 1), abs=0.1)
     text = page.page.locator("#heads").inner_text()
-    assert "the strongest 11 times" in text  # all of the attention of a query with 11 keys
+    assert "at most 11 times" in text  # all of the attention of a query with 11 keys
     tops = {int(weights[5].argmax()) for weights in maps[:8]}
     assert f"{len(tops)} different words" in text
     each, mean = np.mean(effective[:8]), effective[8]
-    said = re.search(r"each looks at ([\d.]+) keys, their mean at ([\d.]+)", text)
+    said = re.search(r"Each looks at ([\d.]+) keys, their mean at ([\d.]+)\.", text)
     assert said
     assert [float(said[1]), float(said[2])] == pytest.approx([each, mean], abs=0.0051)
-    assert f"{models[0].n_parameters:,} and {models[1].n_parameters:,} parameters" in text
+    assert f"{models[0].n_parameters:,} parameters" in text
+    assert f"{models[1].n_parameters:,} parameters" in text
 
 
 def answer(options: ModelOptions) -> dict[str, float]:
@@ -286,31 +257,34 @@ def check_absence(page: Opened, options: ModelOptions, off: tuple[int, ...], lay
         page.page.locator("#off select").select_option(index=layer)
     for head in off:
         page.page.locator("#off .switch-head").nth(head).click()
-    rows = page.page.locator("#off .answers tbody tr").all()
-    labels = [row.locator("th").inner_text() for row in rows]
     without = replace(options, without=tuple(f"{layer}.{head}" for head in off))
     whole, now = answer(options), answer(without)
-    for label, row in zip(labels, rows, strict=True):
-        shown = parse(row.inner_text().removeprefix(label))
-        wanted = [whole[label], now[label], now[label] - whole[label]]
-        assert shown == pytest.approx(wanted, abs=0.51e-4), label
-    first = labels[0]
-    each = [parse(line) for line in page.page.locator("#off table").nth(1).locator("tbody tr").all_inner_texts()]
+    first = max(whole, key=lambda label: whole[label])
+    drawn = page.page.locator("[data-column=answer] text:not(.title)").all_text_contents()
+    for label, shown in zip(drawn[::2], drawn[1::2], strict=True):
+        assert float(shown) == pytest.approx(now[label], abs=0.51e-4), label
+    text = page.page.locator("#off").inner_text()
+    said = re.search(rf"Now {first} has ([\d.]+) \(([−+]?[\d.]+)\)", text)
+    assert said
+    assert parse(" ".join(said.groups())) == pytest.approx([now[first], now[first] - whole[first]], abs=0.51e-4)
+    page.page.locator("#off summary").click()
+    each = [parse(line) for line in page.page.locator("#off tbody tr").all_inner_texts()]
     alone = {int(head): (probability, change) for head, probability, change in each}
     for head in alone:
         probability = answer(replace(options, without=(f"{layer}.{head}",)))[first]
         wanted = [probability, probability - whole[first]]
         assert list(alone[head]) == pytest.approx(wanted, abs=0.51e-4), head
-    text = page.page.locator("#off").inner_text()
+    most = re.search(r"Head (\d+) matters most: without it, ([\d.]+)\.", text)
+    assert most
+    assert abs(alone[int(most[1])][1]) == max(abs(change) for _, change in alone.values())
     if len(off) > 1:
-        said = re.search(r"change it by ([−+]?[\d.]+) in all; together by ([−+]?[\d.]+)\.", text)
+        said = re.search(r"change it by ([−+]?[\d.]+) in all", text)
         assert said
         total = sum(alone[head][1] for head in off)
         assert parse(said[1])[0] == pytest.approx(total, abs=0.51e-4 * (len(off) + 1))
-        assert parse(said[2])[0] == pytest.approx(now[first] - whole[first], abs=0.51e-4)
     n_heads = page.page.locator("#off .switch-head").count()
     nothing = answer(replace(options, without=tuple(f"{layer}.{head}" for head in range(n_heads))))
-    said = re.search(r"heads of this layer off, the model says (\w+), ([\d.]+):", text)
+    said = re.search(r"Without any head of this layer the model says (\w+), ([\d.]+)\.", text)
     assert said
     assert float(said[2]) == pytest.approx(max(nothing.values()), abs=0.51e-4)
     assert said[1] == max(nothing, key=lambda label: nothing[label])
@@ -321,18 +295,21 @@ def test_what_was_measured_is_on_the_page(opened: Open, write: Write) -> None:
 
     page = opened(write())
     reviews, study = describe_reviews(), describe_capacity()
-    rows = [parse(line) for line in page.page.locator("#when table").nth(0).locator("tbody tr").all_inner_texts()]
-    for row, each in zip(rows, reviews, strict=True):
-        assert row == pytest.approx([each["heads"], *each["accuracy"], each["loss"]], abs=0.51e-3)
+    page.page.locator("#when summary").click()
+    tables = page.page.locator("#when details table")
+    for line, each in zip(tables.nth(0).locator("tbody tr").all_inner_texts(), reviews, strict=True):
+        shown = parse(line)
+        wanted = [each["heads"], *each["accuracy"], *(each["cost"] or ()), each["loss"]]
+        assert shown == pytest.approx(wanted, abs=0.51e-3)
     cells = [
         [parse(cell)[0] for cell in line.locator("td").all_inner_texts()]
-        for line in page.page.locator("#when table").nth(1).locator("tbody tr").all()
+        for line in tables.nth(1).locator("tbody tr").all()
     ]
     assert np.allclose(cells, [[each[0] for each in row] for row in study["shares"]], atol=0.51e-3)
     text = page.page.locator("#when").inner_text()
-    said = re.search(r"rightly, eight heads [\d.]+: (\S+) training by training.+: (\S+) to (\S+)\)", text)
+    said = re.search(r"eight heads judge (\S+) more rightly than one \((\S+) to (\S+),", text)
     assert said
     assert [parse(each)[0] for each in said.groups()] == pytest.approx(reviews[-1]["change"], abs=0.51e-4)
-    for number in (study["halving"][0], study["halving"][-1], study["rest"]["1"]["halving"]):
+    for number in (study["halving"][-1], study["rest"]["1"]["halving"]):
         assert f"{number:.2f}" in text
     assert f"{study['rest']['1']['steps']:,.0f} steps" in text

@@ -6,8 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from attnviz.commands.lesson import page
 from attnviz.commands.lesson.run import load_table
 from attnviz.models.built_in import SHIPPED
@@ -15,12 +13,7 @@ from attnviz.models.built_in import SHIPPED
 SCRIPTS = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(page.__file__).parent.glob("*.js")))
 MARKS = re.compile(r"\{\w+\}|\*\*|`[^`]*`")
 CHINESE = re.compile("[\u4e00-\u9fff]")
-FORMULAS = {
-    "hand.formula_bias",
-    "hand.formula",
-    *(f"hand.c_{name}" for name in ("k", "score", "scaled", "bias", "sum", "exp", "v", "weighted")),
-}
-FORMULAS |= {f"hand.s{step}" for step in (0, 1, 2, 4, 5)} | {"hand.component", "hand.product"}
+FORMULAS = {"see.s0"} | {f"see.c_{name}" for name in ("q", "k", "v", "weighted")}
 
 
 def test_every_entry_is_in_both_languages() -> None:
@@ -48,17 +41,17 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
     written = set(re.findall(r"[\"`]([a-z]+\.\w+)[\"`]", SCRIPTS))
     prefixes = set(re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS))
     assert {name for name in written if name.partition(".")[0] in {each.partition(".")[0] for each in known}} <= known
-    columns = {f"hand.{name}" for name in re.findall(r"\"(c_\w+)\"", SCRIPTS)}
     titles = {name for name in known if name.endswith(".title")}
     patterns = {f"heads.{name}" for name in re.findall(r"(?:\"[a-z ]+\"|\w+): \"(\w+)\",", SCRIPTS)} & known
-    used = written | columns | titles | patterns | {"page.title", "page.noscript"}
+    used = written | titles | patterns | {"page.title", "page.noscript"}
     used |= {
         name
         for name in known
         for prefix in prefixes
         if re.fullmatch(rf"{re.escape(prefix)}\w+", name) and prefix[-1] != "."
     }
-    used |= {f"choose.{name}" for name in ("model", "layer", "head", "query")} | {"heads.before", "heads.after"}
+    used |= {f"choose.{name}" for name in ("model", "layer", "head", "query", "key")} | {"heads.before", "heads.after"}
+    used |= {f"when.{name}" for name in ("heads", "accuracy", "cost", "hidden")}
     assert known - used == set()
 
 
@@ -68,9 +61,3 @@ def test_patterns_of_heads_have_names() -> None:
     table = re.search(r"const PATTERNS = \{(.*?)\};", SCRIPTS, re.DOTALL)
     assert table
     assert set(re.findall(r"^ *\"?([a-z ]+?)\"?:", table[1], re.MULTILINE)) >= others
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_step_has_a_name_a_title_and_an_explanation(language: str) -> None:
-    words = {name: entry[language] for name, entry in load_table().items()}
-    assert all(words[f"hand.{kind}{step}"] for kind in "ste" for step in range(7))

@@ -1,34 +1,21 @@
-// Averaging blurs: the same row with scores divided by more or less, and noise on the values.
+// Averaging blurs: the same row with scores divided by more or less, and noise on the values. The picture follows.
 
 import { element } from "../../../renderers/page/dom.js";
-import {
-  attend,
-  distance,
-  dot,
-  drawNormal,
-  effectiveKeys,
-  findLargest,
-  mean,
-  norm,
-  rootMeanSquare,
-} from "./arithmetic.js";
-import { change, choice, choosers, chosenHead, maskNote, onChange, WHICH_ROW } from "./choice.js";
-import { bar, button, decimal, largestOf, row, strip, table } from "./parts.js";
+import { distance, dot, drawNormal, effectiveKeys, findLargest, mean, norm, rootMeanSquare } from "./arithmetic.js";
+import { attendChosen, change, choice, chosenHead, onChange, WHICH_ROW } from "./choice.js";
+import { button, decimal } from "./parts.js";
 import { paragraph, say, token, write } from "./phrases.js";
 
-export const DRAWS = 200;
+const DRAWS = 200;
 const SEED = 1;
 const ALIKE = 1e-6; // less is rounding
-const RANGE = { min: -4, max: 4, step: 0.25 }; // powers of 2
 const draws = new Map();
 
 function drawsOf(size) {
   if (!draws.has(size)) {
     const numbers = drawNormal(DRAWS * size, SEED);
-    draws.set(
-      size,
-      [...Array(DRAWS).keys()].map((at) => numbers.slice(at * size, (at + 1) * size)),
-    );
+    const vectors = [...Array(DRAWS).keys()].map((at) => numbers.slice(at * size, (at + 1) * size));
+    draws.set(size, vectors);
   }
   return draws.get(size);
 }
@@ -36,7 +23,7 @@ function drawsOf(size) {
 // How often the output with noise points the way of the value of the key that has the largest weight, by the cosine. A
 // word that stands there twice may have one value in both places, and either is right.
 // The sum of independent noises, each times its weight, is one noise whose size is that of the weights.
-export function countRight(head, work, noise) {
+function countRight(head, work, noise) {
   const top = findLargest(work.weights);
   const size = noise * rootMeanSquare(head.values) * norm(work.weights);
   const directions = head.values.map((value) => value.map((each) => each / norm(value)));
@@ -45,92 +32,58 @@ export function countRight(head, work, noise) {
     const noisy = work.output.map((each, at) => each + size * draw[at]);
     return isTop[findLargest(directions.map((direction) => dot(direction, noisy)))];
   };
-  const open = work.masked.filter((each) => each !== -Infinity).length;
-  const alike = isTop.filter((each, at) => each && work.masked[at] !== -Infinity).length;
-  return { right: drawsOf(head.size).filter(isRight).length, guess: (DRAWS * alike) / open };
+  const isOpen = (_, at) => work.masked[at] !== -Infinity;
+  const alike = isTop.filter((each, at) => each && isOpen(each, at)).length;
+  return {
+    right: drawsOf(head.size).filter(isRight).length,
+    guess: (DRAWS * alike) / work.masked.filter(isOpen).length,
+  };
 }
 
 export function blurSection(place) {
-  const divisor = slider(RANGE, (value) => change({ temperature: 2 ** value }), write("blur.name"), "temperature");
-  const noise = slider(
-    { min: 0, max: 2, step: 0.05 },
-    (value) => change({ noise: value }),
-    write("blur.noisename"),
-    "noise",
+  const divisor = slider("temperature", { min: -4, max: 4, step: 0.25 }, (value) =>
+    change({ temperature: 2 ** value }),
   );
+  const noise = slider("noise", { min: 0, max: 2, step: 0.05 }, (value) => change({ noise: value }));
   const presets = element(
     "div",
-    { class: "presets" },
+    { class: "switches" },
     button(write("blur.none"), () => change({ temperature: 1 / Math.sqrt(chosenHead().size) })),
     button(write("blur.own"), () => change({ temperature: 1 })),
     button(write("blur.wide"), () => change({ temperature: 8 })),
   );
-  const bias = paragraph("blur.bias", {}, { class: "hint" });
-  const bars = element("div", {});
   const said = element("div", { "aria-live": "polite" });
-  const readout = element("p", { "aria-live": "polite" });
-  place.append(
-    paragraph("blur.lead"),
-    choosers("model", "layer", "head", "query"),
-    maskNote(),
-    divisor.label,
-    presets,
-    bias,
-    bars,
-    said,
-    noise.label,
-    readout,
-    paragraph("blur.why"),
-  );
-  onChange([...WHICH_ROW, "causal", "temperature", "noise"], () => {
+  place.append(paragraph("blur.lead"), divisor.label, presets, noise.label, said, paragraph("blur.why"));
+  onChange([...WHICH_ROW, "temperature", "noise"], () => {
     const head = chosenHead();
-    const work = attend(head, choice.query, { causal: choice.causal, temperature: choice.temperature });
-    const top = findLargest(work.weights);
-    divisor.set(Math.log2(choice.temperature), say("blur.slider", describeDivisor(head)));
+    const work = attendChosen();
+    const { temperature } = choice;
+    const divided = { factor: decimal(temperature, 2), divisor: decimal(temperature * Math.sqrt(head.size), 2) };
+    divisor.set(Math.log2(temperature), say("blur.slider", divided));
     noise.set(choice.noise, say("blur.noise", { sigma: decimal(choice.noise, 2) }));
-    bias.hidden = !head.bias;
-    const rows = work.weights.map((weight, at) => row(token(at), [bar(weight), decimal(weight)]));
-    bars.replaceChildren(
-      table(write("blur.weights", { query: token(choice.query) }), [write("hand.key"), write("hand.c_weight")], rows, {
-        class: "bars",
-      }),
-    );
-    said.replaceChildren(...describeOutput(head, work, top));
-    const { right, guess } = countRight(head, work, choice.noise);
-    readout.replaceChildren(...say("blur.readout", { right, guess: decimal(guess, 0), draws: DRAWS, top: token(top) }));
+    said.replaceChildren(...describe(head, work));
   });
 }
 
-const describeDivisor = (head) => ({
-  factor: decimal(choice.temperature, 2),
-  divisor: decimal(choice.temperature * Math.sqrt(head.size), 2),
-});
-
-function describeOutput(head, work, top) {
+function describe(head, work) {
   const open = head.values.filter((_, at) => work.masked[at] !== -Infinity);
-  const plain = mean(open);
-  const largest = largestOf(head.values);
-  const away = {
-    distance: decimal(distance(work.output, plain)),
+  const [plain, top] = [mean(open), findLargest(work.weights)];
+  const { right, guess } = countRight(head, work, choice.noise);
+  const values = {
+    query: token(choice.query),
+    n: decimal(effectiveKeys(work.weights), 2),
+    all: open.length,
     top: token(top),
+    distance: decimal(distance(work.output, plain)),
     most: decimal(distance(head.values[top], plain)),
   };
-  return [
-    paragraph("blur.effective", { n: decimal(effectiveKeys(work.weights), 2), all: open.length }),
-    element("p", { class: "named" }, element("span", {}, write("blur.output")), strip("o", work.output, largest)),
-    element(
-      "p",
-      { class: "named" },
-      element("span", {}, write("blur.mean")),
-      strip(write("blur.mean"), plain, largest),
-    ),
-    paragraph("blur.distance", away),
-  ];
+  const found = { right, guess: decimal(guess, 0), draws: DRAWS, top: token(top) };
+  return [paragraph("blur.effective", values), paragraph("blur.distance", values), paragraph("blur.readout", found)];
 }
 
-function slider(range, act, name, which) {
+function slider(name, range, act) {
   const oninput = (event) => act(Number(event.target.value));
-  const input = element("input", { type: "range", ...range, oninput, "aria-label": name, "data-slider": which });
+  const input = element("input", { type: "range", ...range, oninput, "data-slider": name });
   const text = element("span", {});
   const set = (value, said) => {
     input.value = value;

@@ -2,16 +2,16 @@
 
 import { chooser, element } from "../../../renderers/page/dom.js";
 import { attend, findLargest, unpackHeads } from "./arithmetic.js";
-import { lesson, paragraph, tokenText, write } from "./phrases.js";
+import { lesson, tokenText, write } from "./phrases.js";
 
-const nTokens = lesson.tokens.length;
+export const positions = [...lesson.tokens.keys()];
 const heads = new Map();
 
 // Of a layer of a model, by its place among those that the page has.
 export function headsOf(model, layer) {
   const place = `${model} ${layer}`;
   const of = lesson.models[model];
-  if (!heads.has(place)) heads.set(place, unpackHeads(of.layers[layer], of.nHeads, nTokens));
+  if (!heads.has(place)) heads.set(place, unpackHeads(of.layers[layer], of.nHeads, positions.length));
   return heads.get(place);
 }
 
@@ -21,13 +21,22 @@ function chooseHead(layer) {
   return Math.max(0, ...shares) > 0 ? findLargest(shares) : 0;
 }
 
+// And a row on which it does that: of a head of places, the row that looks there most; of another, the sharpest.
+function chooseQuery(head, pattern) {
+  const [, far = 1, way] = /^(?:(\d+) )?(before|after|previous token|next token)$/.exec(pattern ?? "") ?? [];
+  const step = way ? Number(far) * (["before", "previous token"].includes(way) ? -1 : 1) : null;
+  const rows = positions.map((query) => attend(head, query).weights);
+  const peaks = rows.map((row, query) => (step === null ? Math.max(...row) : (row[query + step] ?? 0)));
+  return findLargest(peaks.map((peak, query) => (lesson.tokens[query].special ? 0 : peak)));
+}
+
 const last = lesson.models[0].layers.length - 1;
+const first = { layer: last, head: chooseHead(lesson.models[0].layers[last]) };
 
 export const choice = {
   model: 0,
-  layer: last,
-  head: chooseHead(lesson.models[0].layers[last]),
-  query: Math.floor((nTokens - 1) / 2),
+  ...first,
+  query: chooseQuery(headsOf(0, last)[first.head], lesson.models[0].layers[last].known?.[first.head]?.[0]),
   key: 0,
   step: 0,
   causal: false,
@@ -38,7 +47,7 @@ export const choice = {
 };
 const sections = [];
 
-export const WHICH_ROW = ["model", "layer", "head", "query"];
+export const WHICH_ROW = ["model", "layer", "head", "query", "causal"];
 
 // Draws now, and whenever one of these is chosen anew: what did not change is not read aloud again.
 export function onChange(names, draw) {
@@ -62,53 +71,33 @@ export const chosenLayer = () => chosenModel().layers[choice.layer];
 
 export const chosenHead = () => headsOf(choice.model, choice.layer)[choice.head];
 
-export function attendChosen(options = {}) {
-  return attend(chosenHead(), choice.query, { causal: choice.causal, ...options });
-}
-
-const numbered = (many) => [...Array(many).keys()].map((each) => [each, String(each)]);
+// Of one query, the chosen one unless another is named, as masks and divisors are set.
+export const attendChosen = (query = choice.query) => attend(chosenHead(), query, choice);
 
 const OPTIONS = {
-  model: () => lesson.models.map((each, at) => [at, each.name]),
-  layer: () => chosenModel().layers.map((each, at) => [at, String(each.number)]),
-  head: () => numbered(chosenModel().nHeads),
-  query: () => lesson.tokens.map((_, at) => [at, tokenText(at)]),
+  model: () => lesson.models.map((each) => each.name),
+  layer: () => chosenModel().layers.map((each) => String(each.number)),
+  head: () => [...Array(chosenModel().nHeads).keys()].map(String),
+  query: () => positions.map(tokenText),
+  key: () => positions.map(tokenText),
 };
 
 choice.key = findLargest(attendChosen().weights);
 
-// Selects that follow what is chosen elsewhere, too. One that has nothing to choose from is left out.
+// Selects that follow what is chosen elsewhere, too. One that has nothing to choose from is hidden.
 export function choosers(...names) {
   const place = element("div", { class: "choosers" });
-  const shown = names.filter((name) => name === "query" || lesson.models.some((_, at) => countOptions(name, at) > 1));
-  let drawn = "";
-  onChange(WHICH_ROW, () => {
-    const options = shown.map((name) => OPTIONS[name]());
-    if (JSON.stringify(options) !== drawn) {
-      drawn = JSON.stringify(options);
-      const made = shown.map((name, at) =>
-        chooser(write(`choose.${name}`), options[at], choice[name], (value) => change({ [name]: value })),
-      );
-      place.replaceChildren(...made);
-    }
-    for (const [at, select] of [...place.querySelectorAll("select")].entries()) {
-      select.selectedIndex = choice[shown[at]];
-      select.dataset.choice = shown[at];
-    }
+  onChange([...WHICH_ROW, "key"], () => {
+    const focused = place.contains(document.activeElement) ? document.activeElement.dataset.choice : undefined;
+    const made = names.map((name) => {
+      const options = OPTIONS[name]().map((text, at) => [at, text]);
+      const label = chooser(write(`choose.${name}`), options, choice[name], (value) => change({ [name]: value }));
+      label.querySelector("select").dataset.choice = name;
+      label.hidden = options.length < 2;
+      return label;
+    });
+    place.replaceChildren(...made);
+    place.querySelector(`[data-choice=${focused}]`)?.focus();
   });
   return place;
-}
-
-function countOptions(name, at) {
-  const model = lesson.models[at];
-  return { model: lesson.models.length, layer: model.layers.length, head: model.nHeads }[name];
-}
-
-// Where a mask changes what is shown, and was chosen elsewhere.
-export function maskNote() {
-  const note = paragraph("page.masked", {}, { class: "warning" });
-  onChange(["causal"], () => {
-    note.hidden = !choice.causal;
-  });
-  return note;
 }

@@ -1,4 +1,4 @@
-// What sections are made of: numbers, strips of components, bars, choices. Knows no section.
+// What sections are made of: numbers, strips of components, bars, switches. Knows no section.
 
 import { element } from "../../../renderers/page/dom.js";
 import { write } from "./phrases.js";
@@ -18,10 +18,15 @@ export function signed(value, digits) {
 // Within a product, a minus sign stands in brackets.
 export const factor = (value) => (decimal(value).startsWith("−") ? `(${decimal(value)})` : decimal(value));
 
-export function vector(values, shown = 4) {
-  const few = values.slice(0, shown).map((each) => decimal(each));
-  return `(${[...few, ...(values.length > shown ? ["…"] : [])].join(", ")})`;
-}
+// The first ones, written with what stands between them.
+export const few = (written, between, shown = 4) =>
+  [...written.slice(0, shown), ...(written.length > shown ? ["…"] : [])].join(between);
+
+export const vector = (values) =>
+  `(${few(
+    values.map((each) => decimal(each)),
+    ", ",
+  )})`;
 
 // The components side by side: orange above 0, blue below, as strong as they are large.
 export function strip(name, values, largest) {
@@ -32,51 +37,45 @@ export function strip(name, values, largest) {
     return `${colour} ${(at * step).toFixed(3)}% ${((at + 1) * step).toFixed(3)}%`;
   });
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const label = write("hand.strip", { name, d: values.length, low: decimal(low), high: decimal(high) });
+  const label = write("see.strip", { name, d: values.length, low: decimal(low), high: decimal(high) });
   const made = element("span", { class: "strip", role: "img", "aria-label": label });
   made.style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
   return made;
 }
 
-export const largestOf = (...vectors) => Math.max(...vectors.flat(2).map(Math.abs));
+export const largestOf = (vectors) => Math.max(...vectors.flat(2).map(Math.abs));
 
-export function bar(share) {
-  const filled = element("span", {});
-  filled.style.inlineSize = `${(100 * share).toFixed(2)}%`;
-  return element("span", { class: "bar", "aria-hidden": "true" }, filled);
-}
-
-// A table that may be wider than the screen, and can be moved by the keyboard then.
-export function table(caption, heads, rows, attributes = {}) {
+// A table that may be wider than the screen, and can be moved by the keyboard then. The first cell of a row names it.
+export function table(caption, heads, rows) {
+  const columns = heads.map((head) => element("th", { scope: "col" }, head));
+  const lines = rows.map(([name, ...cells]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((cell) => element("td", {}, cell))),
+  );
   return element(
     "div",
     { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
     element(
       "table",
-      attributes,
+      {},
       element("caption", {}, caption),
-      element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
-      element("tbody", {}, ...rows),
+      element("thead", {}, element("tr", {}, ...columns)),
+      element("tbody", {}, ...lines),
     ),
   );
 }
 
-export function row(head, ...cells) {
-  return element(
-    "tr",
-    {},
-    element("th", { scope: "row" }, head),
-    ...cells.map((cell) => element("td", {}, ...[cell].flat())),
-  );
-}
+export const button = (label, onclick, attributes = {}) =>
+  element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
 
-// New content in the place of old; what had the focus has it again.
-export function redraw(place, ...content) {
-  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.at : undefined;
-  place.replaceChildren(...content);
-  if (focused !== undefined) place.querySelector(`[data-at="${CSS.escape(focused)}"]`)?.focus();
-}
-
-export function button(label, onclick, attributes = {}) {
-  return element("button", { type: "button", onclick, ...attributes }, ...[label].flat());
+// A switch for each head. What had the focus has it again.
+export function switchHeads(place, many, off, toggle, isKnown = () => true) {
+  const at = [...place.children].indexOf(document.activeElement);
+  const made = [...Array(many).keys()].map((head) => {
+    const isOn = !((off >> head) & 1);
+    const next = off ^ (1 << head);
+    const state = { class: "switch-head", "aria-pressed": isOn, disabled: !isKnown(next) };
+    return button(String(head), () => toggle(next), { ...state, "aria-label": write("off.head", { head }) });
+  });
+  place.replaceChildren(...made);
+  made[at]?.focus();
 }

@@ -1,0 +1,118 @@
+// Every head of a layer, their mean, and the one head of another model, over the same sentence.
+
+import { element } from "../../../renderers/page/dom.js";
+import { attend, effectiveKeys, findLargest } from "./arithmetic.js";
+import { change, choice, headsOf, onChange, positions, WHICH_ROW } from "./choice.js";
+import { button, decimal } from "./parts.js";
+import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
+
+const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more
+const PATTERNS = {
+  "previous token": "previous",
+  "next token": "next",
+  itself: "itself",
+  "own bracket": "bracket",
+  "same word": "same_word",
+  punctuation: "punctuation",
+  "sentence start": "sentence",
+};
+
+export function headsSection(place) {
+  const grid = element("div", { class: "heads" });
+  const found = element("p", { "aria-live": "polite" });
+  place.append(describeSizes(), paragraph("heads.lead", { most: MOST }), found, grid);
+  onChange(WHICH_ROW, () => {
+    const shown = lesson.models.flatMap(panelsOf);
+    const focused = [...grid.children].findIndex((each) => each.contains(document.activeElement));
+    grid.replaceChildren(...shown.map((each) => each.panel));
+    grid.children[focused]?.querySelector("button")?.focus();
+    found.replaceChildren(...describeDifference(shown));
+  });
+}
+
+function describeSizes() {
+  const [model, other] = lesson.models;
+  const values = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
+  if (!other) return paragraph("heads.alone", values);
+  const [n, m] = [model, other].map((each) => each.nParameters.toLocaleString("en-US"));
+  return paragraph("heads.same", { ...values, other: other.name, n, m });
+}
+
+function panelsOf(model, at) {
+  const layer = Math.min(choice.layer, model.layers.length - 1);
+  const heads = headsOf(at, layer);
+  const maps = heads.map((head) => positions.map((query) => attend(head, query, { causal: choice.causal }).weights));
+  const panels = maps.map((map, head) => {
+    const name = heads.length > 1 ? write("heads.head", { head }) : write("heads.only", { model: model.name });
+    const isChosen = at === choice.model && layer === choice.layer && head === choice.head;
+    const choose = button(name, () => change({ model: at, layer, head }), { "aria-pressed": isChosen });
+    const known = model.layers[layer].known;
+    return { isMean: false, model: at, map, panel: panelOf(map, name, choose, known && describePattern(known[head])) };
+  });
+  if (heads.length < 2) return panels;
+  const mean = maps[0].map((row, query) =>
+    row.map((_, key) => maps.reduce((total, map) => total + map[query][key], 0) / maps.length),
+  );
+  const name = write("heads.mean", { heads: heads.length });
+  return [...panels, { isMean: true, model: at, map: mean, panel: panelOf(mean, name, name, null) }];
+}
+
+function panelOf(map, name, title, pattern) {
+  const weights = map[choice.query];
+  const top = findLargest(weights);
+  const strongest = element("span", { class: "effective" });
+  strongest.append(token(top), ` ${decimal(weights[top])} · ${keysOf(map)}`);
+  const known = pattern === null || pattern === undefined ? [] : [element("p", { class: "hint" }, pattern)];
+  return element("article", { class: "head" }, element("h3", {}, title), drawMap(map, name), strongest, ...known);
+}
+
+const keysOf = (map) => decimal(effectiveKeys(map[choice.query]), 2);
+
+// Rows of shades: how many times an equal share, in doublings. A key that is masked has none.
+export function drawMap(map, name) {
+  const row = map[choice.query];
+  const top = findLargest(row);
+  const shown = { name, query: tokenText(choice.query), top: tokenText(top), share: decimal(row[top]) };
+  const made = element("div", { class: "map", role: "img", "aria-label": write("heads.map", shown) });
+  for (const [query, weights] of map.entries()) {
+    const open = choice.causal ? query + 1 : weights.length;
+    const step = 100 / weights.length;
+    const stops = weights.map((weight, at) => {
+      const shade = Math.min(1, Math.max(0, Math.log2(weight * open) / Math.log2(MOST)));
+      const colour = `color-mix(in srgb, var(--heat) ${(100 * shade).toFixed(1)}%, var(--ground))`;
+      return `${choice.causal && at > query ? "var(--forbidden)" : colour} ${at * step}% ${(at + 1) * step}%`;
+    });
+    const line = element("div", { class: query === choice.query ? "row chosen" : "row" });
+    line.style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
+    made.append(line);
+  }
+  return made;
+}
+
+// What a head was found to look at over many texts; a dash where that was measured and is nothing in particular.
+function describePattern(found) {
+  if (!found) return "–";
+  const [name, part] = found;
+  const share = decimal(100 * part, 0);
+  const place = /^(\d+) (before|after)$/.exec(name);
+  if (place) return write(`heads.${place[2]}`, { n: place[1], share });
+  if (name.startsWith("words for ")) return write("heads.words_for", { label: name.slice(10), share });
+  return write(`heads.${PATTERNS[name]}`, { share });
+}
+
+function describeDifference(shown) {
+  const heads = shown.filter((each) => !each.isMean && each.model === 0);
+  const average = shown.find((each) => each.isMean && each.model === 0);
+  const others = shown.filter((each) => !each.isMean && each.model === 1);
+  if (!average) return [];
+  const each = heads.reduce((total, { map }) => total + effectiveKeys(map[choice.query]), 0) / heads.length;
+  const found = say("heads.different", {
+    query: token(choice.query),
+    heads: heads.length,
+    n: new Set(heads.map(({ map }) => findLargest(map[choice.query]))).size,
+    each: decimal(each, 2),
+    mean: keysOf(average.map),
+  });
+  if (others.length !== 1) return found;
+  return [...found, " ", ...say("heads.other", { other: lesson.models[1].name, n: keysOf(others[0].map) })];
+}

@@ -1,0 +1,213 @@
+// One query at work, as one drawing: words, their q, k and v, the map with the query's row, the weighted sum, the answer.
+// Buttons and arrow keys move through it, and light up one thing at a time.
+
+import { drawing, element, nextFrame, roving } from "../../../renderers/page/dom.js";
+import {
+  attendChosen,
+  change,
+  choice,
+  choosers,
+  chosenHead,
+  chosenLayer,
+  chosenModel,
+  onChange,
+  positions,
+  WHICH_ROW,
+} from "./choice.js";
+import { drawMap } from "./heads.js";
+import { answersOf, DIGITS } from "./off.js";
+import { button, decimal, factor, few, largestOf, strip, vector } from "./parts.js";
+import { lesson, say, token, tokenText, write } from "./phrases.js";
+
+const narrow = matchMedia("(max-width: 760px)");
+const [GAP, TOP, HEIGHT] = [14, 34, 286];
+const WIDTHS = { word: 124, q: 58, k: 58, v: 58, score: 60, map: 244, weight: 112, weighted: 58, answer: 130 };
+// What each step lights up, and what a narrow screen has room for.
+const LIT = [["q", "k", "v"], ["k", "score"], ["map", "weight"], ["weighted"], ["answer"]];
+const NEAR = [
+  ["word", "q", "k", "v"],
+  ["word", "q", "k", "score"],
+  ["word", "map", "weight"],
+  ["v", "weight", "weighted"],
+  ["weighted", "answer"],
+];
+
+export function pictureSection(place) {
+  const last = lesson.models[0].answers ? 4 : 3;
+  const steps = element("div", { class: "steps", role: "group", "aria-label": write("see.steps") });
+  const items = [...Array(last + 1).keys()].map((step) =>
+    button(write(`see.s${step}`), () => change({ step }), { class: "step" }),
+  );
+  steps.append(
+    ...items,
+    button(write("see.next"), () => change({ step: (choice.step + 1) % (last + 1) })),
+  );
+  roving(steps, ".step");
+  steps.addEventListener("focusin", ({ target }) => {
+    if (items.includes(target) && target.matches(":focus-visible")) change({ step: items.indexOf(target) });
+  });
+  const svg = drawing("svg", { class: "picture", role: "img" });
+  svg.addEventListener("click", ({ target }) => {
+    const chosen = target.closest("[data-at]");
+    if (chosen) change({ [chosen.dataset.which]: Number(chosen.dataset.at) });
+  });
+  const said = element("p", { class: "said", "aria-live": "polite" });
+  const written = element("div", { class: "written" });
+  const causal = element("input", { type: "checkbox", id: "causal" });
+  causal.addEventListener("change", () => change({ causal: causal.checked }));
+  const own = element("p", { class: "warning" }, ...say("see.changed"), " ");
+  own.append(button(write("see.own"), () => change({ temperature: 1, causal: false })));
+  const checked = element("p", { class: "hint" });
+  place.append(
+    steps,
+    said,
+    svg,
+    written,
+    choosers("model", "layer", "head", "query", "key"),
+    element("label", { class: "switch" }, causal, write("see.causal")),
+    own,
+    checked,
+  );
+  const draw = () => {
+    const work = attendChosen();
+    for (const [step, item] of items.entries()) item.ariaCurrent = step === choice.step ? "step" : null;
+    causal.checked = choice.causal;
+    own.hidden = choice.temperature === 1 && !choice.causal;
+    said.replaceChildren(...describeStep(work));
+    svg.setAttribute("aria-label", write("see.picture", { step: items[choice.step].textContent }));
+    drawPicture(svg, work);
+    written.replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
+    checked.replaceChildren(...say("see.checked", { weights: chosenLayer().weightsError.toExponential(0) }));
+  };
+  onChange([...WHICH_ROW, "key", "step", "temperature", "off", "offLayer"], draw);
+  narrow.addEventListener("change", () => nextFrame(narrow, draw));
+}
+
+function describeStep(work) {
+  const values = { query: token(choice.query), d: chosenHead().size, heads: chosenModel().nHeads };
+  const found = say(`see.e${choice.step}`, values);
+  if (choice.step === 0 && !chosenModel().projects) found.push(" ", ...say("see.bare"));
+  if (choice.step === 1 && work.bias) found.push(" ", ...say("see.bias"));
+  return found;
+}
+
+// One key at the step that is lit, with its numbers.
+function writeOut(work) {
+  const { key, query, step } = choice;
+  const { keys, values, size } = chosenHead();
+  const product = few(
+    work.q.map((each, at) => `${factor(each)} × ${factor(keys[key][at])}`),
+    " + ",
+    3,
+  );
+  const divisor = `${choice.temperature === 1 ? "" : `${decimal(choice.temperature, 2)} × `}√${size}`;
+  const inside = work.shift ? `${decimal(work.masked[key])} − ${factor(work.shift)}` : decimal(work.masked[key]);
+  const masked = work.masked[key] === work.scaled[key] ? "" : " → −∞";
+  return [
+    [`q${query} = ${vector(work.q)}`, `k${key} = ${vector(keys[key])}`, `v${key} = ${vector(values[key])}`],
+    [
+      `q${query} · k${key} = ${product} = ${decimal(work.scores[key])}`,
+      `÷ ${divisor}${work.bias ? ` + ${factor(work.bias[key])}` : ""} = ${decimal(work.scaled[key])}${masked}`,
+    ],
+    [`a${key} = exp(${inside}) ÷ ${decimal(work.total)} = ${decimal(work.weights[key])}`],
+    [`a${key} v${key} = ${decimal(work.weights[key])} × ${vector(values[key])}`, `o = Σ a v = ${vector(work.output)}`],
+    [],
+  ][step];
+}
+
+// --- the drawing -----------------------------------------------------------------------------------------------------
+
+function drawPicture(svg, work) {
+  const shown = Object.keys(WIDTHS).filter((name) =>
+    narrow.matches ? NEAR[choice.step].includes(name) : name !== "answer" || lesson.models[0].answers,
+  );
+  const high = Math.min(26, Math.max(15, HEIGHT / positions.length));
+  const size = { high, bottom: TOP + high * positions.length, map: narrow.matches ? 124 : WIDTHS.map };
+  const places = {};
+  let x = 0;
+  const columns = shown.map((name) => {
+    places[name] = x;
+    x += (name === "map" ? size.map : WIDTHS[name]) + GAP;
+    const isLit = name === "word" || LIT[choice.step].includes(name);
+    const title = drawing("text", { y: 16, class: "title" }, write(`see.c_${name}`));
+    const place = { class: isLit ? "lit" : "dim", "data-column": name, transform: `translate(${places[name]} 0)` };
+    return drawing("g", place, title, ...COLUMNS[name](work, size));
+  });
+  svg.setAttribute("viewBox", `0 0 ${x - GAP} ${size.bottom + 34}`);
+  svg.style.maxWidth = `${x - GAP}px`;
+  svg.replaceChildren(...drawLines(places, size), ...columns);
+}
+
+const middle = (at, { high }) => TOP + (at + 0.5) * high;
+
+// What a step brings together: the query with each key, the weighted values in their sum.
+function drawLines(places, size) {
+  const curve = (x, y, toX, toY) =>
+    drawing("path", { class: "line", d: `M${x} ${y}C${(x + toX) / 2} ${y} ${(x + toX) / 2} ${toY} ${toX} ${toY}` });
+  if (choice.step === 1) {
+    const start = places.q + WIDTHS.q;
+    return positions.map((at) => curve(start, middle(choice.query, size), places.k, middle(at, size)));
+  }
+  if (choice.step !== 4 || !("answer" in places)) return [];
+  return [curve(places.weighted + WIDTHS.weighted, size.bottom + 16, places.answer, TOP + 40)];
+}
+
+const embed = (made, y, width, height, of = {}) => drawing("foreignObject", { x: 0, y, width, height, ...of }, made);
+
+const mark = (which, at) => ({
+  "data-which": which,
+  "data-at": at,
+  class: at === choice[which] ? "chosen" : "other",
+});
+
+function strips(name, which, vectors, largest, { high }) {
+  return vectors.map((each, at) =>
+    embed(strip(`${name}${at}`, each, largest), TOP + at * high + 2, WIDTHS.k, high - 4, mark(which, at)),
+  );
+}
+
+function numbers(values, x, size) {
+  return values.map((value, at) => drawing("text", { x, y: middle(at, size) + 5, ...mark("key", at) }, decimal(value)));
+}
+
+const COLUMNS = {
+  word: (_, size) =>
+    positions.map((at) => drawing("text", { y: middle(at, size) + 5, ...mark("query", at) }, shorten(tokenText(at)))),
+  q: (_, size) =>
+    strips("q", "query", chosenHead().queries, largestOf([chosenHead().queries, chosenHead().keys]), size),
+  k: (_, size) => strips("k", "key", chosenHead().keys, largestOf([chosenHead().queries, chosenHead().keys]), size),
+  v: (_, size) => strips("v", "key", chosenHead().values, largestOf(chosenHead().values), size),
+  score: (work, size) => numbers(work.masked, 4, size),
+  map: (_, size) => {
+    const name = write("heads.head", { head: choice.head });
+    const map = drawMap(
+      positions.map((query) => attendChosen(query).weights),
+      name,
+    );
+    return [embed(map, TOP, size.map, size.bottom - TOP)];
+  },
+  weight: (work, size) => [
+    ...work.weights.map((weight, at) =>
+      drawing("rect", { y: middle(at, size) - 5, height: 10, width: 60 * weight, ...mark("key", at) }),
+    ),
+    ...numbers(work.weights, 66, size),
+  ],
+  weighted: (work, size) => [
+    ...strips("a v", "key", work.weighted, largestOf(chosenHead().values), size),
+    drawing("path", { class: "rule", d: `M0 ${size.bottom + 3}H${WIDTHS.weighted}` }),
+    embed(strip("o", work.output, largestOf(chosenHead().values)), size.bottom + 8, WIDTHS.weighted, 18),
+  ],
+  answer: () => {
+    const { answers } = lesson.models[0];
+    const now = answersOf(0, choice.offLayer).get(choice.off);
+    return answers.labels
+      .slice(0, 3)
+      .flatMap((label, at) => [
+        drawing("text", { y: TOP + 14 + at * 46 }, shorten(label)),
+        drawing("rect", { y: TOP + 20 + at * 46, height: 10, width: 72 * now[at] }),
+        drawing("text", { x: 76, y: TOP + 30 + at * 46 }, decimal(now[at], DIGITS)),
+      ]);
+  },
+};
+
+const shorten = (text) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);

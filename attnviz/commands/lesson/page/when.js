@@ -1,0 +1,112 @@
+// When several heads help, and when not: a task to try, and what was measured of many texts.
+
+import { chooser, element } from "../../../renderers/page/dom.js";
+import { decimal, signed, switchHeads, table } from "./parts.js";
+import { lesson, paragraph, say, write } from "./phrases.js";
+
+export function whenSection(place) {
+  const trial = element("div", { id: "recall" });
+  fillTrial(trial);
+  const { capacity, reviews } = lesson;
+  const measured = element("details", {}, element("summary", {}, write("when.measured")));
+  if (reviews.length > 1) place.append(describeReviews(reviews));
+  measured.append(...tablesOf(reviews, capacity));
+  place.append(trial, describeRecall(capacity), element("p", { class: "conclusion" }, ...say("when.sum")), measured);
+}
+
+// What two models report of a sequence, with heads of one turned off.
+function fillTrial(place) {
+  const { letters, sequences, models } = lesson.recall;
+  const [one, many] = models;
+  const reported = models.map((model) => Uint8Array.from(atob(model.reported), (sign) => sign.charCodeAt(0)));
+  const report = (at, sequence, off = 0) => {
+    const start = (sequence * 2 ** models[at].nHeads + off) * letters.length;
+    const found = [...reported[at].subarray(start, start + letters.length)];
+    return { found, right: found.filter((value, letter) => value === sequences[sequence].values[letter]).length };
+  };
+  const all = sequences.map((_, sequence) => models.map((_, at) => report(at, sequence).right === letters.length));
+  const chosen = {
+    sequence: Math.max(
+      0,
+      all.findIndex(([of, others]) => !of && others),
+    ),
+    off: 0,
+  };
+  const tokens = element("p", { class: "sequence" });
+  const label = write("when.heads_of", { model: many.name });
+  const switches = element("div", { class: "switches", role: "group", "aria-label": label });
+  const answers = element("div", { "aria-live": "polite" });
+  const rowOf = (at) => {
+    const { values } = sequences[chosen.sequence];
+    const { found, right } = report(at, chosen.sequence, at ? chosen.off : 0);
+    const name = write("when.reports", { model: models[at].name, right, all: letters.length });
+    return [name, ...found.map((value, letter) => (value === values[letter] ? String(value) : markWrong(value)))];
+  };
+  const show = (news = {}) => {
+    Object.assign(chosen, news);
+    const { tokens: written, values } = sequences[chosen.sequence];
+    tokens.replaceChildren(...written.flatMap((each) => [element(/^[a-z]/.test(each) ? "b" : "span", {}, each), " "]));
+    switchHeads(switches, many.nHeads, chosen.off, (off) => show({ off }));
+    const rows = [[write("when.truth"), ...values.map(String)], rowOf(0), rowOf(1)];
+    answers.replaceChildren(table(write("when.letters"), [write("choose.model"), ...letters], rows));
+  };
+  const options = sequences.map((_, at) => [at, String(at)]);
+  const [n, m] = [0, 1].map((at) => all.filter((each) => each[at]).length);
+  place.append(
+    paragraph("when.try", { one: one.name, many: many.name }),
+    element(
+      "div",
+      { class: "choosers" },
+      chooser(write("when.sequence"), options, chosen.sequence, (sequence) => show({ sequence })),
+    ),
+    tokens,
+    switches,
+    answers,
+    paragraph("when.of_all", { all: sequences.length, one: one.name, many: many.name, n, m }),
+  );
+  show();
+}
+
+const markWrong = (value) =>
+  element("span", { class: "wrong" }, element("s", {}, value), element("small", {}, write("when.wrong")));
+
+function describeReviews(reviews) {
+  const [one, many] = [reviews[0], reviews.at(-1)];
+  if (!many.change) return "";
+  const [change, low, high] = many.change.map((each) => signed(each, 4));
+  const name = many.change[1] <= 0 && many.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
+  return paragraph(name, { n: one.nTexts.toLocaleString("en-US"), seeds: one.nSeeds, change, low, high });
+}
+
+function describeRecall({ shares, rest, halving }) {
+  const of = shares.at(-1);
+  return paragraph("when.recall", {
+    one: decimal(of[0][0]),
+    many: decimal(of.at(-1)[0]),
+    steps_one: rest[1].steps.toLocaleString("en-US"),
+    steps_many: rest[8].steps.toLocaleString("en-US"),
+    noise: decimal(rest[1].halving, 2),
+    noise_many: decimal(halving.at(-1), 2),
+  });
+}
+
+const interval = ([value, low, high], digits) =>
+  write("when.interval", { value: decimal(value, digits), low: decimal(low, digits), high: decimal(high, digits) });
+
+function tablesOf(reviews, study) {
+  const judged = reviews.map(({ heads, accuracy, loss, cost }) => [
+    String(heads),
+    interval(accuracy, 4),
+    cost === null ? "–" : interval(cost, 4),
+    loss === null ? "–" : decimal(loss),
+  ]);
+  const recalled = study.items.map((items, at) => [
+    String(items),
+    ...study.shares[at].map((each) => interval(each, 3)),
+  ]);
+  const columns = ["heads", "accuracy", "cost", "hidden"].map((name) => write(`when.${name}`));
+  const [parameters, steps] = [study.parameters, study.steps].map((each) => each.toLocaleString("en-US"));
+  const caption = write("when.whole", { parameters, steps });
+  const ofHeads = study.heads.map((n) => write("when.n_heads", { n }));
+  return [table(write("when.shares"), columns, judged), table(caption, [write("when.items"), ...ofHeads], recalled)];
+}
