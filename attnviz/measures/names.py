@@ -14,8 +14,6 @@ Of the probability of 1 % that a head gets a name by chance, each pattern has a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from jaxtyping import Bool, Float64
 
@@ -44,7 +42,7 @@ def name_heads(maps: AttentionMaps) -> tuple[tuple[HeadPattern, ...], ...]:
     if nameless:
         return ((HeadPattern(),) * maps.n_heads,) * maps.n_layers
     found = [list[HeadPattern]() for _ in range(maps.n_layers * maps.n_heads)]
-    for name, shares, chance in _measure_patterns(maps):
+    for name, shares, chance in measure_patterns(maps):
         for patterns, share, by_chance in zip(found, shares.flat, chance.flat, strict=True):
             patterns.append(HeadPattern(name, float(share), float(by_chance)))
     names = choose_names(found, maps.known_heads)
@@ -54,8 +52,14 @@ def name_heads(maps: AttentionMaps) -> tuple[tuple[HeadPattern, ...], ...]:
 PerHead = Float64[np.ndarray, "layer head"]
 
 
-def _measure_patterns(maps: AttentionMaps) -> Iterator[tuple[str, PerHead, PerHead]]:
-    """Yield of each pattern that the text has: its name, each head's share, and the most that may be chance."""
+@cache_on_record
+def measure_patterns(maps: AttentionMaps) -> tuple[tuple[str, PerHead, PerHead], ...]:
+    """Return of each pattern that the text has: its name, each head's share, and the most that may be chance.
+
+    None of tokens that attend to those of another text.
+    """
+    if not maps.self_attention:
+        return ()
     real = np.flatnonzero(real_queries(maps))
     n_read = max(1, MAX_CELLS // len(maps.keys))
     queries = real[np.unique(np.linspace(0, len(real) - 1, n_read).round().astype(int))]
@@ -80,8 +84,7 @@ def _measure_patterns(maps: AttentionMaps) -> Iterator[tuple[str, PerHead, PerHe
             shares[number, layer, head] = rows.flat[places].sum() / n_having
             by_kind = _compute_kind_bound(rows, pattern.keys[0], maps.keys.markers) if pattern.is_kind else 0.0
             bounds[number, layer, head] = max(by_layer[layer if len(masks) > 1 else 0], by_kind)
-    for number, (pattern, *_) in enumerate(several):
-        yield pattern.name, shares[number], bounds[number]
+    return tuple((pattern.name, *both) for (pattern, *_), *both in zip(several, shares, bounds, strict=True))
 
 
 def compute_chance_bound(equal: float, n: int, probability: float) -> float:

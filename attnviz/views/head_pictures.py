@@ -15,10 +15,10 @@ import numpy as np
 
 from attnviz.display import format_count
 from attnviz.errors import InvalidOption
-from attnviz.measures.names import name_heads
+from attnviz.measures.names import measure_patterns, name_heads
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size, compute_statistics
 from attnviz.records import AttentionMaps
-from attnviz.records.head_names import HeadPattern, write_share
+from attnviz.records.head_names import MIN_SHARE, HeadPattern, write_share
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
@@ -199,7 +199,16 @@ def arrange_overview(
     left_out = f" ({', '.join(absent)}: this text has nothing of the kind)" if absent else ""
     of = BY_CARD if maps.heads_alone.known_heads else BY_TEXT
     footnote = f"in grey: what a head looks at {of}{left_out}" if any(known.pattern for known in named) else ""
-    return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows, edges=edges, footnote=footnote),)
+    heads = [place for place in places if not is_mean(maps, place)]
+    shares = _list_shares(maps.heads_alone, heads) if len(heads) == len(places) else {}
+    of_picture = {"reflows": reflows, "edges": edges, "footnote": footnote, "shares": shares}
+    return (HeatmapGrid("overview", title, pictures, n_columns, **of_picture),)  # type: ignore[arg-type]
+
+
+def _list_shares(maps: AttentionMaps, heads: Sequence[Place]) -> dict[str, tuple[float, ...]]:
+    """List what the heads give to each pattern of which any has enough to be named for it."""
+    found = {name: tuple(float(shares[place]) for place in heads) for name, shares, _ in measure_patterns(maps)}
+    return {name: shares for name, shares in found.items() if max(shares) >= MIN_SHARE}
 
 
 def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | None:

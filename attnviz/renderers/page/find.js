@@ -1,10 +1,10 @@
 // A box that finds heads, by their place, by what they look at in this text or by what they are known for, or a word.
 import { chipsOfHeads, nothingFound, strengthOf } from "./chips.js";
-import { cellsOf, content, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
+import { content, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
 import { byId, element } from "./dom.js";
 import { canBeLit } from "./overview.js";
 import { nameOfRow } from "./readout.js";
-import { looksIn, namesOfLooks } from "./sorting.js";
+import { looksIn } from "./sorting.js";
 import { change, mapOf, pictureOf, state } from "./state.js";
 
 const MOST_OFFERED = 1000; // words
@@ -12,7 +12,9 @@ const MOST_OFFERED = 1000; // words
 export function finder() {
   const [heads, words] = [headsToFind(), wordsToFind()];
   if (!heads.length && !words.length) return "";
-  const known = heads.length ? [...namesOfLooks(pictureOf()), ...heads.map((head) => head.known).filter(Boolean)] : [];
+  const known = heads.length
+    ? [...Object.keys(pictureOf().looks), ...heads.map((head) => head.known).filter(Boolean)]
+    : [];
   const places = [...heads, ...(words.length > MOST_OFFERED ? [] : words)].map(({ name }) => name);
   const offered = [...new Set([...known, ...places])].map((value) => element("option", { value }));
   const ofWord = words.length && state.query !== null ? nameOfRow(mapOf(), state.query) : "";
@@ -24,7 +26,7 @@ export function finder() {
     value: state.find || ofWord,
     onchange: ({ target }) => find(target.value.trim(), heads, words),
   });
-  if (state.find) showFound(state.find, heads, box);
+  if (state.find) showFound(state.find, heads);
   const list = element("datalist", { id: "findable" }, ...offered);
   return element("label", { class: "chooser" }, element("span", {}, "Find"), box, list);
 }
@@ -48,7 +50,7 @@ function wordsToFind() {
 }
 
 // The whole name of either, else a head's place, a word, what heads look at or are known for, or a part of a word.
-async function find(asked, heads, words) {
+function find(asked, heads, words) {
   const text = asked.toLowerCase();
   if (!text) return change({ query: null, key: null, find: "" }, true);
   const same = (...names) => names.some((name) => name.toLowerCase() === text);
@@ -58,7 +60,7 @@ async function find(asked, heads, words) {
   if (head) return goToHead(head, "");
   const word = words.find(({ name, word }) => same(name, word));
   if (word) return goToWord(word);
-  const { inText, byCard } = await headsCalled(text, heads);
+  const { inText, byCard } = headsCalled(text, heads);
   const [best] = [...inText, ...byCard];
   if (best) return goToHead(best, asked);
   const part = words.find(({ word }) => word.toLowerCase().includes(text));
@@ -66,11 +68,10 @@ async function find(asked, heads, words) {
 }
 
 // Heads that look in this text at what is called so, and others that are known for it, each the strongest first.
-async function headsCalled(text, heads) {
+function headsCalled(text, heads) {
   const picture = pictureOf();
-  await Promise.all(picture.maps.map(cellsOf));
   const inText = looksIn(picture)
-    .filter(({ called }) => called.toLowerCase().includes(text))
+    .filter(({ name }) => name.toLowerCase().includes(text))
     .sort((a, b) => b.share - a.share)
     .filter(({ at }, rank, all) => all.findIndex((other) => other.at === at) === rank)
     .map(({ at, name, share }) => ({ ...heads[at], why: whyFound(text, name, share.toFixed(2)) }));
@@ -83,10 +84,8 @@ async function headsCalled(text, heads) {
 
 const whyFound = (text, name, strength) => (name.toLowerCase() === text ? strength : `${name} ${strength}`.trim());
 
-// `box`: what was asked for it stands there as long as nothing else is.
-async function showFound(asked, heads, box) {
-  const { inText, byCard } = await headsCalled(asked.toLowerCase(), heads);
-  if (!box.isConnected) return;
+function showFound(asked, heads) {
+  const { inText, byCard } = headsCalled(asked.toLowerCase(), heads);
   const chips = (about, found) =>
     found.length ? [element("span", { class: "hint" }, about), ...chipsOfHeads(found.map(asChip))] : [];
   const asChip = (head) => ({

@@ -112,6 +112,7 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "maps": [places[_key(each)] for each in maps],
         "titles": [each.title for each in maps],
         "edges": asdict(edges) if edges else None,
+        "looks": dict(picture.shares) if isinstance(picture, HeatmapGrid) else {},
         "names": [each.note for each in maps] if any(each.note for each in maps) else None,
         "strengths": [each.strength for each in maps] if any(each.strength for each in maps) else None,
     }

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from attnviz.measures.shares import to_first, to_next, to_previous, to_same_word, to_special
-from attnviz.records import AttentionMaps, Measurement
+from attnviz.measures.names import measure_patterns
+from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Report
 from tests.browser import Open, Opened
 from tests.made import random_maps, record, report, tokens
 
 pytestmark = pytest.mark.slow
 WORDS = ("[CLS]", "the", "film", "and", "The", "plot", "[SEP]")
-LOOKS: dict[str, Callable[[AttentionMaps], Measurement]] = {
-    "previous token": to_previous,
-    "next token": to_next,
-    "first token": to_first,
-    "markers": to_special,
-    "same word": to_same_word,
-}
 
 
 def marked() -> AttentionMaps:
@@ -73,26 +66,27 @@ def find(page: Opened, text: str) -> None:
     page.ready()
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_heads_are_sorted_by_what_they_look_at(shown: Open, look: str) -> None:
-    maps = marked()
+def test_heads_are_sorted_by_what_they_look_at(shown: Open) -> None:
+    maps = looking(0.3, 0.0, 0.9, 0.5)
     page = shown(report(maps), "view=overview")
-    page.page.get_by_role("combobox", name="Sort by").select_option(look)
+    page.page.get_by_role("combobox", name="Sort by").select_option("previous token")
     page.ready()
-    values = LOOKS[look](maps).values
-    order = sorted(((layer, head) for layer in range(2) for head in range(3)), key=lambda place: -values[place])
+    (shares,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
     captions = page.page.locator(".caption").all_inner_texts()
-    assert captions == [f"{layer}.{head}: {values[layer, head]:.2f}" for layer, head in order]
-    assert page.page.inner_text("#view h2") == f"by {look}, the largest first"
+    assert [each.partition(" prev")[0] for each in captions] == [f"head {at}: {shares[at]:.2f}" for at in (2, 3, 0, 1)]
+    assert page.page.inner_text("#view h2") == "by previous token, the largest first"
     page.page.wait_for_url("**sort=**")
     page.go(page.page.url.partition("#")[2])
     assert page.page.locator(".caption").all_inner_texts() == captions
 
 
 def test_what_a_text_does_not_have_is_nothing_to_sort_by(shown: Open) -> None:
-    page = shown(report(random_maps(["a", "b", "c"], n_heads=3)), "view=overview&sort=constructor")
+    maps = random_maps(["a", "b", "c"], n_heads=3)
+    page = shown(report(maps), "view=overview&sort=constructor")
     options = page.page.get_by_role("combobox", name="Sort by").locator("option").all_inner_texts()
-    assert options[:5] == ["layer, head", "previous token", "next token", "first token", "entropy"]
+    there = [name for name, shares, _ in measure_patterns(maps) if shares.max() >= 0.3]
+    assert options[: 2 + len(there)] == ["layer, head", *there, "entropy"]
+    assert "same word" not in options
     assert page.page.locator(".caption").all_inner_texts() == ["head 0", "head 1", "head 2"]
 
 
@@ -113,7 +107,9 @@ def test_heads_are_found_by_what_they_look_at_in_this_text_the_best_first(shown:
     """Not those that hardly look there; nobody has to have named them before."""
     page = shown(report(looking(0.3, 0.0, 0.9, 0.5)), "view=overview")
     find(page, "Previous")
-    shares = to_previous(looking(0.3, 0.0, 0.9, 0.5)).values[0]
+    (shares,) = (
+        shares[0] for name, shares, _ in measure_patterns(looking(0.3, 0.0, 0.9, 0.5)) if name == "previous token"
+    )
     ranked = [f"0.{head} previous token {shares[head]:.2f}" for head in (2, 3, 0)]
     assert chips_in(page) == ["in this text, by share", *ranked]
     assert page.page.get_by_role("combobox", name="Head").input_value() == "2"
