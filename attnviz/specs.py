@@ -200,6 +200,11 @@ class PretrainedOptions:
     ] = None
 
 
+AnswerOrAll = Annotated[
+    Literal["answer", "full"], Option("In the terminal: answer, or full (all that was measured).", OUTPUT, "WHAT")
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrintOptions:
     """What is printed on standard output."""

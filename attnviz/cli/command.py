@@ -27,9 +27,11 @@ def run_command(command: Command, spec: Any) -> None:
     """Run the command's workflow. Raises what it raises, and the failure of its result when all is shown."""
     kind = _find_group(spec, PrintOptions()).kind
     figure = _find_group(spec, FigureOptions())
+    asked = getattr(spec, "table", None)  # of all that is no map
     results = []
     for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
-        _show(result, figure.table if kind == "table" else "none")
+        table = asked or (figure.table if result.is_text else "top")
+        _show(result, table if kind == "table" else "none")
         # A report may hold large maps: where it is not needed any more it goes.
         shown = replace(result, report=result.document or result.report)
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)
@@ -84,8 +86,7 @@ def _show(result: Result, table: TableKind) -> None:
     if result.report is not None and table != "none":
         from attnviz.renderers.terminal.show import lines  # numpy and rich come with it
 
-        # Which tables is a question only of maps: what else there is has few.
-        sys.stdout.writelines(lines(result.report, table if result.is_text else "top", show.detect_screen()))
+        sys.stdout.writelines(lines(result.report, table, show.detect_screen()))
     for line in result.lines:
         show.line(line)
     sys.stdout.flush()

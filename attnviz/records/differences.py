@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from jaxtyping import Int
 
 from attnviz.errors import InvalidOption
 from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
@@ -22,6 +23,7 @@ from attnviz.numbers.table import Numbers, join
 Kind = Literal["differs", "only before", "only after", "unreadable"]  # unreadable: not as its own manifest says
 Value = str | int | float | None
 Member = TypeVar("Member")
+SIDES = "before", "after"
 NUMBER, WEIGHT, JSD, TOP_KEY = "number", "weight", "jsd", "top_key"
 NUMBERS, FILES = "numbers", "files"  # that both sides have
 OTHER_BYTES = "other_bytes"  # files that say the same within the tolerances, in other bytes
@@ -44,10 +46,24 @@ class Tolerances:
                 raise InvalidOption(f"{flag}{value} is not a tolerance", hint="Give a finite number of at least 0.")
 
     def allow(self, found: Difference) -> bool:
-        """Return whether the two values of a fact are the same, or numbers as near as they have to be."""
-        if found.kind == "differs" and isinstance(found.before, float) and isinstance(found.after, float):
-            return abs(found.change) <= self.named.get(found.measure or found.what, self.numbers)  # False of NaN
-        return found.kind == "differs" and found.before == found.after
+        """Return whether both sides have the number, as near as it has to be."""
+        limit = self.named.get(found.measure or found.what, self.numbers)
+        return found.kind == "differs" and abs(found.change) <= limit  # False of NaN
+
+    def find_beyond(self, facts: Numbers) -> Int[np.ndarray, " place"]:
+        """Return the places of joined facts that only one side has, or whose values differ by more than they may."""
+        there = [facts.array(f"in {side}").astype(bool) for side in SIDES]
+        shared = np.flatnonzero(there[0] & there[1])
+        if not len(shared):
+            return np.arange(len(facts))
+        one, other = (facts.array(f"value {side}") for side in SIDES)
+        alike = one == other
+        if one.dtype == other.dtype == np.float64:
+            limits = np.full(len(facts), self.numbers)
+            for name, limit in self.named.items():
+                limits[facts.array("measure") == name] = limit
+            alike |= np.abs(other - one) <= limits  # False of NaN
+        return np.flatnonzero(~(there[0] & there[1] & alike))
 
 
 @dataclass(frozen=True)
@@ -106,13 +122,16 @@ def state_words(words: Mapping[str, object]) -> Numbers:
     return Numbers.from_rows(({"what": name, "value": write(value)} for name, value in words.items()), ("what",))
 
 
-def join_facts(before: Numbers, after: Numbers, **place: Any) -> Iterator[Difference]:
-    """Yield every fact of either side with both values, equal ones too: `Tolerances.allow` tells which differ.
+def join_facts(
+    before: Numbers, after: Numbers, *, within: Tolerances | None = None, **place: Any
+) -> Iterator[Difference]:
+    """Yield the facts of either side that differ by more than they may, or all where no tolerance is given.
 
     Keys say where a fact stands, and `place` where all of them do; its `value` is a number or a text. A mean over `n`
     texts may have a standard `error`: then the change has an interval.
     """
-    for row in join(before, after).rows():
+    joined = join(before, after)
+    for row in (joined if within is None else joined.take(within.find_beyond(joined))).rows():
         there = row["in before"], row["in after"]
         interval = None
         if all(there) and min(row.get("n before") or 0, row.get("n after") or 0) >= MIN_TEXTS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import PurePosixPath
 
 from attnviz.display import escape_for_display, format_count, list_first
@@ -49,8 +48,8 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
             "compared": {"jobs": list(diff.jobs), **counts},
             "failed_alike": list(diff.failed_alike),
             "versions": [list(each) for each in diff.versions],
-            "differences": [asdict(each) for each in diff.differences],
-            "changes": [asdict(each) for each in diff.changes],
+            "differences": [dict(vars(each)) for each in diff.differences],
+            "changes": [dict(vars(each)) for each in diff.changes],
         },
     )
 

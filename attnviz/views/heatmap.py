@@ -30,7 +30,6 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
-from attnviz.views.likeness import describe_alike_heads
 from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, draws_each, find_notable, has_many
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
@@ -71,7 +70,10 @@ def heatmap_report(
     of_layers = layers_table(maps, measurements, layers)
     listed = _choose_listed(pictures, places, worth, spec) if not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
-    notes = _collect_notes(maps, part, share_hidden, spec, places)
+    notes = [*captions.collect_notes(maps.heads_alone)]
+    if share_hidden is not None:
+        lift = spec.scale == "lift" and part.renormalizes(maps)
+        notes.append(captions.describe_left_out(maps, part, share_hidden, lift))
     asked = part.queries
     if spec.query is not None and not is_slice(spec.query):
         asked = (find_token(spec.query, maps.queries.pieces),)
@@ -102,24 +104,6 @@ def heatmap_report(
         },
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
-
-
-def _collect_notes(
-    maps: AttentionMaps,
-    part: TokenSelection,
-    share_hidden: float | None,
-    spec: FigureOptions,
-    places: Sequence[Place],
-) -> list[Note]:
-    """Collect what is known of the text and the heads, and what is left out."""
-    heads = maps.heads_alone
-    notes = [*captions.collect_notes(heads)]
-    notes += describe_alike_heads(heads, [place for place in places if not is_mean(maps, place)])
-    if share_hidden is not None:
-        notes.append(
-            captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))
-        )
-    return notes
 
 
 def _name_several(maps: AttentionMaps, places: Sequence[Place]) -> str:

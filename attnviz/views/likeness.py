@@ -1,19 +1,12 @@
-"""Which heads are alike, in words. Knows records."""
+"""Which heads are alike, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import comb
+from collections.abc import Sequence
 
-import numpy as np
-
-from attnviz.measures.divergence import Divergences, find_alike, measure_divergences_across
-from attnviz.records import AttentionMaps
-from attnviz.report import Note
-from attnviz.views.head_pictures import Place
+from attnviz.measures.divergence import Divergences, find_alike
 
 SIMILARITY = "1 - mean JSD in bits"
-MAX_WORK = 2**27  # weights mixed for all pairs of heads, about 0.15 s: 270 heads of 60 tokens, 72 of 229
 
 
 def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
@@ -32,19 +25,3 @@ def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
 def _write(similarity: float) -> str:
     """ ".787"."""
     return f"{similarity:.3f}".removeprefix("0")
-
-
-def describe_alike_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
-    """Say it of the heads that are drawn, where the pairs of all heads of the record are soon compared; or that not."""
-    drawn = [layer * maps.n_heads + head for layer, head in places]
-    n_pairs = comb(maps.n_layers * maps.n_heads, 2)
-    if len(drawn) < 2:
-        return
-    if n_pairs * len(maps.queries) * len(maps.keys) > MAX_WORK:
-        many = f"{n_pairs:,} pairs over {len(maps.queries):,} × {len(maps.keys):,} weights"
-        yield Note(
-            f"Which heads are alike is not said here: {many} take long. attnviz compare says it.", is_detail=True
-        )
-        return
-    names = [f"{maps.layer_numbers[layer]}.{maps.head_numbers[head]}" for layer, head in places]
-    yield Note(describe_likeness(measure_divergences_across([maps])[np.ix_(drawn, drawn)], names), is_detail=True)

@@ -39,7 +39,7 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, names: Sequence
 
     Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
     """
-    found = [each for each in join_facts(*map(_state_origins, (before, after))) if not tolerances.allow(each)]
+    found = list(join_facts(*map(_state_origins, (before, after)), within=tolerances))
     found += compare_maps(before, after, tolerances)
     changes: list[Difference] = []
     if not _find_other_tokens(before, after):
@@ -84,8 +84,7 @@ def _state_tokens(maps: AttentionMaps) -> Numbers:
 
 
 def _find_other_tokens(before: AttentionMaps, after: AttentionMaps) -> list[Difference]:
-    found = join_facts(*map(_state_tokens, (before, after)))
-    return [each for each in found if not Tolerances().allow(each)]
+    return list(join_facts(*map(_state_tokens, (before, after)), within=Tolerances()))
 
 
 def compare_maps(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:

@@ -93,6 +93,7 @@ def test_one_name_means_one_thing() -> None:
         "max_memory",
         "workers",
         "top_k",
+        "table",
         "format",
     }
 

@@ -40,8 +40,7 @@ def test_every_kind_says_what_it_is_about(kind: TableKind) -> None:
     assert text.startswith("multi:2 attends to sample train[0] untrained (random weights, seed 0) · 14 tokens")
     assert ("entropy" in text) == ("(nats)" in text) == (kind != "answer")
     padding = "2 of 16 tokens are padding: nothing attends to padding, and no number counts it."
-    alike = " How alike heads are here (1 - mean JSD in bits): 0.0 and 0.1 (.484)."
-    assert f"{padding}{alike if kind != 'answer' else ''}" in text
+    assert padding in text
 
 
 @given(width=st.integers(1, 200), n=st.integers(1, 30), colour=st.booleans())

@@ -26,6 +26,8 @@ from attnviz.records.differences import (
 from attnviz.store.manifest import Entry, Manifest
 
 DEFAULTS = "fingerprint (of the defaults and the code)"
+KEYS = "text", "measure", "layer", "head", "of"
+TEXTS_AT_ONCE = 256  # whose numbers are joined
 MAX_NAME = 2**31  # of a layer or head that is called by its number
 
 
@@ -49,7 +51,7 @@ def compare_batches(before: LoadedBatch, after: LoadedBatch, tolerances: Toleran
     """
     sides = before.manifest, after.manifest
     configs = ({f"config {name}": digest for name, digest in of.configs.items()} for of in sides)
-    found = [each for each in join_facts(*map(state_words, configs)) if not tolerances.allow(each)]
+    found = list(join_facts(*map(state_words, configs), within=Tolerances()))
     versions = find_version_changes(*(of.versions for of in sides))
     entries = [{entry.name: entry for entry in of.jobs} for of in sides]
     counts: Counter[str] = Counter()
@@ -84,43 +86,48 @@ def compare_origins(before: Entry, after: Entry) -> list[Difference]:
         return state_words(rest | settings | entry.inputs)
 
     only = before.inputs.keys() ^ after.inputs.keys()  # what only one of them reads follows from the settings
-    found = join_facts(state(before), state(after), job=after.name)
-    return [each for each in found if each.what not in only and not Tolerances().allow(each)]
+    found = join_facts(state(before), state(after), within=Tolerances(), job=after.name)
+    return [each for each in found if each.what not in only]
 
 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts: Counter[str]) -> Iterator[Difference]:
-    """Every text and number that differs or that only one has. One text after the other: a batch may have many."""
+    """Every text and number that differs or that only one has. Some texts at a time: a batch may have many."""
+    shared: list[str] = []
     for text, one, other in pair_by_name(before.numbers, after.numbers):
         if one is None or other is None:
             yield Difference(name_side(one is not None), "text", after.name, text=text)
-            continue
-        if (one, before.layers, before.heads) == (other, after.layers, after.heads):
+        elif (one, before.layers, before.heads) == (other, after.layers, after.heads):
             counts[NUMBERS] += sum(len(row) for values in one.values() for row in values)
-            continue
-        keys = ("measure", "layer", "head", "of")
-        sides = (Numbers.from_rows(_list_numbers(entry, text), keys) for entry in (before, after))
-        for each in join_facts(*sides, job=after.name, text=text):
-            counts[NUMBERS] += each.kind == "differs"
-            if not tolerances.allow(each):
-                yield each
+        else:
+            shared.append(text)
+    for start in range(0, len(shared), TEXTS_AT_ONCE):
+        sides = [_list_numbers(entry, shared[start : start + TEXTS_AT_ONCE]) for entry in (before, after)]
+        found = list(join_facts(*sides, within=tolerances, job=after.name))
+        counts[NUMBERS] += len(sides[0]) - sum(each.kind == "only before" for each in found)
+        yield from found
 
 
-def _list_numbers(entry: Entry, text: str) -> Iterator[dict[str, object]]:
-    """State the numbers of one text under the names of what they are of, instead of their places in the manifest."""
+def _list_numbers(entry: Entry, texts: Sequence[str]) -> Numbers:
+    """State the numbers of some texts under the names of what they are of, instead of their places in the manifest."""
     models = entry.settings.get("models")
     known = models if entry.command == "compare" and isinstance(models, tuple) else ()
-    for measure, values in entry.numbers[text].items():
-        for layer, row in zip(_name_places(entry.layers.get(text, ()), len(values)), values, strict=True):
-            for place, head in enumerate(_name_places(entry.heads.get(text, ()), len(row))):
-                where = {"layer": layer, "head": head}
-                if entry.command != "heatmap":
-                    what = "model" if entry.command == "compare" else "label"
-                    where["of"] = str(known[place]) if place < len(known) else f"{what} {place}"
-                elif measure in LAYER_MEASURES and len(row) == 1:
-                    where = {"layer": layer}
-                elif isinstance(head, str):
-                    where = {"layer": layer, "of": f"layer {layer}, head {head}"}
-                yield {"measure": measure, "value": float(row[place]), **where}
+    rows: list[tuple[object, ...]] = []
+    for text in texts:
+        layers, heads = (named.get(text, ()) for named in (entry.layers, entry.heads))
+        for measure, values in entry.numbers[text].items():
+            for layer, row in zip(_name_places(layers, len(values)), values, strict=True):
+                for place, head in enumerate(_name_places(heads, len(row))):
+                    number, of = head if isinstance(head, int) else None, None
+                    if entry.command != "heatmap":
+                        what = "model" if entry.command == "compare" else "label"
+                        of = str(known[place]) if place < len(known) else f"{what} {place}"
+                    elif measure in LAYER_MEASURES and len(row) == 1:
+                        number = None
+                    elif isinstance(head, str):
+                        of = f"layer {layer}, head {head}"
+                    rows.append((text, measure, layer, number, of, float(row[place])))
+    columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in (*KEYS, "value")]
+    return Numbers.from_columns(dict(zip((*KEYS, "value"), columns, strict=True)), KEYS)
 
 
 def _name_places(names: Sequence[int | str], n_places: int) -> Sequence[int | str]:

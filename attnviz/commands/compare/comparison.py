@@ -2,9 +2,9 @@
 
 A row is of one text and one model, and of one of its heads, of a layer's heads together (no `head`), or of the whole
 model (neither `layer` nor `head`). The values of heads and layers are measures. A whole model has the `tokens` that it
-reads, `right` (1, 0, or nothing where no label is known) and `left_out`, the share of attention to markers that were
-left out. Rows without a model are of attention that favours nothing, and hold the `tokens` that are compared and those
-`in_text`.
+reads, how many of these are `unknown` to it, `right` (1, 0, or nothing where no label is known) and `left_out`, the
+share of attention to markers that were left out. Rows without a model are of attention that favours nothing, and hold
+the `tokens` that are compared and those `in_text`.
 """
 
 from __future__ import annotations

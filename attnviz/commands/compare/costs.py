@@ -19,7 +19,6 @@ from attnviz.commands.compare.comparison import ComparedModel, Comparison
 from attnviz.measures.classification import compute_score_interval
 from attnviz.numbers.intervals import Interval
 from attnviz.report import Column, Table
-from attnviz.views.answers import name_answer
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 NONE = "-"
@@ -50,7 +49,7 @@ def costs_table(comparison: Comparison) -> Table:
     columns = (Column("what"), *(Column(model.label) for model in comparison.models))
     rows = [(label, *cells) for label, cells in (*_list_costs(comparison), *_list_outcomes(comparison))]
     over = " (means over the texts)" if comparison.n_texts > 1 else ""
-    return Table("costs", f"What it costs and what comes of it{over}", "compared", columns, tuple(rows))
+    return Table("costs", f"What it costs and what comes of it{over}", "compared", columns, tuple(rows), is_detail=True)
 
 
 def find_cost(comparison: Comparison, model: ComparedModel) -> Cost | None:
@@ -94,11 +93,7 @@ def _write_layers(numbers: tuple[int, ...]) -> str:
 def _list_outcomes(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
     models = comparison.models
     accuracies = [comparison.mean(model.name, "right") for model in models]
-    if comparison.n_texts == 1 and any(model.predictions for model in models):
-        answers = [_write_answer(model) for model in models]
-        yield "label", [label for label, _ in answers]
-        yield "its probability", [probability for _, probability in answers]
-    elif not all(map(isnan, accuracies)):
+    if not all(map(isnan, accuracies)):
         yield "accuracy on these texts", [NONE if isnan(each) else f"{each:.4f}" for each in accuracies]
     tested = [model.tested for model in models]
     if any(tested):
@@ -106,16 +101,6 @@ def _list_outcomes(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
         yield "95 % interval over seeds", [_write_interval(each.over_seeds if each else None) for each in tested]
         over_texts = [compute_score_interval(each.mean.value, each.n_texts) if each else None for each in tested]
         yield "95 % interval over texts", list(map(_write_interval, over_texts))
-
-
-def _write_answer(model: ComparedModel) -> tuple[str, str]:
-    """Write what a model reads one text as, and how probable it holds that."""
-    if model.answers is None or not model.predictions or not model.predictions[0].is_judged:
-        return NONE, NONE
-    prediction = model.predictions[0]
-    chosen = model.answers.choose_labels(prediction)
-    probabilities = ", ".join(f"{prediction.probabilities[place]:.3f}" for place in chosen)
-    return name_answer(model.answers, prediction), probabilities or NONE
 
 
 def _write_interval(interval: Interval | None) -> str:

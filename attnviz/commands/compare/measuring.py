@@ -118,7 +118,8 @@ class MeasuredTexts:
         rows = [{"tokens": n_tokens, "in_text": n_tokens if in_text is None else in_text, **means}]
         left_out = aligned.left_out or (None,) * len(several)
         for name, given, is_right, share in zip(self.models, several, right, left_out, strict=True):
-            rows.append({"model": name, "tokens": _count_tokens(given), "right": is_right, "left_out": share})
+            of_model = {"tokens": _count_tokens(given), "unknown": sum(given.queries.unknown)}
+            rows.append({"model": name, **of_model, "right": is_right, "left_out": share})
         for name, maps in zip(self.models, self.last, strict=True):
             rows += ({"model": name, **row} for row in measure_heads(maps, self.measures))
         self.parts.append(Numbers.from_rows(({"text": len(self.texts), **row} for row in rows), KEYS))

@@ -44,7 +44,8 @@ def compare(
         What a notebook shows as a page, and where it shows no HTML as a PNG.
 
     Raises:
-        InvalidOption: for records of different texts, and for a scale that there is not.
+        InvalidOption: for records of different texts, of a model that knows less than half of the tokens, and for a
+            scale that there is not.
         InvalidSelection: for a layer or query that is not there.
 
     Examples:
@@ -58,6 +59,9 @@ def compare(
     if len({each.provenance.text_sha256 for each in records}) > 1:
         raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
     names = [escape_for_display(each.provenance.model, 40) for each in records]
+    for name, each in zip(names, records, strict=True):
+        if each.queries.mostly_unknown:
+            raise InvalidOption(f"{name} reads half of the tokens or more as [UNK]", hint="Compare others.")
     names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
     spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
     aligned = align(records).maps

@@ -9,14 +9,13 @@ from math import isnan
 from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, explain_missing
 from attnviz.commands.compare.costs import costs_table, find_cost
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.compare.verdict import verdict
-from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count, pluralize
+from attnviz.commands.compare.verdict import HEADLINE, verdict
+from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures import Measure
-from attnviz.numbers.intervals import MIN_TEXTS, PairedDifference
+from attnviz.numbers.intervals import PairedDifference
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.captions import choose_title, drop_hash
 
-HEADLINE = ("effective_keys", "peak", "distance", "vendi_score", "divergence_from_mean")  # listed where none is named
 ROUGHLY = "~"  # before a difference whose interval includes 0
 FACTS = ("name", "status", "trained", "n_layers", "n_heads", "d_model", "n_parameters", "n_attention_parameters")
 RESULTS = ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
@@ -31,13 +30,15 @@ def compare_report(
 ) -> Report:
     """What it all says, pictures, the numbers beside each other, what they cost, and theory if wanted."""
     title = spec.figure.title
-    blocks: list[Block] = [Note(sentence, leads=True) for sentence in verdict(comparison)]
+    blocks: list[Block] = [*verdict(comparison)]
     blocks += [*pictures, *_measures(comparison, spec.measure), costs_table(comparison), *theory]
-    blocks += [Note(sentence) for sentence in _remarks(comparison)]
+    blocks += _remarks(comparison)
     names = [model.label for model in comparison.models]
     texts = escape_for_display(comparison.texts, 80)
     status = [escape_for_display(model.status, 80) for model in comparison.models]
-    trained = (f"{name}: {drop_hash(each)}" for name, each in zip(names, status, strict=True) if drop_hash(each))
+    unknown = [_describe_unknown(comparison, model.name) for model in comparison.models]
+    said = [", ".join(filter(None, pair)) for pair in zip(map(drop_hash, status), unknown, strict=True)]
+    trained = (f"{name}: {each}" for name, each in zip(names, said, strict=True) if each)
     return Report(
         title=choose_title(title, f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} on {texts}"),
         subtitle=" · ".join(filter(None, ["" if title is None else texts, _describe_size(comparison), *trained])),
@@ -74,60 +75,53 @@ def digits(measure: Measure) -> int:
     return 3 if measure.unit in ("nats", "share") else 2
 
 
-def change(pair: PairedDifference, n_digits: int) -> str:
-    """ "-0.107 (-0.112 to -0.103)"; a sign before it where the interval includes 0."""
-    value = f"{pair.value:+.{n_digits}f}"
-    if isnan(pair.low):
-        return value
-    interval = f"({pair.low:+.{n_digits}f} to {pair.high:+.{n_digits}f})"
-    return f"{ROUGHLY if pair.includes_zero else ''}{value} {interval}"
-
-
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
-    """One table for one model or two; for more, the differences have one of their own."""
+    """Means, beside those of one other model how far it is from the first, and all differences with their intervals."""
     name, *others = (model.label for model in comparison.models)
-    two = len(others) == 1
-    interval = " (95 % interval)" if _have_intervals(comparison) else ""
-    columns = [Column("mean per head"), Column("uniform"), Column(name), *map(Column, others)]
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
     for measure in comparison.measures:
         n_digits = digits(measure)
-        means = [comparison.mean(model, measure.name) for model in (UNIFORM, *(m.name for m in comparison.models))]
-        written = ("-" if isnan(mean) else f"{mean:.{n_digits}f}" for mean in means)
+        models = (*(model.name for model in comparison.models), UNIFORM)
+        means = [comparison.mean(model, measure.name) for model in models]
         label = f"{measure.name} ({measure.unit})"
-        against = [change(p, n_digits) for p in comparison.differences[measure.name]]
-        rows.append((label, *written, *(against if two else ())))
-        changes.append((label, *against))
-    if two:
-        columns.append(Column(f"difference{interval}"))
+        pairs = comparison.differences[measure.name]
+        marked = [f"{ROUGHLY if pair.includes_zero else ''}{pair.value:+.{n_digits}f}" for pair in pairs]
+        written = ("-" if isnan(mean) else f"{mean:.{n_digits}f}" for mean in means)
+        rows.append((label, *written, *(marked if len(others) == 1 else ())))
+        ends = ("-" if isnan(p.low) else f"{p.low:+.{n_digits}f} to {p.high:+.{n_digits}f}" for p in pairs)
+        changes.append((label, *(cell for pair in zip(marked, ends, strict=True) for cell in pair)))
+    columns = [Column("mean per head"), *map(Column, (name, *others)), Column("uniform", minor=True)]
+    columns += [Column("difference")] if len(others) == 1 else []
     first = tuple(n for n, measure in enumerate(comparison.measures) if not named and measure.name in HEADLINE)
-    more = f"{len(comparison.measures) - len(first)} more: --measure all."
+    doubt = f"{ROUGHLY}: may be none. " if _have_intervals(comparison) else ""
+    more = f"{doubt}All measures, intervals, likeness, costs: --table full."
     yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=first, more=more)
-    if len(others) > 1:
-        heading = (Column("mean per head"), *map(Column, others))
-        title = f"Difference from {name}{interval}"
-        yield Table("differences", title, "compared", heading, tuple(changes), first=first, more=more)
+    if others:
+        heading = (Column("mean per head"), *(Column(each) for other in others for each in (other, "95 % interval")))
+        yield Table("differences", f"Difference from {name}", "compared", heading, tuple(changes), is_detail=True)
 
 
-def _remarks(comparison: Comparison) -> Iterator[str]:
+def _describe_unknown(comparison: Comparison, model: str) -> str:
+    """Say how much of the texts a model reads as one and the same token; "" of none."""
+    if not comparison.has(model, "unknown"):
+        return ""
+    share = comparison.per_text(model, "unknown").sum() / comparison.per_text(model, "tokens").sum()
+    return f"{share:.0%} read as [UNK]" if share else ""
+
+
+def _remarks(comparison: Comparison) -> Iterator[Note]:
     models = comparison.models
     if _have_intervals(comparison):
-        yield (
+        yield Note(
             f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "
-            "say what other texts of this kind would give, not what models trained from other seeds would."
-        )
-    elif len(models) == 1:
-        yield "One model: its heads are compared with one another."
-    else:
-        yield (
-            f"Over {format_count(comparison.n_texts, 'texts')}: whether a difference is more than chance takes "
-            f"{MIN_TEXTS} texts (--text again, or --dataset)."
+            "say what other texts of this kind would give, not what models trained from other seeds would.",
+            is_detail=True,
         )
     if (n_heads := len(comparison.heads)) > MAX_HEADS:
-        yield f"Which of {n_heads:,} heads are alike is not measured: that is done for {MAX_HEADS} at most."
+        yield Note(f"Which of {n_heads:,} heads are alike is not measured: that is done for {MAX_HEADS} at most.")
     if comparison.merged:
-        yield (
+        yield Note(
             "The models cut texts differently: tokens are joined until all models have the same (keys summed, queries "
             "averaged)."
         )
@@ -135,17 +129,20 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
         found = ", ".join(
             f"{model.label} {share:.1%}" for model, share in zip(models, comparison.left_out, strict=True)
         )
-        yield (
+        yield Note(
             "The models put different markers into a text. These are left out, and numbers are about what goes to the "
             f"text itself; of all attention from it, this went to markers or another sink: {found}."
         )
     if len({model.d_model for model in models}) > 1:
         found = ", ".join(f"{model.label} {model.d_model}" for model in models)
-        yield f"The models differ in d_model too ({found}), so that not every difference is one of heads."
+        yield Note(f"The models differ in d_model too ({found}), so that not every difference is one of heads.")
     if _are_cut(comparison):
         read, whole = (int(comparison.per_text(UNIFORM, name).sum()) for name in ("tokens", "in_text"))
         verb = "is" if read == 1 else "are"
-        yield f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which."
+        yield Note(
+            f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which.",
+            is_detail=True,
+        )
 
 
 def _have_intervals(comparison: Comparison) -> bool:
@@ -196,7 +193,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
         },
         "accuracy_differences": [_difference(pair) for pair in comparison.right],
         "divergences": comparison.divergences,
-        "verdict": list(verdict(comparison)),
+        "verdict": [note.text for note in verdict(comparison)],
     }
 
 

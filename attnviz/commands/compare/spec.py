@@ -9,6 +9,7 @@ from attnviz.specs import (
     OF_DATA_SETS,
     SHARED_BY_ALL,
     STYLE,
+    AnswerOrAll,
     FigureOptions,
     LayerSelection,
     Measure,
@@ -45,7 +46,8 @@ class CompareSpec:
     layer: LayerSelection = ()
     # None: the one on which heads differ most
     query: Query = None
-    measure: Measure = ()  # empty: all, of which the terminal lists five
+    measure: Measure = ()  # empty: all, of which the answer lists five
     theory: Theory = False
     kernel: Annotated[int, Option("Width of the convolutions in --theory.", OUTPUT, "K")] = 3
+    table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

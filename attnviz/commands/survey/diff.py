@@ -33,10 +33,10 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     for path, survey in zip((before, after), surveys, strict=True):
         if not survey.is_whole:
             raise InvalidRecord(f"{path.parent} is a part of a survey", hint="attnviz merge puts parts together.")
-    words = join_facts(*map(list_words, surveys))
-    patterns = join_facts(*map(list_patterns, surveys), what="pattern")
+    words = join_facts(*map(list_words, surveys), within=tolerances)
+    patterns = join_facts(*map(list_patterns, surveys), within=tolerances, what="pattern")
     changes = sorted(join_facts(*map(list_means, surveys)), key=_measure_strength)
-    found = [each for each in (*words, *patterns, *changes) if not tolerances.allow(each)]
+    found = [*words, *patterns, *(each for each in changes if not tolerances.allow(each))]
     if not (found or tolerances.numbers or tolerances.named or holds_same(one, other)):
         found.append(Difference("differs", "survey", said="not its means, but what else it holds of the texts"))
     shared = [each for each in changes if each.kind == "differs"]

@@ -50,19 +50,20 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
         yield from _walk(page, report.blocks)
         return
     answers = [table for table in report.tables if table.role == "answer"]
+    notes = [note for note in report.notes if kind != "answer" or not note.is_detail]
     if kind == "answer" or not answers:
-        yield from _notes(page, [note for note in report.notes if note.leads])
+        yield from _notes(page, [note for note in notes if note.leads])
     answers = answers if kind == "answer" else []
     others = [table for table in report.tables if table.role not in ("top", "answer")]
     for table in answers or others:  # last, because the end of a long output is what stays on the screen
         if kind == "full" or not table.is_detail:
+            yield from listing(page, table if kind == "full" else _shorten(table, kind), compact=kind == "heads")
             is_short = kind != "full" and bool(table.first)
-            yield from listing(page, _shorten(table) if is_short else table, compact=kind in ("answer", "heads"))
             yield from page.prose(table.more, DIM) if (is_short or answers) and table.more else ()
     for picture in report.focus if kind in ("answer", "heads") else ():
         yield Text()
         yield from shade_text(page, picture, picture.scale or report.scale)
-    yield from _notes(page, [note for note in report.notes if not note.leads and not (answers and note.is_detail)])
+    yield from _notes(page, [note for note in notes if not note.leads])
 
 
 def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
@@ -72,9 +73,12 @@ def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
         yield from page.prose(note.text)
 
 
-def _shorten(table: Table) -> Table:
-    """Leave only the rows that are listed where not all are."""
-    return replace(table, rows=tuple(table.rows[n] for n in table.first))
+def _shorten(table: Table, kind: TableKind) -> Table:
+    """Leave only the rows that are listed where not all are, and of an answer no minor columns."""
+    kept = [n for n, column in enumerate(table.columns) if kind != "answer" or not column.minor]
+    rows = [table.rows[n] for n in table.first] if table.first else table.rows
+    columns = tuple(table.columns[n] for n in kept)
+    return replace(table, columns=columns, rows=tuple(tuple(row[n] for n in kept) for row in rows), links=())
 
 
 def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:

@@ -13,15 +13,15 @@ QUIET = ("--text", TEXT)
 
 
 def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, tmp_path: Path) -> None:
-    run = worked(run_forked("compare", "single", "multi", "--text", TEXT, "--theory"))
+    run = worked(run_forked("compare", "single", "multi", "--text", TEXT, "--theory", "--table", "full"))
     assert run.stderr.splitlines()[-1].startswith("note: wrote 10 files to comparison/ (")
     assert max(map(len, run.stdout.splitlines())) <= 80
     for words in (
         "effective_keys (keys)",
         "FLOP of projections",
         "O(log_k n)",
-        "On this text each of the 16 heads of multi:8",
-        "each of the 2 heads of single",
+        "Over 1 text: whether a difference",
+        "Heads most alike here",
     ):
         assert words in run.stdout
     assert len(check_whole(tmp_path)) == 8

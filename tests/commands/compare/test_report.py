@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import Comparison
 from attnviz.commands.compare.costs import write_count
-from attnviz.commands.compare.report import HEADLINE, compare_report, compare_rows
+from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.compare.verdict import HEADLINE
+from attnviz.numbers.table import Numbers
 from attnviz.options import build
 from attnviz.report import Note, Report, Scale
 from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
@@ -42,15 +45,25 @@ def test_two_models_share_a_table_with_their_difference() -> None:
     shown = report(two())
     assert [column.header for column in table(shown, "measures").columns] == [
         "mean per head",
-        "uniform",
         "single",
         "multi:8",
-        "difference (95 % interval)",
+        "uniform",
+        "difference",
     ]
     found = rows(shown, "measures")
-    assert found["effective_keys (keys)"] == ("200.00", "14.20", "6.10", "-8.10 (-8.40 to -7.80)")
-    assert found["vendi_score (heads)"][:3] == ("-", "1.00", "8.00")
+    assert found["effective_keys (keys)"] == ("14.20", "6.10", "200.00", "-8.10")
+    assert found["vendi_score (heads)"][:3] == ("1.00", "8.00", "-")
+    assert rows(shown, "differences")["effective_keys (keys)"] == ("-8.10", "-8.40 to -7.80")
     assert shown.title == "single and multi:8 on imdb test[:500]"
+
+
+def test_what_is_read_as_unknown_is_said_of_each_model() -> None:
+    pair = comparison(model(), model("multi:8", 8))
+    unknown = {"single": 50, "multi:8": 0}
+    rows = pair.numbers.rows()
+    rows = [row | {"unknown": unknown[row["model"]]} if row["model"] and row["tokens"] else row for row in rows]
+    shown = report(replace(pair, numbers=Numbers.from_rows(rows, pair.numbers.keys)))
+    assert shown.subtitle == "200 tokens · single: trained, 25% read as [UNK] · multi:8: trained"
 
 
 def test_the_verdict_leads() -> None:
@@ -66,13 +79,14 @@ def test_five_measures_are_listed_first_where_none_is_named() -> None:
     names = [measure.name for measure in of.measures]
     shown = table(report(of), "measures")
     assert [str(shown.rows[n][0]).split()[0] for n in shown.first] == [name for name in names if name in HEADLINE]
-    assert shown.more == f"{len(names) - len(shown.first)} more: --measure all."
+    assert shown.more == "~: may be none. All measures, intervals, likeness, costs: --table full."
     assert table(report(of, measure=("all",)), "measures").first == ()
 
 
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(comparison(model(keys=[5.0] * N_TEXTS), model("multi:2", 2, keys=around(5.1, 0.2))))
-    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.10 to +0.30)"
+    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10"
+    assert rows(shown, "differences")["effective_keys (keys)"] == ("~+0.10", "-0.10 to +0.30")
     assert "~ marks a difference whose interval includes 0." in notes(shown)
     assert "not what models trained from other seeds would" in notes(shown)
 
@@ -80,9 +94,10 @@ def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> Non
 def test_three_models_have_a_table_of_differences_from_the_first() -> None:
     three = comparison(model(), model("multi:2", 2, keys=[9.0]), model("multi:4", 4, keys=[7.0]))
     shown = report(three)
-    assert rows(shown, "measures")["effective_keys (keys)"] == ("200.00", "10.00", "9.00", "7.00")
-    assert [column.header for column in table(shown, "differences").columns] == ["mean per head", "multi:2", "multi:4"]
-    assert rows(shown, "differences")["effective_keys (keys)"] == ("-1.00", "-3.00")
+    assert rows(shown, "measures")["effective_keys (keys)"] == ("10.00", "9.00", "7.00", "200.00")
+    headers = [column.header for column in table(shown, "differences").columns]
+    assert headers == ["mean per head", "multi:2", "95 % interval", "multi:4", "95 % interval"]
+    assert rows(shown, "differences")["effective_keys (keys)"] == ("-1.00", "-", "-3.00", "-")
     assert table(shown, "differences").title == "Difference from single"
     assert shown.title == "single, multi:2 and multi:4 on imdb test[:500]"
 
@@ -96,14 +111,10 @@ def test_what_it_costs() -> None:
     assert found["FLOP of projections, 8 n d²"] == ("1.64 M", "1.64 M")
     assert found["FLOP of scores and sums, 4 n² d"] == ("5.12 M", "5.12 M")
     assert found["memory of the maps, 4 h n² B"] == ("156 KiB", "1.22 MiB")
-    assert "label" not in found
     assert "accuracy on these texts" not in found
 
 
 def test_answers_of_models_that_classify_and_a_dash_for_one_that_does_not() -> None:
-    one = report(comparison(model(right=[0]), model("random:8", 8, trained=False)))
-    assert rows(one, "costs")["label"] == ("negative", "-")
-    assert rows(one, "costs")["its probability"] == ("0.750", "-")
     many = report(comparison(model(keys=[1.0, 1.0], right=[1, 0]), model("dot", keys=[1.0, 1.0])))
     assert rows(many, "costs")["accuracy on these texts"] == ("0.5000", "-")
     tested = report(comparison(model(tested=card(0.89, 0.9, 0.91)), model("dot")))
@@ -140,7 +151,6 @@ def test_each_model_has_its_own_number_of_tokens() -> None:
 def test_few_texts_have_no_intervals_and_a_reason_instead() -> None:
     alone, several = model(keys=[14.0, 14.4], right=[1, 1]), model("multi:8", 8, keys=[6.0, 6.2], right=[1, 1])
     shown = report(comparison(alone, several))
-    assert table(shown, "measures").columns[-1].header == "difference"
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-8.10"
     assert "Over 2 texts: whether a difference is more than chance takes 10 texts" in notes(shown)
     assert "~" not in notes(shown)
@@ -179,7 +189,7 @@ def test_data_holds_each_text_and_each_head() -> None:
     assert (difference["no_interval"], difference["includes_zero"]) == (None, False)
     assert [each["name"] for each in data["models"]] == ["single", "multi:8"]
     assert data["divergences"].shape == (9, 9)
-    assert data["verdict"][0].startswith("On these 20 texts")
+    assert data["verdict"][0].startswith("On these texts multi:8 differs")
 
 
 @pytest.mark.parametrize(
