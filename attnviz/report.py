@@ -265,14 +265,6 @@ class Charts:
 
 
 @dataclass(frozen=True)
-class Formula:
-    """One step of a calculation in the writing of mathematics. A token within it is escaped for LaTeX already."""
-
-    plain: str  # for a terminal, one or several lines
-    latex: str  # for a display, without the signs that open and close one
-
-
-@dataclass(frozen=True)
 class Section:
     """A heading over the blocks that follow it: what is to be read from top to bottom has steps."""
 
@@ -358,7 +350,7 @@ class Note:
 
 
 Picture = Heatmap | HeatmapGrid | Charts | Calculation
-Block = Picture | Table | Note | Formula | Section
+Block = Picture | Table | Note | Section
 
 
 @dataclass(frozen=True)
@@ -460,6 +452,12 @@ class Report:
     def tables(self) -> Iterator[Table]:
         """The blocks that are tables, in order."""
         return (block for block in self.blocks if isinstance(block, Table))
+
+    @property
+    def listed(self) -> list[Table]:
+        """The tables, but for strongest keys, and for an answer where heads have a table that holds it."""
+        has_heads = any(table.role == "heads" for table in self.tables)
+        return [table for table in self.tables if table.role not in ("top", "answer" if has_heads else "top")]
 
     @property
     def notes(self) -> Iterator[Note]:

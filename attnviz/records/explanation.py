@@ -22,15 +22,15 @@ class HeadName(NamedTuple):
 class Writer(NamedTuple):
     """Who writes into the residual stream. Of "word", `layer` counts the first MLPs that are folded into it.
 
-    "distance" writes nothing there: it is what a layer adds to scores by the distance from the query to the key.
+    "place" writes nothing there: it is what the place of a key gives to its score, by rotation or by a bias.
     """
 
-    kind: Literal["word", "mlp", "head", "distance"]
+    kind: Literal["word", "mlp", "head", "place"]
     layer: int
     head: int = 0
 
     def __str__(self) -> str:
-        names = {"word": "the word itself", "mlp": f"MLP {self.layer}", "distance": "the distance"}
+        names = {"word": "the word itself", "mlp": f"MLP {self.layer}", "place": "the place"}
         return names.get(self.kind, f"{self.layer}.{self.head}")
 
 
@@ -45,8 +45,9 @@ class Share(NamedTuple):
 class Look:
     """Why a query of a head looks at a key: who wrote it, and what the weight is without that writer.
 
-    `shares` are the largest. `named` is the first of them without whom the weight falls further than without each of
-    some other earlier heads, drawn at random, as `random` has it; None: nobody stands out like that.
+    `shares` are the largest. `named` is the first of those that pass: without it the weight falls by half at least, and
+    further than by nine tenths of `controls` of its kind. None: it is of many hands, or
+    no writer was tried (`n_writers` is 0), in layer 0 and where the score leads no further than by chance.
     """
 
     head: HeadName
@@ -57,8 +58,10 @@ class Look:
     shares: tuple[Share, ...] = ()
     named: Share | None = None
     source: int | None = None  # the token that the named writer took it from, if it is a head
-    weight_without: float | None = None
-    random: tuple[float, ...] = ()
+    weight_without: float | None = None  # who is named, or else the first of `shares`
+    controls: tuple[float, ...] = ()  # weights without others of its kind, or with another word or place instead
+    n_passing: int = 0
+    n_writers: int = 0  # that were tried
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Contribution:
     written: float
     source: int
     from_source: float
+    own: float  # what of `written` is in the answer's own logit; the rest is in that of the rival
     removal: float  # what the logit, or the difference of two, becomes without the head, less what it is
     looks: tuple[Look, ...]  # the head's own, then that of the head that wrote what it looked for
 
@@ -92,6 +96,7 @@ class Explanation:
     total: float  # what all parts sum to
     contributions: tuple[Contribution, ...]
     by_kind: tuple[tuple[str, float], ...]
+    rival: float | None = None  # its probability, where there is one
     form: AnswerForm = "token"
     n_queries: int = 1  # at which something is read that goes into the answer
 

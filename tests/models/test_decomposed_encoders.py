@@ -132,15 +132,14 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
         states = {
             Writer("head", 0, 1): first.feed_forward_residual.after(fewer, thought),
             Writer("mlp", 0): first.feed_forward_residual.after(between, torch.zeros_like(thought)),
-            Writer("distance", 1): first.feed_forward_residual.after(between, thought),
         }
         bias: Any = second.attention.position
         of_head = bias(len(ids[0]), len(ids[0]))[2].unfold(0, len(ids[0]), 1).flip(0)
         for writer, read in states.items():
             key = second.attention.key(second.attention_residual.before(read))[0, :, 8:12]
             scores = key @ stream.blocks[1].attention.query.detach()[0, 2, 5] / 2
-            wanted = (scores + (0 if writer.kind == "distance" else of_head[5])).softmax(dim=0).double().numpy()
-            weights = stream.attend_without(HeadName(1, 2), 5, writer)
+            wanted = (scores + of_head[5]).softmax(dim=0).double().numpy()
+            (weights,) = stream.attend_without(HeadName(1, 2), 5, [writer])
             assert np.abs(weights - wanted).max() < 1e-6
             assert np.abs(weights - stream.weights_of(HeadName(1, 2), 5)).max() > 1e-3
 
@@ -257,7 +256,7 @@ def test_a_writer_is_taken_out_where_it_wrote_and_norms_are_anew(
         for writer, read in states.items():
             key = second.attention.self.key(read)[0, :, 8:12]
             wanted = (key @ stream.blocks[1].attention.query.detach()[0, 2, 4] / 2).softmax(dim=0).double().numpy()
-            weights = stream.attend_without(HeadName(1, 2), 4, writer)
+            (weights,) = stream.attend_without(HeadName(1, 2), 4, [writer])
             assert np.abs(weights - wanted).max() < 1e-6
             assert np.abs(weights - stream.weights_of(HeadName(1, 2), 4)).max() > 1e-3
 

@@ -147,8 +147,23 @@ def test_knock_outs_are_those_of_a_model_hooked_by_hand(tmp_path: Path, monkeypa
             keys = block.attn.c_attn(block.ln_1(stream.blocks[1].state - written))[0, :, 16 + 8 : 16 + 12].double()
             scores = keys @ stream.blocks[1].attention.query[0, 2, query].double() / 2
         expected = soften(scores.numpy(), np.arange(len(keys)) <= query)
-        assert np.abs(stream.attend_without(head, query, writer) - expected).max() < 1e-6
+        assert np.abs(stream.attend_without(head, query, [writer])[0] - expected).max() < 1e-6
         assert np.abs(stream.weights_of(head, query) - expected).max() > 1e-4
+
+
+def test_what_a_place_gives_is_the_mean_key_turned_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = take_apart(made(tmp_path, "llama", monkeypatch, **GROUPED))
+    model, block, n_tokens = built("llama", "sdpa", CAUSAL).model, stream.blocks[1], len(stream.subject.ids)
+    layer: Any = model.layers[1]
+    with torch.no_grad():
+        keys = layer.self_attn.k_proj(layer.input_layernorm(block.state))[0].unflatten(-1, (2, 4))[:, 1]
+        cos, sin = (each[0] for each in model.rotary_emb(keys, torch.arange(n_tokens)[None]))
+        mean = keys[[1, 2, 5]].mean(dim=0).expand(n_tokens, -1)
+        turned = mean * cos + torch.cat([-mean[:, 2:], mean[:, :2]], dim=1) * sin
+        expected = (turned @ block.attention.query[0, 3, 8] / 2).double().numpy()
+    found = stream.score_places(HeadName(1, 3), 8, [1, 2, 5])
+    assert np.abs(found - expected).max() < 1e-5
+    assert np.ptp(expected) > 0.05
 
 
 @pytest.mark.parametrize("kind", REFUSED)

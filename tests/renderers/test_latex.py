@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escape_latex, fragment
 from attnviz.renderers.terminal import show as terminal
-from attnviz.report import Column, Formula, Heatmap, Note, Report, Section, Table
+from attnviz.report import Column, Heatmap, Note, Report, Section, Table
 from tests.made import HOSTILE
 
 PRINTS = {
@@ -129,7 +129,7 @@ def read_cell(cell: str) -> str:
 def everywhere(text: str) -> Report:
     """A walk-through with the text in every place that holds one; title and subtitle are comments."""
     table = Table("a", text, "facts", (Column(text), Column("n", digits=2), Column(text)), ((text, -1.5, text),))
-    blocks = (Section(text), Section(text, 2), Note(text), table, Formula("x", r"\frac{1}{2}"))
+    blocks = (Section(text), Section(text, 2), Note(text), table)
     return Report(text, text, blocks)
 
 
@@ -140,15 +140,14 @@ def check(text: str) -> None:
     found = parts(source)
     assert found.count(seen(text)) == 7
     assert "-1.50" in found
-    assert "\\[\n\\frac{1}{2}\n\\]" in found
 
 
 def test_by_eye() -> None:
     columns = (Column("key"), Column("s", digits=2), Column("over texts"))
     table = Table("a", "", "facts", columns, (("0 a_b", -1.0, "3.2 ± 0.1"), ("1 [/]", -np.inf, "-")))
-    report = Report("R&D", "", (Section("Step 1"), Note("50 % of it"), Formula("x = 1", "x = 1"), table))
+    report = Report("R&D", "", (Section("Step 1"), Note("50 % of it"), table))
     assert fragment(report) == (
-        "% Packages: booktabs, amsmath\n% R&D\n\n\\section*{Step 1}\n\n50 \\% of it\n\\[\nx = 1\n\\]\n\n"
+        "% Packages: booktabs\n% R&D\n\n\\section*{Step 1}\n\n50 \\% of it\n\n"
         "\\begin{tabular}{lrr}\n\\toprule\nkey & s & over texts \\\\\n\\midrule\n"
         "0 a\\_b & $-1.00$ & $3.2 \\pm 0.1$ \\\\\n1 {[}/{]} & $-\\infty$ & - \\\\\n\\bottomrule\n\\end{tabular}\n"
     )

@@ -7,8 +7,13 @@ from dataclasses import asdict
 
 import numpy as np
 
-from attnviz.commands.explain import formulas
-from attnviz.commands.explain.formulas import DIGITS, Expression, component_rows, formula, signs, vector
+from attnviz.commands.explain.components import (
+    DIGITS,
+    component_columns,
+    component_rows,
+    count_shown,
+    drop_zero_sign,
+)
 from attnviz.commands.explain.picture import draw_steps
 from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
@@ -53,21 +58,14 @@ def _concatenation(trace: AttentionTrace) -> Iterator[Block]:
     yield Section("Step 9: concatenation")
     if n_heads == 1:
         yield Note("With one head there is nothing to put side by side: c = o.")
-        yield formula(signs("c = o = ") + vector(trace.concatenated))
         return
     yield Note(f"The {n_heads} outputs of width {d_head} stand side by side: c has {n_heads} × {d_head} components.")
-    names = [signs(f"o_{head}", f"o_{{{head}}}") for head in range(n_heads)]
-    few = names if n_heads <= formulas.MAX_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
-    yield formula(
-        signs("c = [") + formulas.join(few, signs("; ")) + signs("] = ") + vector(trace.concatenated),
-        signs("shape: ", r"\text{shape: }") + formulas.shape(n_heads * d_head),
-    )
     rows = component_rows(np.stack([head.output for head in trace.heads]))
     yield Table(
         "concatenation",
         "",
         "facts",
-        (Column("head"), Column("components of c"), *formulas.component_columns("o", d_head)),
+        (Column("head"), Column("components of c"), *component_columns("o", d_head)),
         tuple((head, _format_span(head, d_head), *row) for head, row in enumerate(rows)),
     )
 
@@ -83,9 +81,12 @@ def _states(found: VerifiedTrace) -> Iterator[Block]:
         f"The query is token {_name_query(trace)}. Tokens and components are counted from 0: x_{query}[0] is the "
         "first component of its vector."
     )
-    yield formula(
-        signs(f"x_{query} = ", f"x_{{{query}}} = ") + vector(trace.states[query]),
-        signs("shape of x: ", r"\text{shape of } x\text{: }") + formulas.shape(*trace.states.shape),
+    yield Table(
+        "state",
+        "",
+        "facts",
+        (Column("token"), *component_columns("x", d_model)),
+        ((_name_query(trace), *component_rows(trace.states[[query]])[0]),),
     )
 
 
@@ -113,33 +114,18 @@ def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterat
 
 def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     """Show where q, k and v come from."""
-    of, query = found.trace.heads[head], found.trace.query
-    n_tokens, d_model = found.trace.states.shape
+    of, d_model = found.trace.heads[head], found.trace.states.shape[1]
     if not found.projects:
         yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
-        yield formula(signs(f"q = x_{query} = ", f"q = x_{{{query}}} = ") + vector(of.query), signs("k_j = v_j = x_j"))
         return
-    tokens = f"each of the {n_tokens} tokens" if n_tokens > 1 else "the one token"
     columns = ""
     if len(found.trace.heads) > 1:
         columns = f" This head has columns {_format_span(head, of.d_head)} of the layer's matrices."
     made = _describe_matrices(found)
-    yield Note(f"Each vector is multiplied by matrices that were {made}, and a bias is added.{columns}")
-    yield formula(
-        signs(f"q = x_{query} W_Q + b_Q = ", f"q = x_{{{query}}} W_Q + b_Q = ") + vector(of.query),
-        _format_shapes(d_model, of.d_head),
-        signs(
-            f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for {tokens} j",
-            rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for {tokens} }} j",
-        ),
+    yield Note(
+        f"q = x W_Q + b_Q, k = x W_K + b_K, v = x W_V + b_V: each vector is multiplied by matrices of {d_model} × "
+        f"{of.d_head} that were {made}, and a bias is added.{columns}"
     )
-
-
-def _format_shapes(n_inputs: int, n_outputs: int) -> Expression:
-    """Write the shapes of a vector times a matrix, and a bias."""
-    bias = formulas.shape(n_outputs)
-    product = formulas.shape(n_inputs) + signs(" ⋅ ", r" \cdot ") + formulas.shape(n_inputs, n_outputs)
-    return signs("shapes: ", r"\text{shapes: } ") + product + signs(" + ") + bias + signs(" = ") + bias
 
 
 def _describe_matrices(found: VerifiedTrace) -> str:
@@ -160,11 +146,7 @@ def _projection(trace: AttentionTrace) -> Iterator[Block]:
         yield Note("This model has none: c is the output.")
         return
     n_inputs, n_outputs = trace.projection.matrix.shape
-    yield Note("One more matrix mixes what the heads found.")
-    yield formula(
-        signs("y = c W_O + b_O = ") + vector(trace.output),
-        _format_shapes(n_inputs, n_outputs),
-    )
+    yield Note(f"y = c W_O + b_O: one more matrix, of {n_inputs} × {n_outputs}, mixes what the heads found.")
     summed = {"c W_O": trace.projected, "b_O": trace.projection.bias, "their sum": trace.output}
     yield _components("projection", {name: values.tolist() for name, values in summed.items()})
 
@@ -175,9 +157,7 @@ def _show_check(found: VerifiedTrace) -> Iterator[Block]:
     source = "x and the model's matrices" if found.projects else "x"
     yield Section("Check: does the model say the same?")
     outputs = {"worked out here": trace.output, "the model's": found.model_output}
-    yield _components(
-        "check", {name: [*map(formulas.drop_zero_sign, values.tolist())] for name, values in outputs.items()}
-    )
+    yield _components("check", {name: [*map(drop_zero_sign, values.tolist())] for name, values in outputs.items()})
     yield Note(
         f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(trace.output)} "
         f"components of y the largest difference from the model's own output, which it computes in 32 bits, is "
@@ -190,7 +170,7 @@ def _components(name: str, of_y: Mapping[str, Sequence[float]]) -> Table:
     """List each component of y that is written out in a row, with a column for each way to it."""
     rows: list[Row] = [(f"y[{i}]", *values) for i, values in enumerate(zip(*of_y.values(), strict=True))]
     columns = (Column("component"), *(Column(header, digits=DIGITS) for header in of_y))
-    shown = formulas.count_shown(len(rows))
+    shown = count_shown(len(rows))
     return Table(name, "", "facts", columns, (*rows[:shown], *([("…",) * len(columns)] if shown < len(rows) else ())))
 
 

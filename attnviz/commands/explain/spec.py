@@ -44,5 +44,5 @@ class ExplainSpec:
         bool, Option("Three tokens whose numbers fit on paper, and no text; to explore: lesson.", TEXT, is_common=True)
     ] = False
     lang: Annotated[LabelKind | None, Option("Labels of the example's tokens.", TEXT)] = None  # None: English
-    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="explanation")
+    figure: Annotated[FigureOptions, Only(*LOOKS, "table")] = FigureOptions(out="explanation")
     printing: PrintOptions = PrintOptions()

@@ -1,32 +1,20 @@
-"""The steps of one head for one query, each with its formula and a row per key. Knows records and reports."""
+"""The steps of one head for one query, with a row per key. Knows records and reports."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from attnviz.commands.explain import formulas
-from attnviz.commands.explain.formulas import (
-    DIGITS,
-    Expression,
-    column,
-    component_rows,
-    factor,
-    fraction,
-    number,
-    signs,
-    vector,
-)
+from attnviz.commands.explain.components import DIGITS, column, component_columns, component_gaps, component_rows
 from attnviz.records.attention_trace import AttentionTrace, Head
-from attnviz.report import Block, Cell, Column, Formula, Note, Row, Section, Table
+from attnviz.report import Block, Column, Note, Row, Section, Table
 from attnviz.views.tables import find_largest
 from attnviz.views.tokens import name_token
 
-ALL_WRITTEN_OUT = 3  # keys: with more, only that of the largest weight is
 MAX_MASKED = 8  # positions named
 
 
@@ -46,15 +34,9 @@ class Steps:
 
     def show_steps(self) -> Iterator[Block]:
         """Show every step, in order."""
-        for step in (
-            self._show_scores,
-            self._show_scaling,
-            self._show_mask,
-            self._show_softmax,
-            self._show_weighted_values,
-            self._show_sum,
-        ):
-            yield from step()
+        yield from self._show_scores()
+        yield from self._show_weights()
+        yield from self._show_sum()
 
     def _explain(self, text: str) -> Iterator[Note]:
         """Say what a step is for, where that is wanted."""
@@ -62,32 +44,23 @@ class Steps:
             yield Note(text)
 
     def _show_scores(self) -> Iterator[Block]:
-        """Show the dot products."""
+        """Show the keys, and the query above them."""
         yield Section("Step 3: scores, q ⋅ k", 2)
         yield from self._explain("The dot product says how well the query fits each key.")
-        yield formulas.formula(
-            *(
-                _index("q ⋅ k", key, r"q \cdot k")
-                + signs(" = ")
-                + formulas.dot(self.head.query, self.head.keys[key])
-                + signs(" = ")
-                + number(self.head.scores[key])
-                for key in self.written_out
-            )
-        )
-        yield self._table(
+        scores = zip(component_rows(self.head.keys), column(self.head.scores), strict=True)
+        keys = self._table(
             "scores",
-            [*formulas.component_columns("k", self.head.d_head), Column("q⋅k", digits=DIGITS)],
-            [(*keys, score) for keys, score in zip(component_rows(self.head.keys), self._scores, strict=True)],
-            (*formulas.component_gaps(self.head.d_head), "…"),
+            [*component_columns("k", self.head.d_head), Column("q⋅k", digits=DIGITS)],
+            [(*key, score) for key, score in scores],
+            (*component_gaps(self.head.d_head), "…"),
         )
+        (query,) = component_rows(self.head.query[None])
+        yield replace(keys, rows=(("the query, q", *query, ""), *keys.rows))
 
-    def _show_scaling(self) -> Iterator[Block]:
-        """Show the scores divided by the root of the width, with what positions add."""
-        width, root = self.head.d_head, math.sqrt(self.head.d_head)
-        position = self.head.position
-        biases = [()] * len(self.trace.tokens) if position is None else [(bias,) for bias in column(position)]
-        yield Section("Step 4: scaled scores, s = q ⋅ k / √d_head" + (" + b" if position is not None else ""), 2)
+    def _show_weights(self) -> Iterator[Block]:
+        """Show how a score becomes a weight: a column for each step."""
+        head, shift, position = self.head, self.head.shift, self.head.position
+        yield Section("Step 4: scaled scores, s = q ⋅ k / √d_head" + " + b" * (position is not None), 2)
         yield from self._explain(
             "The wider a head, the further its dot products lie apart, and the largest would take nearly all of the "
             "weight. Dividing them by the square root of the width undoes that."
@@ -96,139 +69,55 @@ class Steps:
             yield from self._explain(
                 "b is what this head has learned to add for the distance from the query to the key."
             )
-        yield formulas.formula(
-            *(
-                _index("s", key)
-                + signs(" = ")
-                + fraction(number(self.head.scores[key]), signs(f"√{width}", rf"\sqrt{{{width}}}"))
-                + (signs("") if position is None else _index(" + b", key))
-                + signs(" = ")
-                + fraction(number(self.head.scores[key]), number(root))
-                + (signs("") if position is None else signs(" + ") + factor(position[key]))
-                + signs(" = ")
-                + number(self.head.scaled[key])
-                for key in self.written_out
-            )
-        )
-        yield self._table(
-            "scaled",
-            [Column(name, digits=DIGITS) for name in (("q⋅k", "s") if position is None else ("q⋅k", "b", "s"))],
-            [
-                (score, *bias, scaled)
-                for score, bias, scaled in zip(self._scores, biases, column(self.head.scaled), strict=True)
-            ],
-            ("…",) * (2 if position is None else 3),
-        )
-
-    def _show_mask(self) -> Iterator[Block]:
-        """Show which scores may be attended to."""
         yield Section("Step 5: mask", 2)
         closed = np.flatnonzero(~self.trace.attendable).tolist()
-        if not closed:
-            yield Note("This query may attend to every key, so nothing is masked.")
-            return
         named = ", ".join(map(str, closed[:MAX_MASKED])) + (", …" if len(closed) > MAX_MASKED else "")
-        keys = "key" if len(closed) == 1 else "keys"
+        keys = f"{'key' if len(closed) == 1 else 'keys'} {named}"
         yield Note(
-            f"This query may not attend to {keys} {named}: s becomes -∞ there, so that exp(s) and the weight become 0."
+            f"This query may not attend to {keys}: s becomes -∞ there, so that exp(s) and the weight become 0."
+            if closed
+            else "This query may attend to every key, so nothing is masked."
         )
-        yield self._table(
-            "masked",
-            [Column("may attend"), Column("s", digits=DIGITS), Column("s after the mask", digits=DIGITS)],
-            [
-                ("yes" if allowed else "no", s, after)
-                for allowed, s, after in zip(
-                    self.trace.attendable.tolist(), column(self.head.scaled), self._after_mask, strict=True
-                )
-            ],
-            ("…", "…", "…"),
-        )
-
-    def _show_softmax(self) -> Iterator[Block]:
-        """Show the weights, from the scores."""
-        shift = signs(f" - {factor(self.head.shift).plain}") if self.head.shift else signs("")
         yield Section("Step 6: softmax, a = exp(s) / Σ exp(s)", 2)
         yield from self._explain(
             "The exponential makes scores positive; divided by their sum, they are weights that sum to 1."
         )
-        if self.head.shift:
+        if shift:
+            (largest,) = column(np.array([shift]))
             yield Note(
-                f"The largest s, {number(self.head.shift).plain}, is subtracted first. That divides all exponentials "
-                "alike and changes no weight, but keeps them within what a computer can count."
+                f"The largest s, {largest if isinstance(largest, int) else f'{largest:.{DIGITS}f}'}, is subtracted "
+                "first. That divides all exponentials alike and changes no weight, but keeps them within what a "
+                "computer can count."
             )
-        total = _sum_over_keys(signs("exp(s_j", r"\exp(s_j") + shift + signs(")")) + signs(" = ")
-        yield formulas.formula(
-            total + number(self.head.denominator),
-            *(
-                _index("a", key)
-                + signs(" = ")
-                + fraction(
-                    signs("exp(", r"\exp(") + number(self.head.scaled[key]) + shift + signs(")"),
-                    number(self.head.denominator),
-                )
-                + signs(" = ")
-                + fraction(number(self.head.exponentials[key]), number(self.head.denominator))
-                + signs(" = ")
-                + number(self.head.weights[key])
-                for key in self.written_out
-            ),
-        )
-        exponential = f"exp(s{shift.plain})"
+        after_mask = np.where(self.trace.attendable, head.scaled, -math.inf)
+        columns = {"q⋅k": column(head.scores)} | ({} if position is None else {"b": column(position)})
+        columns |= {"s": column(head.scaled)} | ({"s after the mask": after_mask.tolist()} if closed else {})
+        summed = {"exp(s - largest)" if shift else "exp(s)": head.exponentials, "weight": head.weights}
+        gaps, totals = ["…"] * len(columns), [""] * len(columns)
+        columns |= {name: values.tolist() for name, values in summed.items()}
         yield self._table(
             "softmax",
-            [Column("s", digits=DIGITS), Column(exponential, digits=DIGITS), Column("weight", digits=DIGITS)],
-            list(zip(self._after_mask, self.head.exponentials.tolist(), self.head.weights.tolist(), strict=True)),
-            ("…", float(self.sum_others(self.head.exponentials)), float(self.sum_others(self.head.weights))),
-            ("", self.head.denominator, float(self.head.weights.sum())),
-        )
-
-    def _show_weighted_values(self) -> Iterator[Block]:
-        """Show the values times their weights."""
-        yield Section("Step 7: weighted values, a ⋅ v", 2)
-        yield from self._explain("What a key has to say, its value v, counts as much as its weight.")
-        yield formulas.formula(
-            *(
-                _index("a", key)
-                + _index(" v", key)
-                + signs(" = ")
-                + number(self.head.weights[key])
-                + signs(" ⋅ ", r" \cdot ")
-                + vector(self.head.values[key])
-                + signs(" = ")
-                + vector(self.head.weighted[key])
-                for key in self.written_out
-            )
-        )
-        yield self._table(
-            "values",
-            [Column("weight", digits=DIGITS), *formulas.component_columns("v", self.head.d_head)],
-            [
-                (weight, *value)
-                for weight, value in zip(self.head.weights.tolist(), component_rows(self.head.values), strict=True)
-            ],
-            (float(self.sum_others(self.head.weights)), *formulas.component_gaps(self.head.d_head)),
+            [Column(name, digits=DIGITS) for name in columns],
+            list(zip(*columns.values(), strict=True)),
+            (*gaps, *(float(self.sum_others(values)) for values in summed.values())),
+            (*totals, *(float(values.sum()) for values in summed.values())),
         )
 
     def _show_sum(self) -> Iterator[Block]:
-        """Show the sum of the weighted values over the keys."""
-        yield Section("Step 8: their sum, the output of the head", 2)
-        total = _sum_over_keys(signs("a_j v_j")) + signs(" = ")
-        yield self._sum_formula(signs("o = ") + total + vector(self.head.output))
-        rows = component_rows(self.head.weighted)
-        others, everything = component_rows(np.stack([self.sum_others(self.head.weighted), self.head.output]))
-        columns = list(formulas.component_columns("a⋅v", self.head.d_head))
-        yield self._table("sum", columns, rows, others, everything)
-
-    def _sum_formula(self, whole: Expression) -> Formula:
-        """Write out the first component too, where there are few enough keys."""
-        if len(self.listed) > ALL_WRITTEN_OUT or self.others:
-            return formulas.formula(whole)
-        products = [
-            number(self.head.weights[key]) + signs(" × ", r" \cdot ") + factor(self.head.values[key, 0])
-            for key in self.listed
-        ]
-        first = signs("o[0] = ") + formulas.join(products, signs(" + ")) + signs(" = ") + number(self.head.output[0])
-        return formulas.formula(whole, first)
+        """Show the values, and the sum of what their weights leave of them."""
+        head = self.head
+        yield Section("Step 7: weighted values, a ⋅ v", 2)
+        yield from self._explain("What a key has to say, its value v, counts as much as its weight.")
+        yield self._table(
+            "values",
+            [Column("weight", digits=DIGITS), *component_columns("v", head.d_head)],
+            [(a, *value) for a, value in zip(head.weights.tolist(), component_rows(head.values), strict=True)],
+            (float(self.sum_others(head.weights)), *component_gaps(head.d_head)),
+        )
+        yield Section("Step 8: their sum, o = Σ a ⋅ v, the output of the head", 2)
+        others, everything = component_rows(np.stack([self.sum_others(head.weighted), head.output]))
+        columns = list(component_columns("a⋅v", head.d_head))
+        yield self._table("sum", columns, component_rows(head.weighted), others, everything)
 
     # Which keys have a row
 
@@ -244,24 +133,6 @@ class Steps:
     def others(self) -> list[int]:
         """The keys that are not written out."""
         return sorted(set(range(len(self.trace.tokens))) - set(self.listed))
-
-    @property
-    def written_out(self) -> list[int]:
-        """Keys whose numbers also stand in the formulas."""
-        if len(self.listed) <= ALL_WRITTEN_OUT and self.trace.attendable[self.listed].all():
-            return self.listed
-        return find_largest(self.head.weights, np.flatnonzero(self.trace.attendable), 1)
-
-    @cached_property
-    def _scores(self) -> list[Cell]:
-        return column(self.head.scores)
-
-    @cached_property
-    def _after_mask(self) -> list[Cell]:
-        return [
-            s if allowed else -math.inf
-            for s, allowed in zip(column(self.head.scaled), self.trace.attendable.tolist(), strict=True)
-        ]
 
     def sum_others(self, values: np.ndarray) -> np.ndarray:
         """Return the sum over the keys that are not written out."""
@@ -285,12 +156,3 @@ class Steps:
         if total:
             shown.append((f"sum over {n_keys} keys" if n_keys > 1 else "sum over 1 key", *total))
         return Table(f"{self.name}-{name}", "", "facts", (Column("key"), *columns), tuple(shown))
-
-
-def _index(symbol: str, key: int, latex: str | None = None) -> Expression:
-    """Write a symbol with the index of a key, such as "k_2"."""
-    return signs(f"{symbol}_{key}", f"{latex or symbol}_{{{key}}}")
-
-
-def _sum_over_keys(what: Expression) -> Expression:
-    return signs("Σ_j ", r"\sum_j ") + what

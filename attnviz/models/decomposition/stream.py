@@ -8,8 +8,9 @@ was written early goes through the norms of later layers, and so does the gradie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ from attnviz.models.attribution.subject import Subject, frozen
 from attnviz.models.capture.kernels import Asked
 from attnviz.models.decomposition.blocks import StreamBlock
 from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
+from attnviz.models.predicting import read_logits
 from attnviz.models.without import change_heads
 from attnviz.records.explanation import HeadName, Writer
 
 WEIGHT_TOLERANCE = 5e-6
+AT_ONCE = 2**13  # tokens of other states that are read together
 
 PerToken = Float64[np.ndarray, " token"]
 Logits = Float64[np.ndarray, " answer"]
@@ -75,6 +78,12 @@ class Stream:
             raise InvalidModel(f"{subject.provenance.model} cannot be taken apart: {why}", hint=FORMS)
         self.logits = self._read_logits()
 
+    @property
+    def values(self) -> Logits:
+        """What the logits say: probabilities or numbers."""
+        part = self.subject.answering
+        return np.asarray(read_logits(torch.from_numpy(self.logits[None]) / part.temperature, part.kind)[0])
+
     def split_logit(self, answer: int, against: int | None) -> Parts:
         """Split the logit of an answer, or by how much it exceeds another's, by who wrote it at which token.
 
@@ -95,7 +104,7 @@ class Stream:
         """
         block = self.blocks[head.layer]
         attendable = block.attention.attendable[query]
-        scores = _score_keys(block, head, query, block.attention.key)
+        (scores,) = _score_keys(block, head, query, block.attention.key)
         found = self._split(scores[attendable].sum(), block.state, head.layer)
         if (bias := self.bias_of(head, query)) is not None:
             found.constants[:] += bias
@@ -123,22 +132,52 @@ class Stream:
         bias = self.blocks[head.layer].attention.bias
         return None if bias is None else np.asarray(_to_numpy(bias[head.head, query]))
 
-    def attend_without(self, head: HeadName, query: int, writer: Writer) -> PerToken:
-        """Return the weights of a query once a writer is taken out of the keys of this one head, norms anew."""
-        block = self.blocks[head.layer]
-        args, kwargs = block.call_with(block.state.detach() - self._read_writer(writer, head.layer))
+    def score_keys(
+        self, head: HeadName, query: int, states: Iterable[Float[Tensor, "token d_model"]]
+    ) -> Float64[np.ndarray, "state token"]:
+        """Return a query's scores of the keys that its layer makes of other states, norms anew, the query held."""
+        block, left, found = self.blocks[head.layer], iter(states), list[np.ndarray]()
 
         def stop(asked: Asked) -> Tensor:
             raise KeysFound(asked.key)
 
-        try:  # nothing behind the keys is computed
-            with torch.no_grad(), Kernels(stop):
-                block.module(*args, **kwargs)
-        except KeysFound as found:
-            scores = _to_numpy(_score_keys(block, head, query, found.args[0]))
-        if writer.kind != "distance" and (bias := self.bias_of(head, query)) is not None:
-            scores = scores + bias
-        return soften(scores, block.attention.attendable[query].cpu().numpy())
+        while batch := list(islice(left, max(1, AT_ONCE // block.state.shape[1]))):
+            args, kwargs = block.call_with(torch.stack(batch))
+            try:  # nothing behind the keys is computed
+                with torch.no_grad(), Kernels(stop):
+                    block.module(*args, **kwargs)
+            except KeysFound as keys:
+                found.append(_to_numpy(_score_keys(block, head, query, keys.args[0])))
+        bias = self.bias_of(head, query)
+        return np.concatenate(found) + (0 if bias is None else bias)
+
+    def attend_without(
+        self, head: HeadName, query: int, writers: Sequence[Writer]
+    ) -> Float64[np.ndarray, "writer token"]:
+        """Return the weights of a query once each writer is taken out of the keys of this one head, norms anew."""
+        block = self.blocks[head.layer]
+        states = (block.state.detach()[0] - self.read_writer(writer, head.layer) for writer in writers)
+        scores = self.score_keys(head, query, states)
+        return np.asarray(soften(scores, block.attention.attendable[query].cpu().numpy()))
+
+    def attend_with_words(
+        self, head: HeadName, query: int, key: int, word: Writer, others: Sequence[int]
+    ) -> Float64[np.ndarray, "other token"]:
+        """Return the weights of a query once the words of other tokens stand, each in turn, in the place of a key's."""
+        block = self.blocks[head.layer]
+        state, words = block.state.detach()[0], self.read_writer(word, head.layer)
+        at_key = (torch.arange(len(state), device=state.device) == key)[:, None]
+        scores = self.score_keys(head, query, (state + at_key * (words[each] - words[key]) for each in others))
+        return np.asarray(soften(scores, block.attention.attendable[query].cpu().numpy()))
+
+    def score_places(self, head: HeadName, query: int, contents: Sequence[int]) -> PerToken:
+        """Return what places give to a query's scores: the mean over tokens, each put at every place in turn.
+
+        With rotary positions that is the query against the mean key turned to each place.
+        """
+        state = self.blocks[head.layer].state.detach()[0]
+        found: PerToken = self.score_keys(head, query, (state[each].expand_as(state) for each in contents)).mean(axis=0)
+        return found
 
     def answer_without(self, head: HeadName) -> Logits:
         """Return the model's logits when a head gives nothing, at any token."""
@@ -152,7 +191,7 @@ class Stream:
             return self._read_logits()
 
     @torch.no_grad()
-    def _read_writer(self, writer: Writer, n_layers: int) -> Float[Tensor, "token d_model"]:
+    def read_writer(self, writer: Writer, n_layers: int) -> Float[Tensor, "token d_model"]:
         """Return what is missing in the state behind the first layers where a writer is."""
         is_word = writer.kind == "word"
         embedding = self.blocks[0].state.detach()[0]
@@ -219,17 +258,16 @@ def take_apart(subject: Subject, name_of: Callable[[int], str]) -> Stream:
     return Stream(subject)
 
 
-def soften(scores: Float64[np.ndarray, " token"], attendable: Bool[np.ndarray, " token"]) -> PerToken:
+def soften(scores: Float64[np.ndarray, "*row token"], attendable: Bool[np.ndarray, " token"]) -> Any:
     """Return the softmax of scores over the keys that may be attended to."""
-    powers: PerToken = np.where(attendable, np.exp(scores - scores[attendable].max()), 0.0)
-    shares: PerToken = powers / powers.sum()
-    return shares
+    powers = np.where(attendable, np.exp(scores - scores[..., attendable].max(axis=-1, keepdims=True)), 0.0)
+    return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> Float64[Tensor, " token"]:
+def _score_keys(block: StreamBlock, head: HeadName, query: int, key: Tensor) -> Float64[Tensor, "text token"]:
     """Return a query's scores, the query held, without what is added by distance."""
     of_query = block.attention.query.detach()[0, head.head, query].double()
-    scores: Tensor = key[0, block.group_of(head.head, key[0])].double() @ of_query * block.attention.scale
+    scores: Tensor = key[:, block.group_of(head.head, key[0])].double() @ of_query * block.attention.scale
     return scores
 
 

@@ -16,7 +16,6 @@ from attnviz.report import (
     Calculation,
     Charts,
     Column,
-    Formula,
     Heatmap,
     HeatmapGrid,
     Note,
@@ -73,7 +72,6 @@ INTERVAL = re.compile(r"(-?\d*\.?\d+) ±\s?(\d*\.?\d+)")  # a mean and half of i
 PACKAGES = {  # by what needs them
     "\\toprule": "booktabs",
     "\\begin{longtable}": "longtable",
-    "\\[\n": "amsmath",
     "\\textquotedbl": "[T1]{fontenc}",
 }
 OTHER_SCRIPTS = "% Some characters are not ASCII: where pdfLaTeX or the font lacks one, try XeLaTeX or LuaLaTeX."
@@ -103,15 +101,13 @@ def _comment(text: str) -> str:
 
 def _lines(report: Report, full: bool) -> Iterator[str]:
     """Only a walk-through has text, in the order of its blocks."""
-    is_walk = any(isinstance(block, Formula | Section) for block in report.blocks)
+    is_walk = any(isinstance(block, Section) for block in report.blocks)
     has_heads = any(table.role == "heads" for table in report.tables)
     yield from (_comment(text) for text in (report.title, report.subtitle) if text)
     for block in report.blocks:
         match block:
             case Section():
                 yield f"\n\\{'section' if block.level == 1 else 'subsection'}*{{{escape_latex(block.title)}}}"
-            case Formula():
-                yield f"\\[\n{block.latex}\n\\]"
             case Table():
                 if full or block.role == "heads" or not (has_heads or block.role == "top"):
                     yield from _table(block)

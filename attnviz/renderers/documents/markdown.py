@@ -14,7 +14,7 @@ from urllib.parse import quote
 from attnviz.renderers import numbers
 from attnviz.renderers.documents.hidden import write_out_hidden
 from attnviz.renderers.links import addresses
-from attnviz.report import Calculation, Charts, Column, Formula, Heatmap, HeatmapGrid, Note, Report, Section, Table
+from attnviz.report import Calculation, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Section, Table
 
 SIGNS = re.compile(
     r"""
@@ -57,8 +57,6 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
                 yield "\n".join(_table(block))
             case Note():
                 yield inline(block.text)
-            case Formula():
-                yield _display(block.latex)
             case Section():
                 yield _heading("##" if block.level == 1 else "###", block.title)
             case Heatmap() | HeatmapGrid() | Charts() | Calculation():
@@ -71,12 +69,6 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
 
 def _heading(level: str, title: str) -> str:
     return f"{level} {inline(title)}" if title else ""
-
-
-def _display(latex: str) -> str:
-    """A fence, because within dollar signs Markdown still sees marks of its own. It is longer than any within."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", latex)), default=0))
-    return f"{fence}math\n{latex}\n{fence}"
 
 
 def _table(table: Table) -> Iterator[str]:

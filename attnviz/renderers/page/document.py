@@ -49,8 +49,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
     maps, exactness = _maps(report, look)
     charts, drawn = charts_of(report)
-    listed = [table for table in report.tables if table.role not in ("top", "answer")]
-    tables = [_table(table) for table in listed if not (table.in_atlas and report.atlas)]
+    tables = [_table(table) for table in report.listed if not (table.in_atlas and report.atlas)]
     atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
     if not (maps.cells or charts or tables or atlas):
         raise InvalidOption(

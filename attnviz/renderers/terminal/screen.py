@@ -101,12 +101,6 @@ class ScreenLayout:
         """A text as lines that fit the screen."""
         return (Text(line, style=style) for line in fill_lines(self.safe(text).split(" "), self.screen.width, " "))
 
-    def indent_formula(self, line: str) -> Iterator[Text]:
-        """A line of a formula; where it is too wide, what follows stands further to the right."""
-        words = self.safe(line).split(" ")
-        for number, row in enumerate(fill_lines(words, self.screen.width - 6, " ")):
-            yield Text(("  " if number == 0 else "      ") + row)
-
     def lay_out(self, block: RenderableType, width: int) -> Iterator[Text]:
         """What rich draws, as lines of at most `width` columns."""
         for line in self.console.render_lines(block, self.console.options.update(width=width), pad=False):

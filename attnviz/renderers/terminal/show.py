@@ -18,7 +18,7 @@ from rich.text import Text
 from attnviz.renderers.terminal.maps import cell_width, legend, long_form, matrix, shade_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
-from attnviz.report import Block, Formula, Heatmap, Note, Report, Scale, Section, Table
+from attnviz.report import Block, Heatmap, Note, Report, Scale, Section, Table
 from attnviz.specs import TableKind
 
 GAP = 4  # blanks between two maps
@@ -46,7 +46,7 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     yield from page.prose(report.subtitle)
     if kind not in ("answer", "heads"):
         yield from _maps(page, report, kind)
-    if any(isinstance(block, Formula | Section) for block in report.blocks):
+    if any(isinstance(block, Section) for block in report.blocks):
         yield from _walk(page, report.blocks)
         return
     answers = [table for table in report.tables if table.role == "answer"]
@@ -54,8 +54,7 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     if kind == "answer" or not answers:
         yield from _notes(page, [note for note in notes if note.leads])
     answers = answers if kind == "answer" else []
-    others = [table for table in report.tables if table.role not in ("top", "answer")]
-    for table in answers or others:  # last, because the end of a long output is what stays on the screen
+    for table in answers or report.listed:  # last, because the end of a long output is what stays on the screen
         if kind == "full" or not table.is_detail:
             yield from listing(page, table if kind == "full" else _shorten(table, kind), compact=kind == "heads")
             is_short = kind != "full" and bool(table.first)
@@ -127,10 +126,6 @@ def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
                 yield from page.prose(title, BOLD)
                 if level == 1:
                     yield Text(page.dash * min(cell_len(page.safe(title)), page.screen.width), style=DIM)
-            case Formula(plain=plain):
-                yield Text()
-                for line in plain.split("\n"):
-                    yield from page.indent_formula(line)
             case Table() if block.role != "top":
                 yield from listing(page, block)
             case Note(text=text):

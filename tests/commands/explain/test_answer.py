@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch
 
 import attnviz
 from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, Arc, draw_answer, draw_cell
-from attnviz.commands.explain.answer.why import N_RANDOM, _list_shares, explain_answer, find_reason
-from attnviz.commands.explain.answer.words import describe_look
+from attnviz.commands.explain.answer.why import Trial, _compare_instead, _list_written, explain_answer, find_reason
+from attnviz.commands.explain.answer.words import describe_answer, describe_look
 from attnviz.errors import InvalidOption
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
@@ -28,8 +30,9 @@ from attnviz.renderers.figure.marks import find_groups
 from attnviz.renderers.figure.style import PAPER, drawing
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import ModelOptions
+from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
-from tests.pretrained import FAMILIES, GROUPED, NEEDS, saved, stories
+from tests.pretrained import FAMILIES, GROUPED, NEEDS, WORDS, saved, stories
 
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
@@ -58,6 +61,8 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: 
     answer, rival = np.argsort(-stream.logits)[:2]
     assert (stream.subject.answer, stream.subject.against) == (answer, rival)
     assert found.logit == pytest.approx(stream.logits[answer] - stream.logits[rival])
+    chances = np.exp(stream.logits - stream.logits.max()) / np.exp(stream.logits - stream.logits.max()).sum()
+    assert (found.target.probability, found.rival) == pytest.approx(chances[[answer, rival]])
     assert sum(share for _, share in found.by_kind) == pytest.approx(found.total)
     assert found.total == pytest.approx(found.logit, abs=1e-5 * abs(stream.logits[[answer, rival]]).max())
     parts = stream.split_logit(answer, rival)
@@ -66,6 +71,7 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: 
     for each in found.contributions:
         without = stream.answer_without(each.head)
         assert each.removal == pytest.approx(without[answer] - without[rival] - found.logit)
+        assert each.own == pytest.approx(stream.split_logit(answer, None).heads.sum(axis=2)[each.head])
         assert each.from_source * each.written > 0
         assert each.looks[0].head == each.head
         assert (each.looks[0].query, each.looks[0].key) == (len(stream.subject.ids) - 1, each.source)
@@ -77,30 +83,50 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: 
 
 def test_all_writers_together_give_the_whole_lead(decoder: Path) -> None:
     stream, head, query, key = take_apart(decoder), HeadName(2, 1), 8, 3
-    parts = stream.split_scores(head, query)
+    written = dict(_list_written(stream.split_scores(head, query), len(stream.blocks)))
     others = np.array([each for each in range(query + 1) if each != key])
-    shares = list(_list_shares(parts, len(stream.blocks), key, others))
-    assert len(shares) == 1 + 1 + 2 * 4  # the word with the first MLP, the second MLP, the heads of two layers
+    assert len(written) == 1 + 1 + 2 * 4  # the word with the first MLP, the second MLP, the heads of two layers
     scores = np.log(stream.weights_of(head, query)[: query + 1])
-    assert sum(share.lead for share in shares) == pytest.approx(scores[key] - scores[others].mean(), abs=1e-4)
+    leads = [given[key] - given[others].mean() for given in written.values()]
+    assert sum(leads) == pytest.approx(scores[key] - scores[others].mean(), abs=1e-4)
 
 
-def test_a_writer_is_named_only_beyond_random_heads(decoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = take_apart(decoder)
-    passed_over = 0
-    for head in range(4):
-        for query in range(2, len(stream.subject.ids)):
-            look = find_reason(stream, HeadName(2, head), query, query - 1)
-            assert [share.lead for share in look.shares] == sorted((s.lead for s in look.shares), reverse=True)
-            assert look.named in look.shares
-            passed_over += look.named != look.shares[0]
-            assert look.weight_without is not None
-            assert look.weight_without < min((look.weight, *look.random))
-            assert (look.source is not None) == (look.named.writer.kind == "head")
-    assert passed_over > 0  # some who lead do no more than heads drawn at random
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "qwen3", "gpt_neox"])
+def test_a_model_that_was_never_trained_has_no_reasons(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
 
-    monkeypatch.setattr(Stream, "attend_without", lambda self, head, query, writer: self.weights_of(head, query))
-    assert find_reason(stream, HeadName(2, 0), 5, 3).named is None
+    sizes = {**FAMILIES.get(kind, GROUPED), "max_position_embeddings": 64}
+    torch.manual_seed(3)
+    model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(kind, **sizes))
+    monkeypatch.setattr(pretrained, "built", lambda *_, **__: model)
+    saved(tmp_path / "new", kind)
+    for n_words in (6, 26):
+        stream = take_apart(tmp_path / "new", " ".join([*TEXT.split(), *WORDS][:n_words]))
+        looks = [look for each in explain_answer(stream).contributions for look in each.looks]
+        looks += [
+            find_reason(stream, HeadName(*head), query, int(stream.weights_of(HeadName(*head), query).argmax()))
+            for *head, query in np.ndindex(2, 4, len(stream.subject.ids))
+        ]
+        assert [look.named for look in looks if look.named] == []
+
+
+def test_a_reason_takes_half_of_the_weight_and_more_than_its_kind() -> None:
+    controls = np.array([0.9] * 9 + [0.1])
+    assert Trial(0.45, controls, 0.9).passes(0.9)
+    assert not Trial(0.46, controls, 0.9).passes(0.9)
+    assert not Trial(0.2, controls, 0.89).passes(0.9)
+    assert not Trial(0.2, controls[:2], 1.0).passes(0.9)
+    assert _compare_instead(0.9, 0.1, controls).without == 0.9  # any other word does as well
+    assert _compare_instead(0.9, 0.1, np.array([0.2, 0.3, 0.95]))[::2] == (0.3, 2 / 3)
+
+
+def test_before_layer_0_nobody_has_written(decoder: Path) -> None:
+    look = find_reason(take_apart(decoder), HeadName(0, 1), 8, 3)
+    assert (look.named, look.n_writers, {share.writer.kind for share in look.shares}) == (None, 0, {"word", "place"})
+    tokens = Tokens(tuple("abcdefghi"), tuple((i, i + 1) for i in range(9)), (False,) * 9)
+    assert describe_look(tokens, look).endswith("): no reason, nobody has written before layer 0.")
 
 
 def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
@@ -113,21 +139,33 @@ def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
 def test_a_look_in_words() -> None:
     tokens = Tokens(("Mr", " D", "urs", " Mr", " D"), ((0, 2), (2, 4), (4, 7), (7, 10), (10, 12)), (False,) * 5)
     share = Share(Writer("head", 16, 0), 9.96)
-    look = Look(HeadName(18, 6), 4, 2, 0.953, 13.8, (share,), share, 1, 0.022, (0.95,) * N_RANDOM)
-    assert describe_look(tokens, look) == (
-        "18.6 looks back from ‘D’ (4) to ‘urs’, because 16.0 had written ‘D’ (1) there: without it .95 → .02; without "
-        "each of 19 other heads, drawn at random: .95 to .95."
-    )
-    word = replace(look, named=Share(Writer("word", 7), 3.0), source=None, random=(0.9, 0.8))
-    said = (
-        "because of the word itself: without it .95 → .02; without each of 2 other heads, drawn at random: .80 to .90."
-    )
-    assert describe_look(tokens, word).endswith(said)
-    alone = replace(word, random=())
-    assert describe_look(tokens, alone).endswith("because of the word itself: without it .95 → .02.")
-    nobody = replace(look, named=None, source=None, weight_without=None)
-    said = "(.95): nobody who wrote there stands out from each of 19 other heads, drawn at random."
-    assert describe_look(tokens, nobody).endswith(said)
+    look = Look(HeadName(18, 6), 4, 2, 0.953, 13.8, (share,), share, 1, 0.022, (0.95,) * 9, 1, 170)
+    because = "18.6 looks back from ‘D’ (4) to ‘urs’, because 16.0 had written ‘D’ (1) there: without that .95 → .02, "
+    assert describe_look(tokens, look) == f"{because}without other heads .95 to .95; 1 of 170 writers passes this test."
+    word = replace(look, named=Share(Writer("word", 7), 3.0), source=None, n_passing=2)
+    said = "of the word itself: without that .95 → .02, with other words there .95 to .95; 2 of 170 writers pass this"
+    assert said in describe_look(tokens, word)
+    of_many = "of many hands: 16.0 raises it most, and without that .95 → .02, without other heads .95 to .95."
+    assert describe_look(tokens, replace(look, named=None)).endswith(of_many)
+    chance = "(.95): no reason, it stands out no more than by chance."
+    assert describe_look(tokens, replace(look, named=None, n_writers=0)).endswith(chance)
+
+
+@pytest.mark.parametrize(
+    ("value", "rival", "said"),
+    [
+        (0.6, 0.3, "x goes on with ‘a’ (60 %) rather than ‘b’ (30 %)"),
+        (0.59, 0.3, "x has no clear answer: ‘a’ (59 %) or ‘b’ (30 %)"),
+        (0.3, 0.6, "x goes on with ‘b’ (60 %) rather than ‘a’ (30 %)"),  # asked for
+        (0.6, None, "x goes on with ‘a’ (60 %)"),
+    ],
+)
+def test_an_answer_is_clear_from_twice_its_rival_on(
+    value: float, rival: float | None, said: str, decoder: Path
+) -> None:
+    found = explain_answer(take_apart(decoder))
+    target = replace(found.target, name=" a", against="b", probability=value)
+    assert describe_answer("x", replace(found, target=target, rival=rival)) == said
 
 
 def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
@@ -137,8 +175,8 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
     second = Look(HeadName(1, 2), 1, 0, 0.9, 2.0)
     against = (replace(first, head=HeadName(4, 1), key=3),)
     found = [
-        Contribution(HeadName(4, 3), 1.0, 1, 0.8, -0.5, (first, second)),
-        Contribution(HeadName(4, 1), -1.0, 3, -1.0, 1.0, against),
+        Contribution(HeadName(4, 3), 1.0, 1, 0.8, 1.0, -0.5, (first, second)),
+        Contribution(HeadName(4, 1), -1.0, 3, -1.0, 1.0, 1.0, against),
     ]
     picture = draw_answer(tokens, found, "‘x’", 6)
     arcs = [Arc(*row) for row in picture.charts[0].rows]
@@ -174,8 +212,8 @@ def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
 def test_for_and_against_have_their_colours_whichever_wrote_more() -> None:
     tokens = Tokens(("a", "b"), ((0, 1), (2, 3)), (False,) * 2)
     look = Look(HeadName(1, 0), 1, 0, 0.5, 2.0)
-    for_it = Contribution(HeadName(1, 0), 1.0, 0, 0.5, -0.5, (look,))
-    against = Contribution(HeadName(1, 1), -2.0, 0, 0.5, 0.5, (replace(look, head=HeadName(1, 1)),))
+    for_it = Contribution(HeadName(1, 0), 1.0, 0, 0.5, 1.0, -0.5, (look,))
+    against = Contribution(HeadName(1, 1), -2.0, 0, 0.5, 1.0, 0.5, (replace(look, head=HeadName(1, 1)),))
     both, alone = (
         find_groups(draw_answer(tokens, some, "x", 2).charts, PAPER) for some in ([against, for_it], [against])
     )
@@ -186,7 +224,7 @@ def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
     n = MAX_TOKENS + 8
     tokens = Tokens(("w",) * n, tuple((i, i + 1) for i in range(n)), (False,) * n)
     look = Look(HeadName(1, 0), n - 1, 10, 0.5, 2.0)
-    picture = draw_answer(tokens, [Contribution(HeadName(1, 0), 1.0, 10, 1.0, 0.0, (look,))], "x", 2)
+    picture = draw_answer(tokens, [Contribution(HeadName(1, 0), 1.0, 10, 1.0, 1.0, 0.0, (look,))], "x", 2)
     (diagram,) = picture.charts
     assert diagram.names == ("9 w", "10 w", "11 w", f"{n - 2} w", f"{n - 1} w")
     assert [*zip(diagram.column("key"), diagram.column("x"), strict=True)] == [(1, 4)]
@@ -200,8 +238,8 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     shown = worked(run_here(*asked))
     assert "--top-k changes nothing" in worked(run_here(*asked, "--top-k", "3")).stderr
     assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
-    assert "writes" in shown.stdout
-    assert "self-repair" in " ".join(shown.stdout.split())
+    assert "self-repair" not in shown.stdout
+    assert "self-repair" in worked(run_here(*asked, "--table", "heads")).stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
     page = (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
     assert 'id="chart-0"' in page
@@ -213,6 +251,16 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     assert (other["answer"].strip(), other["against"].strip()) == ("film", "cat")
     again = json.loads(worked(run_here(*asked, "--answer", "cat", "--against", "film", "--json")).out)["texts"][0]
     assert again["logit_difference"] == pytest.approx(-other["logit_difference"])
+
+
+@pytest.mark.parametrize("model", ["decoder", "stories", "multi", "minilm"])
+def test_the_first_screen_is_twenty_lines_and_twenty_five_numbers(model: str, decoder: Path, run_here: RunHere) -> None:
+    folders = {"decoder": str(decoder), "stories": str(stories()), "multi": "multi", "minilm": "minilm"}
+    one_look = ("--head", "3.2", "--query", "film") if model == "minilm" else ()
+    lines = worked(run_here("explain", "--model", folders[model], TEXT, *one_look)).stdout.splitlines()
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 80
+    assert len(re.findall(r"\d*\.?\d+", "\n".join(lines))) <= 25
 
 
 def test_one_look_of_one_head(decoder: Path, run_here: RunHere, tmp_path: Path) -> None:
@@ -281,8 +329,7 @@ def test_texts_that_are_data(text: str, run_here: RunHere, tmp_path: Path) -> No
     special = take_apart(folder, text).subject.tokens.special
     n_tokens = len(special) - sum(special)  # as heatmap counts, which says of markers that they are some
     assert f"· {n_tokens} token" in " ".join(run.stdout.split())
-    asked = ("--head", "0.0", "--query", "0", "--print", "latex")
-    latex = worked(run_here("explain", "--model", folder, "--text", text, *asked))
+    latex = worked(run_here("explain", "--model", folder, "--text", text, "--print", "latex"))
     assert "\\textquoteleft{}" in latex.stdout
     assert "‘" not in "\n".join(line for line in latex.stdout.splitlines() if not line.startswith("%"))
 
@@ -291,7 +338,9 @@ def test_a_real_decoder(run_here: RunHere) -> None:
     asked = ("explain", "--model", stories(), "--text", "Tim and Lily went home. Lily gave Tim a", "--json")
     (found,) = json.loads(worked(run_here(*asked)).out)["texts"]
     assert len(found["heads"]) == 5
-    assert any(head["looks"][0]["named"] for head in found["heads"])
+    for look in (look for head in found["heads"] for look in head["looks"]):
+        assert look["named"] is None or look["weight_without"] <= look["weight"] / 2
+    assert any(head["looks"][0]["n_writers"] > 1 for head in found["heads"])
 
 
 # In Python

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import attnviz
 from attnviz.commands.explain.answer.why import explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_answer, describe_look
-from attnviz.errors import InvalidOption
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName
-from tests.attacks.endings import RunHere, notes, refused, worked
+from tests.attacks.endings import RunHere, refused, worked
 from tests.models.test_decomposed_encoders import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
 from tests.pretrained import configured
 
@@ -34,9 +33,11 @@ def test_a_class_is_explained(run_here: RunHere, tmp_path: Path) -> None:
     found = read_json(run_here, TEXT)
     answer, rival = found["answer"], found["against"]
     assert {answer, rival} == {"negative", "positive"}
-    assert said.startswith(f"multi:8 says ‘{answer}’ ({found['probability']:.2f}) rather than ‘{rival}’ ")
-    assert f"for ‘{answer}’ over ‘{rival}’; without the head the difference changes by" in said
-    assert "The answer is read at every token" in said
+    chances = (f"{found[name]:.0%}".replace("%", " %") for name in ("probability", "rival_probability"))
+    assert said.startswith(f"multi:8 has no clear answer: ‘{answer}’ ({next(chances)}) or ‘{rival}’ ({next(chances)}) ")
+    details = " ".join(worked(run_here("explain", TEXT, "--table", "heads")).stdout.split())
+    assert f"for ‘{answer}’ over ‘{rival}’ (" in details
+    assert "The answer is read at every token" in details
     assert "next token" not in said
     assert {path.name for path in (tmp_path / "explanation").iterdir()} >= {"explanation.png", "attention.html"}
     assert found["sum_of_parts"] == pytest.approx(found["logit_difference"], abs=1e-5)
@@ -71,23 +72,23 @@ def test_what_a_head_reads_is_summed_over_the_tokens_that_look(tmp_path: Path) -
     assert any(look.query != len(found.tokens) - 1 for look in (each.looks[0] for each in found.contributions))
 
 
-def test_a_head_may_look_because_of_the_distance(tmp_path: Path) -> None:
-    stream = take_apart(make_ours(tmp_path, "two layers"), TEXT)
+def test_a_head_may_look_because_of_the_place() -> None:
+    stream = take_apart(Path("multi:8"), TEXT)
     named = []
-    for head, query in np.ndindex(4, len(stream.subject.ids)):
-        key = int(stream.weights_of(HeadName(0, head), query).argmax())
-        look = find_reason(stream, HeadName(0, head), query, key)
-        kinds = [share.writer.kind for share in look.shares]
-        assert sorted(kinds) == ["distance", "word"]  # nothing else stands before the first layer
-        assert sum(share.lead for share in look.shares) == pytest.approx(look.lead, abs=1e-5)
-        if look.named is not None and look.named.writer.kind == "distance":
+    for head, query in np.ndindex(8, len(stream.subject.ids)):
+        weights, bias = stream.weights_of(HeadName(1, head), query), stream.bias_of(HeadName(1, head), query)
+        assert bias is not None
+        places = stream.score_places(HeadName(1, head), query, range(len(weights)))
+        assert places - bias == pytest.approx((places - bias).mean())  # nothing else here tells places apart
+        look = find_reason(stream, HeadName(1, head), query, int(weights.argmax()))
+        if look.named is not None and look.named.writer.kind == "place":
+            without = weights / np.exp(bias)
+            assert look.weight_without is not None
+            assert look.weight_without >= (without / without.sum())[look.key] - 1e-6
+            assert look.weight_without <= look.weight / 2
             named.append(describe_look(stream.subject.tokens, look))
     assert named
-    themselves = [each for each in named if " looks at itself" in each]
-    assert 0 < len(themselves) < len(named)
-    for each in named:
-        said = "because of the distance" + (", which is none" if each in themselves else " between them")
-        assert f"{said}: without it " in each
+    assert all("because of its place: without that ." in each for each in named)
 
 
 def test_a_class_of_several_is_explained_against_the_next(tmp_path: Path) -> None:
@@ -107,7 +108,8 @@ def test_a_number_is_explained_against_nothing(
     found = read_json(run_here, "--model", folder, TEXT)
     assert (found["answer"], found["against"]) == ("score", "")
     assert found["score"] == pytest.approx(found["sum_of_parts"], abs=1e-5)
-    said = " ".join(worked(run_here("explain", "--model", folder, TEXT)).stdout.split())
+    asked = ("explain", "--model", folder, TEXT, "--table", "heads")
+    said = " ".join(worked(run_here(*asked)).stdout.split())
     assert said.startswith(f"theirs gives ‘score’ ({found['score']:.2f}) ")
     assert "for ‘score’; without the head the logit changes by" in said or "against ‘score’; without" in said
     assert "‘’" not in said
@@ -129,7 +131,7 @@ def test_what_is_filled_in_is_explained(run_here: RunHere, tmp_path: Path, monke
     folder = make_theirs(tmp_path, "bert", MASK, monkeypatch)
     found = explain_answer(take_apart(folder, MASKED))
     assert (found.form, found.n_queries) == ("masked token", 1)
-    assert describe_answer("x", found).startswith("x fills in ‘")
+    assert describe_answer("x", replace(found, rival=None)).startswith("x fills in ‘")
     place = found.tokens.pieces.index("[MASK]")
     assert all(each.looks[0].query == place for each in found.contributions)
     asked = read_json(run_here, "--model", folder, MASKED, "--answer", "film", "--against", "cat")
@@ -186,13 +188,8 @@ def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: 
 @pytest.mark.parametrize("text", ["the", "$_$ [/] </script> \x1b[31m", "猫 the \u202e film", "[PAD] [UNK] <unk>"])
 def test_texts_that_are_data(text: str, run_here: RunHere) -> None:
     run = worked(run_here("explain", "--text", text, "--format", "png,html"))
-    assert "says ‘" in run.stdout
+    assert run.stdout.startswith("multi:8 ")
     assert "\x1b[31m" not in run.stdout
-
-
-def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
-    run = worked(run_here("explain"))
-    assert "explaining sample train[0]; --text and --index choose others" in notes(run)[0]
 
 
 def test_heads_left_out_are_left_out_of_the_explanation(run_here: RunHere) -> None:
@@ -202,12 +199,3 @@ def test_heads_left_out_are_left_out_of_the_explanation(run_here: RunHere) -> No
     answer = 1 if found["answer"] == whole["answer"] else -1
     assert found["logit_difference"] * answer == pytest.approx(whole["logit_difference"] + first["removal"], abs=1e-5)
     assert abs(first["removal"]) > 0.01
-
-
-def test_in_python_it_is_what_the_command_says(run_here: RunHere) -> None:
-    shown = attnviz.explain("multi", TEXT)
-    assert shown.report.data["heads"] == read_json(run_here, TEXT)["heads"]
-    looks: Any = attnviz.explain("multi", TEXT, head="0.5", query="good").report.data["looks"]
-    assert looks[0]["head"] == "0.5"
-    with pytest.raises(InvalidOption, match="Say from which with --query"):
-        attnviz.explain("multi", TEXT, head="0.5")

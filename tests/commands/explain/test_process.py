@@ -32,7 +32,7 @@ def test_a_walk_through_on_stdout_and_a_picture(run_forked: RunCli, tmp_path: Pa
         "Step 5: mask",
         "Step 6: softmax, a = exp(s) / Σ exp(s)",
         "Step 7: weighted values, a ⋅ v",
-        "Step 8: their sum, the output of the head",
+        "Step 8: their sum, o = Σ a ⋅ v, the output of the head",
         "Step 9: concatenation",
         "Step 10: output projection",
         "Check: does the model say the same?",

@@ -5,21 +5,22 @@ All of it is held against SmolLM2-135M in four bits, which a package carries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import deepcopy
-from typing import Any
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-import torch
-from torch import Tensor
 
-from attnviz.commands.explain.answer.why import N_RANDOM, explain_answer, find_reason
+from attnviz.commands.explain.answer.why import explain_answer, find_reason
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import Stream
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
+from tests.attacks.endings import RunHere, worked
 from tests.pretrained import decoder
+from tests.process import ROOT
 
 WORDS = (
     "river lemon seven window honest paper drum cloud market silver yellow pencil garden winter bottle island mirror"
@@ -62,8 +63,27 @@ def test_induction_heads_look_for_what_one_head_wrote(repeated: Stream, head: He
         assert look.source == key - 1
         assert look.weight_without is not None
         assert look.weight_without <= 0.03
-        assert len(look.random) >= N_RANDOM - 1
-        assert min(look.random) > 0.6 * look.weight
+        assert len(look.controls) == 16 * 9 + (head.layer - 16) * 9 - 1  # the other earlier heads
+        assert np.quantile(look.controls, 0.1) > 0.8 * look.weight
+        assert look.n_passing <= 3
+
+
+@pytest.mark.parametrize("index", [3, 7])
+def test_a_reason_takes_half_of_a_look_of_ordinary_text(smollm2: Decomposable, index: int, shared: Path) -> None:
+    review = pq.read_table(shared / "data" / "imdb" / "test.parquet")["text"][index].as_py()
+    stream, rng, found = take_apart(smollm2, " ".join(review.split()[:30])), np.random.default_rng(index), []
+    for layer in range(1, len(stream.blocks)):
+        head, query = HeadName(layer, int(rng.integers(9))), int(rng.integers(12, len(stream.subject.ids)))
+        weights = stream.weights_of(head, query)
+        look = find_reason(stream, head, query, int(weights.argmax()))
+        if look.named is None:
+            continue
+        found.append(look.named.writer.kind)
+        assert look.weight_without is not None
+        assert look.weight_without <= weights.max() / 2
+        if look.named.writer.kind != "place":
+            assert stream.attend_without(head, query, [look.named.writer])[0, look.key] <= weights.max() / 2
+    assert {"word", "place"} <= {*found}
 
 
 def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None:
@@ -97,53 +117,12 @@ def test_every_row_of_weights_is_the_sum_of_who_wrote_the_keys(smollm2: Decompos
         stream.split_logit(int(answer), int(against))  # or a logit by a share of 1e-5
 
 
-# Who is given something, who gives it, where they go and what is given. Each sentence has 14 tokens.
-GIFTS = (
-    *(("Mary", "John", "store", "drink"), ("John", "Mary", "store", "drink"), ("Tom", "Mary", "park", "ball")),
-    *(("Mary", "Tom", "school", "book"), ("John", "Paul", "office", "key"), ("Paul", "Anna", "garden", "cup")),
-    *(("Mark", "Sarah", "station", "ticket"), ("Sarah", "Mark", "house", "drink")),
-)
-
-
-def test_contributions_by_head_and_sentence_go_with_the_cost_of_removal(smollm2: Decomposable) -> None:
-    """What a head gives at the last token is replaced by its mean over the sentences.
-
-    Nothing changes before the last token: the others are read once, and all heads of a layer are tried side by side.
-    """
-    written, ids, answers = [], [], []
-    for number, (taker, giver, place, thing) in enumerate(GIFTS):
-        first, second = (taker, giver) if number % 2 == 0 else (giver, taker)
-        text = f"When {first} and {second} went to the {place}, {giver} gave a {thing} to"
-        stream = smollm2.take_apart(text, "text", Question(f" {taker}", f" {giver}"))
-        assert stream.subject.against is not None
-        answers.append((stream.subject.answer, stream.subject.against))
-        written.append(stream.split_logit(*answers[-1]).heads.sum(axis=2))
-        ids.append(stream.subject.ids)
-    contributions = np.stack(written)
-    n_texts, n_layers, n_heads = contributions.shape
-    model: Any = getattr(smollm2, "headed")  # noqa: B009
-    read, asked = (torch.tensor(each).repeat(n_heads, 1) for each in (ids, answers))
-    projections = [layer.self_attn.o_proj for layer in model.model.layers]
-    with torch.inference_mode():
-        before = model(input_ids=read[:, :-1], use_cache=True, logits_to_keep=1).past_key_values
-
-    def answer_with(layer: int, change: Callable[[Tensor], Tensor]) -> np.ndarray:
-        hook = projections[layer].register_forward_pre_hook(lambda _, given: (change(given[0].clone()),))
-        with torch.inference_mode(), hook:
-            logits = model(input_ids=read[:, -1:], past_key_values=deepcopy(before)).logits[:, -1]
-        gained = (logits.gather(1, asked[:, :1]) - logits.gather(1, asked[:, 1:])).double()
-        return np.asarray(gained.reshape(n_heads, n_texts).T)
-
-    def average(given: Tensor) -> Tensor:
-        """Of the n-th copy of the sentences, the n-th head."""
-        copies = given.view(n_heads, n_texts, n_heads, -1)
-        for head in range(n_heads):
-            copies[head, :, head] = copies[head, :, head].mean(dim=0)
-        return given
-
-    whole = answer_with(0, lambda given: given)
-    costs = np.stack([whole - answer_with(layer, average) for layer in range(n_layers)], axis=1)
-    r = np.corrcoef(contributions.ravel(), costs.ravel())[0, 1]
-    largest = [set(np.argsort(-np.abs(each), axis=None)[:10].tolist()) for each in (contributions, costs)]
-    assert r == pytest.approx(0.82, abs=0.02)
-    assert len(largest[0] & largest[1]) >= 8
+def test_the_documents_example_is_what_is_printed(run_here: RunHere) -> None:
+    decoder()  # or skip
+    text = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    asked = re.findall(r'attnviz explain --model smollm2 (".*")$', text, re.MULTILINE)[0]
+    screen, quote = re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0], re.findall("^> (.*)", text, re.MULTILINE)
+    shown = worked(run_here("explain", "--model", "smollm2", *shlex.split(asked)))
+    assert shown.stdout == screen
+    details = worked(run_here("explain", "--model", "smollm2", *shlex.split(asked), "--table", "heads")).stdout
+    assert " ".join(quote) in " ".join(details.split())

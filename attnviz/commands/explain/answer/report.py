@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attnviz.commands.explain.answer.picture import draw_answer, draw_cell
 from attnviz.commands.explain.answer.words import (
@@ -19,6 +19,7 @@ from attnviz.records.explanation import CellExplanation, Contribution, Explanati
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_tokens
+from attnviz.views.tokens import label_token
 
 MAX_NAME = 80
 HELD = (
@@ -34,6 +35,11 @@ SELF_REPAIR = (
     "What a head writes is not what its removal costs: later heads and MLPs read it, and some make up for it "
     "(self-repair). One sentence is no label: the same head may do something else in the next."
 )
+TESTED = (
+    "A reason is what the weight falls by half without, and further than without nine tenths of its kind (other heads, "
+    "MLPs, words, places). Without a head: what it gives is zero, and the model runs again."
+)
+MORE = "Each head in a sentence, with its weights and tests: --table heads."
 
 
 def answer_report(found: Explanation, title: str | None) -> Report:
@@ -41,22 +47,23 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     tokens, target = found.tokens, found.target
     answer = quote_answer(target.name)
     model = escape_for_display(found.provenance.model, MAX_NAME)
+    sentences = (
+        " ".join((describe_contribution(tokens, target, each), *describe_steps(tokens, each.looks)))
+        for each in found.contributions
+    )
+    held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
+    details = (*sentences, *([POOLED] if found.n_queries > 1 else []), held, SELF_REPAIR)
     blocks: list[Block] = [
         draw_answer(tokens, found.contributions, answer, found.n_layers),
         _heads_table(found),
-        _steps_table(tokens, _unique_looks(found.contributions)),
         _sum_table(found),
+        Note(TESTED),
+        *(Note(each, is_detail=True) for each in details),
     ]
-    blocks += [
-        Note(" ".join((describe_contribution(tokens, target, each), *describe_steps(tokens, each.looks))))
-        for each in found.contributions
-    ]
-    held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
-    blocks += [Note(each) for each in (*([POOLED] if found.n_queries > 1 else []), held, SELF_REPAIR)]
     blocks += captions.describe_unknown(tokens, "tokens")
     return Report(
         title=captions.choose_title(title, describe_answer(model, found)),
-        subtitle=_compose_subtitle(found.provenance, tokens),
+        subtitle=captions.join(*_describe_text(found.provenance, tokens)),
         blocks=tuple(blocks),
         facts=captions.list_facts(found.provenance),
         data={
@@ -64,6 +71,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
             "answer": target.name,
             "against": target.against,
             "probability": target.probability,
+            "rival_probability": found.rival,
             **({"score": target.score} if found.form == "score" else {}),
             "logit_difference": found.logit,
             "sum_of_parts": found.total,
@@ -81,10 +89,9 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
     sentences = (describe_look(tokens, first), *describe_steps(tokens, found.looks))
     return Report(
         title=captions.choose_title(title, said),
-        subtitle=_compose_subtitle(found.provenance, tokens),
+        subtitle=captions.join(*_describe_text(found.provenance, tokens), captions.describe_origin(found.provenance)),
         blocks=(
             draw_cell(tokens, found.looks, found.n_layers),
-            _steps_table(tokens, found.looks),
             *([_shares_table(first)] if first.shares else []),
             *map(Note, sentences),
             Note(HELD),
@@ -95,61 +102,27 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
     )
 
 
-def _compose_subtitle(provenance: Provenance, tokens: Tokens) -> str:
+def _describe_text(provenance: Provenance, tokens: Tokens) -> tuple[str, str]:
     name = escape_for_display(provenance.text_name, MAX_NAME)
-    extent = captions.describe_extent(provenance, len(tokens) - sum(tokens.special))
-    return captions.join(name, captions.describe_origin(provenance), extent)
-
-
-def _unique_looks(contributions: Sequence[Contribution]) -> list[Look]:
-    found = {(look.head, look.query, look.key): look for each in contributions for look in each.looks}
-    return list(found.values())
+    return name, captions.describe_extent(provenance, len(tokens) - sum(tokens.special))
 
 
 def _heads_table(found: Explanation) -> Table:
-    columns = (
-        Column("head"),
-        Column("reads"),
-        Column("weight"),
-        Column("writes", digits=2),
-        Column("without the head", digits=2),
-        Column("looks there because of"),
-        Column("weight without that"),
-    )
+    """List the heads, a line each; what supports a line is in the sentences."""
+    answer, against = found.target.name, found.target.against
     rows: list[Row] = []
     for each in found.contributions:
-        look = each.looks[0]
-        because = "no one writer" if look.named is None else str(look.named.writer)
-        without = "" if look.weight_without is None else look.weight_without
-        word = quote_word(found.tokens, each.source)
-        rows.append((str(each.head), word, look.weight, each.written, each.removal, because, without))
-    over = " over its rival" if found.target.against else ""
-    title = f"the {len(rows)} heads that wrote most, in logits of {quote_answer(found.target.name)}{over}"
-    return Table("answer", title, "facts", columns, tuple(rows))
-
-
-def _steps_table(tokens: Tokens, looks: Sequence[Look]) -> Table:
-    columns = (
-        *map(Column, ("head", "from", "to", "because of", "which read")),
-        *map(Column, ("weight", "without it")),
-        Column("random heads"),
-    )
-    rows: list[Row] = []
-    for look in looks:
-        named = look.named
-        rows.append(
-            (
-                str(look.head),
-                quote_word(tokens, look.query),
-                quote_word(tokens, look.key),
-                "no one writer" if named is None else str(named.writer),
-                "" if look.source is None else quote_word(tokens, look.source),
-                look.weight,
-                "" if look.weight_without is None else look.weight_without,
-                f"{min(look.random):.2f}-{max(look.random):.2f}" if look.random else "",
-            )
-        )
-    return Table("looks", "why they look there", "facts", columns, tuple(rows))
+        look, of_rival = each.looks[0], each.own - each.written if against else 0.0
+        is_own = abs(each.own) >= abs(of_rival)
+        does = "raises" if (each.own if is_own else of_rival) > 0 else "lowers"
+        mostly = f"{does} {quote_answer(answer if is_own else against)}"
+        because = str(look.named.writer) if look.named else "many hands" if look.n_writers else "no reason"
+        read = f"‘{label_token(found.tokens, each.source)}’"
+        rows.append((str(each.head), read, mostly, each.written, each.removal, because))
+    names = "head", "reads", "mostly", "writes", "without the head", "looks there because of"
+    title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}"
+    columns = tuple(Column(name, digits=2) for name in names)
+    return Table("answer", title, "answer", columns, tuple(rows), more=MORE)
 
 
 def _shares_table(look: Look) -> Table:
@@ -179,6 +152,7 @@ def _describe_contribution(found: Contribution) -> Mapping[str, object]:
     return {
         "head": str(found.head),
         "written": found.written,
+        "own": found.own,
         "source": found.source,
         "from_source": found.from_source,
         "removal": found.removal,
@@ -197,5 +171,7 @@ def _describe_look(look: Look) -> Mapping[str, object]:
         "named": None if look.named is None else str(look.named.writer),
         "source": look.source,
         "weight_without": look.weight_without,
-        "weights_without_random_heads": list(look.random),
+        "controls": list(look.controls),
+        "n_passing": look.n_passing,
+        "n_writers": look.n_writers,
     }

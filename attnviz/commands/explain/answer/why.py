@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.models.decomposition.stream import Parts, Stream
+from attnviz.models.decomposition.stream import Parts, PerToken, Stream, soften
 from attnviz.records.explanation import (
     AnswerForm,
     CellExplanation,
@@ -22,16 +24,31 @@ from attnviz.records.explanation import (
 
 N_HEADS = 5  # of an answer
 N_SHARES = 6  # of a look, that are kept
-N_RANDOM = 19  # heads: one that does more than all of them is rarer than 1 in 20
+MIN_CONTROLS = 3
+MAX_CONTROLS = 64  # words or places that are put in the place of another, drawn at random
+BEYOND = 0.9  # of the controls
+MARGIN = 1.5  # by which a lead is above that of the largest of as many random scores; measured
 EARLY = 4  # MLPs of the first 1/EARLY of layers belong to the word
 N_STEPS = 2
+
+
+class Trial(NamedTuple):
+    """What a weight becomes without a writer, and what it becomes in each control of the writer's kind."""
+
+    without: float
+    controls: Float64[np.ndarray, " control"]
+    beyond: float = 0.0  # the share of controls that cost less
+
+    def passes(self, weight: float) -> bool:
+        """Return whether half of the weight or more is the writer's, and more than what controls cost."""
+        return self.without <= weight / 2 and len(self.controls) >= MIN_CONTROLS and self.beyond >= BEYOND
 
 
 def explain_answer(stream: Stream) -> Explanation:
     """Explain by how much an answer's logit exceeds its rival's. Raises InvalidModel where the parts miss it."""
     subject, part = stream.subject, stream.subject.answering
     parts = stream.split_logit(subject.answer, subject.against)
-    heads = parts.heads.sum(axis=2)
+    heads, own = parts.heads.sum(axis=2), stream.split_logit(subject.answer, None).heads.sum(axis=2)
     order = np.argsort(-np.abs(heads), axis=None, kind="stable")[:N_HEADS]
     logit = _choose_logit(stream, stream.logits)
     found = []
@@ -44,7 +61,7 @@ def explain_answer(stream: Stream) -> Explanation:
         query = int((by_query[:, source] * np.sign(written)).argmax())
         removal = _choose_logit(stream, stream.answer_without(head)) - logit
         looks = tuple(_follow(stream, head, query, source))
-        found.append(Contribution(head, written, source, float(sources[source]), removal, looks))
+        found.append(Contribution(head, written, source, float(sources[source]), float(own[head]), removal, looks))
     token: AnswerForm = "masked token" if part.fills_in else "token"
     return Explanation(
         tokens=subject.tokens,
@@ -55,6 +72,7 @@ def explain_answer(stream: Stream) -> Explanation:
         total=float(parts.totals.sum()),
         contributions=tuple(found),
         by_kind=tuple(parts.by_kind.items()),
+        rival=None if subject.against is None else float(stream.values[subject.against]),
         form=token if part.answers is None else part.answers.kind,
         n_queries=int(parts.gradients[-1].any(dim=1).sum()),
     )
@@ -85,51 +103,86 @@ def _follow(stream: Stream, head: HeadName, query: int, key: int) -> Iterator[Lo
 def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     """Find who made a query of a head look at a key.
 
-    A writer is named only if the weight falls further without it than without each of `N_RANDOM` other earlier heads.
+    Before layer 0 nobody has written, and there is no reason. Nor is there where the score of the key leads by little.
+    Layers that were never trained give scores of unit variance where queries and keys are normed, of less elsewhere,
+    and the largest of n of them leads by √(2 ln n). Whose word or place that is nobody has learned.
     """
-    parts, attention = stream.split_scores(head, query), stream.blocks[head.layer].attention
-    others = np.flatnonzero(attention.attendable[query].cpu().numpy())
-    others = others[others != key]
+    attendable = stream.blocks[head.layer].attention.attendable[query].cpu().numpy()
+    others = np.flatnonzero(attendable & (np.arange(len(attendable)) != key))
     weight = float(stream.weights_of(head, query)[key])
     if len(others) == 0:
         return Look(head, query, key, weight, 0.0)
-    listed = list(_list_shares(parts, len(stream.blocks), key, others))
-    if (bias := stream.bias_of(head, query)) is not None and bias.any():
-        listed.append(Share(Writer("distance", head.layer), _find_lead(bias, key, others)))
-    shares = sorted(listed, key=lambda share: -share.lead)[:N_SHARES]
-    look = Look(head, query, key, weight, _find_lead(parts.totals, key, others), tuple(shares))
+    parts, drawn = stream.split_scores(head, query), _draw(others, stream.subject.seed)
+    places = stream.score_places(head, query, [each for each in drawn if each] or [0])  # the first token is a sink
+    written = [*_list_written(parts, len(stream.blocks)), (Writer("place", head.layer), places)]
+    shares = sorted((Share(each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each.lead)
+    look = Look(head, query, key, weight, _find_lead(parts.totals, key, others), tuple(shares[:N_SHARES]))
+    if head.layer == 0 or look.lead < math.sqrt(2 * math.log(len(others) + 1)) + MARGIN:
+        return look
+    trials = _try_written(stream, look, [each for each, _ in written if each.kind != "place"], drawn)
+    scores = np.tile(parts.totals, (len(others), 1))
+    scores[:, key] += places[others] - places[key]
+    trials[Writer("place", head.layer)] = _compare_instead(
+        weight, soften(parts.totals - places, attendable)[key], soften(scores, attendable)[:, key]
+    )
+    passing = [share for share in shares if share.lead > 0 and trials[share.writer].passes(weight)]
+    first, source = (passing or shares)[0], None
+    if passing and first.writer.kind == "head":
+        source = int(stream.split_sources(HeadName(*first.writer[1:]), parts)[key].argmax())
+    return replace(
+        look,
+        named=first if passing else None,
+        source=source,
+        weight_without=trials[first.writer].without,
+        controls=tuple(trials[first.writer].controls.tolist()),
+        n_passing=len(passing),
+        n_writers=len(shares),
+    )
 
-    def attend_without(writer: Writer) -> float:
-        return float(stream.attend_without(head, query, writer)[key])
 
-    random = {writer: attend_without(writer) for writer in _draw_heads(parts, stream.subject.seed)}
-    for share in shares:
-        without = attend_without(share.writer)
-        others_without = tuple(found for writer, found in random.items() if writer != share.writer)
-        if share.lead > 0 and without < min((weight, *others_without)):
-            source = None
-            if share.writer.kind == "head":
-                source = int(stream.split_sources(HeadName(*share.writer[1:]), parts)[key].argmax())
-            return replace(look, named=share, source=source, weight_without=without, random=others_without)
-    return replace(look, random=tuple(random.values()))
-
-
-def _list_shares(parts: Parts, n_layers: int, key: int, others: np.ndarray) -> Iterator[Share]:
+def _list_written(parts: Parts, n_layers: int) -> Iterator[tuple[Writer, PerToken]]:
+    """List who wrote into the keys, and what each gave to their scores."""
     n_early = min(len(parts.mlps), -(-n_layers // EARLY))
-    word = parts.embedding + parts.mlps[:n_early].sum(axis=0)
-    yield Share(Writer("word", n_early), _find_lead(word, key, others))
+    yield Writer("word", n_early), parts.embedding + parts.mlps[:n_early].sum(axis=0)
     for layer in range(n_early, len(parts.mlps)):
-        yield Share(Writer("mlp", layer), _find_lead(parts.mlps[layer], key, others))
+        yield Writer("mlp", layer), parts.mlps[layer]
     for layer, head in np.ndindex(parts.heads.shape[:2]):
-        yield Share(Writer("head", layer, head), _find_lead(parts.heads[layer, head], key, others))
+        yield Writer("head", layer, head), parts.heads[layer, head]
 
 
-def _find_lead(given: Float64[np.ndarray, " token"], key: int, others: np.ndarray) -> float:
+def _try_written(stream: Stream, look: Look, writers: list[Writer], drawn: list[int]) -> dict[Writer, Trial]:
+    """Take each writer out of the keys, and hold what that costs against what others of its kind cost.
+
+    Whatever is taken out of a key changes its weight somewhat. So an MLP is held against the other MLPs, those of the
+    word among them, and a head against the other earlier heads. In the place of the word other words are put: where any
+    other would do as well, the word is not the reason.
+    """
+    head, query, key = look.head, look.query, look.key
+    early = [Writer("mlp", layer) for layer in range(writers[0].layer)]
+    tried = [*writers, *early]
+    without = dict(zip(tried, stream.attend_without(head, query, tried)[:, key], strict=True))
+    trials = {}
+    for kind in ("mlp", "head"):
+        weights = np.array([left for each, left in without.items() if each.kind == kind])
+        for each in (each for each in writers if each.kind == kind):
+            left = float(without[each])
+            controls = np.delete(weights, np.argmax(weights == left))
+            trials[each] = Trial(left, controls, float(np.sum(controls > left)) / max(1, len(controls)))
+    instead = stream.attend_with_words(head, query, key, writers[0], drawn)
+    trials[writers[0]] = _compare_instead(look.weight, without[writers[0]], instead[:, key])
+    return trials
+
+
+def _compare_instead(weight: float, without: float, instead: Float64[np.ndarray, " control"]) -> Trial:
+    """Hold a weight against what it is with others in the writer's place: half of them leave no more than that."""
+    return Trial(max(float(without), float(np.median(instead))), instead, float(np.mean(instead < weight)))
+
+
+def _draw(others: np.ndarray, seed: int) -> list[int]:
+    """Draw some of the other keys, whose words are put in the place of one."""
+    return sorted(np.random.default_rng(seed).permutation(others)[:MAX_CONTROLS].tolist())
+
+
+def _find_lead(given: PerToken, key: int, others: np.ndarray) -> float:
     """Return how far a key is raised over the mean of the others: softmax reads differences."""
     return float(given[key] - given[others].mean())
-
-
-def _draw_heads(parts: Parts, seed: int) -> list[Writer]:
-    """Draw some of the earlier heads, whose removal shows what that of any head does."""
-    there = [Writer("head", *place) for place in np.ndindex(parts.heads.shape[:2])]
-    return [there[place] for place in sorted(np.random.default_rng(seed).permutation(len(there))[:N_RANDOM])]

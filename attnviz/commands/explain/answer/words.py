@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import nan
+
+import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.records import Tokens
 from attnviz.records.attribution import Target
 from attnviz.records.explanation import Contribution, Explanation, Look
+from attnviz.records.head_names import write_share
 from attnviz.views.tokens import label_token
 
 MAX_NAME = 24
+CLEAR = 2  # times the rival's probability
+CONTROLS = {  # what nine tenths of writers of a kind are held against
+    "word": "with other words there",
+    "place": "from other places",
+    "mlp": "without other MLPs",
+    "head": "without other heads",
+}
 
 
 def quote_word(tokens: Tokens, position: int) -> str:
@@ -25,16 +36,24 @@ def quote_answer(name: str) -> str:
     return f"‘{escape_for_display(name.removeprefix(' ') or name, MAX_NAME)}’"
 
 
-def write_share(number: float) -> str:
+def write_weight(number: float) -> str:
     """Write a weight in two digits: ".05"."""
     return f"{number:.2f}".replace("0.", ".", 1)
 
 
 def describe_answer(model: str, found: Explanation) -> str:
-    """Say what a model answers, and rather than what."""
+    """Say what a model answers and rather than what, or that it has no clear answer: less than twice the rival's."""
+    answer, value = quote_answer(found.target.name), found.target.value
     verb = {"token": "goes on with", "masked token": "fills in", "score": "gives"}.get(found.form, "says")
-    rival = f" rather than {quote_answer(found.target.against)}" if found.target.against else ""
-    return f"{model} {verb} {quote_answer(found.target.name)} ({found.target.value:.2f}){rival}"
+    if found.rival is None:
+        share = f"{value:.2f}" if found.form == "score" else write_share(value)
+        return f"{model} {verb} {answer} ({share})"
+    both = f"{answer} ({write_share(value)})", f"{quote_answer(found.target.against)} ({write_share(found.rival)})"
+    if value >= CLEAR * found.rival:
+        return f"{model} {verb} {both[0]} rather than {both[1]}"
+    if found.rival >= CLEAR * value:
+        return f"{model} {verb} {both[1]} rather than {both[0]}"
+    return f"{model} has no clear answer: {both[0]} or {both[1]}"
 
 
 def describe_contribution(tokens: Tokens, target: Target, found: Contribution) -> str:
@@ -42,10 +61,11 @@ def describe_contribution(tokens: Tokens, target: Target, found: Contribution) -
     answer, rival = quote_answer(target.name), quote_answer(target.against)
     for_or_against = f"for {answer}" if found.written > 0 else f"against {answer}"
     over, number = (f" over {rival}", "difference") if target.against else ("", "logit")
+    own = f" ({found.own:+.2f} in its own logit)" if target.against else ""
     looks = describe_look(tokens, found.looks[0]).partition(" ")[2]
     return (
-        f"{found.head} reads {quote_word(tokens, found.source)} and writes {found.written:+.2f} {for_or_against}{over};"
-        f" without the head the {number} changes by {found.removal:+.2f}. It {looks}"
+        f"{found.head} reads {quote_word(tokens, found.source)} and writes {found.written:+.2f} {for_or_against}{over}"
+        f"{own}; without the head the {number} changes by {found.removal:+.2f}. It {looks}"
     )
 
 
@@ -58,31 +78,28 @@ def describe_look(tokens: Tokens, look: Look) -> str:
         else f"{'back' if look.key < look.query else 'ahead'} from {query} to {key}"
     )
     looks = f"{look.head} looks {way}" + (f", at {key}" if look.query == look.key else "")
-    weight = write_share(look.weight)
+    weight, without = write_weight(look.weight), write_weight(look.weight_without or 0)
     if not look.shares:
         return f"{looks}: there is nothing else to look at."
+    if not look.n_writers:
+        why = "nobody has written before layer 0" if look.head.layer == 0 else "it stands out no more than by chance"
+        return f"{looks} ({weight}): no reason, {why}."
+    writer = (look.named or look.shares[0]).writer
+    low, high = (write_weight(limit) for limit in np.quantile(look.controls or (nan,), (0.1, 0.9)))
+    held = f"without that {weight} → {without}" + f", {CONTROLS[writer.kind]} {low} to {high}" * bool(look.controls)
     if look.named is None:
-        return f"{looks} ({weight}): nobody who wrote there stands out from {_count(look)}."
-    writer = look.named.writer
+        return f"{looks}, of many hands: {writer} raises it most, and {held}."
     because = {
         "word": "because of the word itself",
         "mlp": f"because of what {writer} had written there",
-        "distance": "because of the distance" + (" between them" if look.query != look.key else ", which is none"),
+        "place": "because of its place",
         "head": f"because {writer} had written {quote_word(tokens, look.source or 0)} there",
     }[writer.kind]
-    among = f"; without {_count(look)}: {_write_range(look.random)}" if look.random else ""
-    return f"{looks}, {because}: without it {weight} → {write_share(look.weight_without or 0)}{among}."
+    passes = "passes" if look.n_passing == 1 else "pass"
+    return f"{looks}, {because}: {held}; {look.n_passing} of {look.n_writers} writers {passes} this test."
 
 
 def describe_steps(tokens: Tokens, looks: tuple[Look, ...]) -> Iterator[str]:
     """Say of each further step what made the writer look where it did."""
     for look in looks[1:]:
         yield f"And {describe_look(tokens, look)}"
-
-
-def _write_range(weights: tuple[float, ...]) -> str:
-    return f"{write_share(min(weights))} to {write_share(max(weights))}"
-
-
-def _count(look: Look) -> str:
-    return f"each of {len(look.random)} other heads, drawn at random" if look.random else "others"
