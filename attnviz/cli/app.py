@@ -13,13 +13,15 @@ from typing import NoReturn
 
 from attnviz.cli import show
 from attnviz.cli.help import write_command_help
-from attnviz.cli.process import abandon_stdout, flush_stderr, interrupt_on_end_signals, pause_gc, prepare_streams
+from attnviz.cli.process import abandon, flush_stderr, interrupt_on_end_signals, pause_gc, prepare_streams
+from attnviz.cli.sentence import complete_line
 from attnviz.commands import COMMANDS
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
 from attnviz.options import HELP_ALL, HELP_OPTIONS
 from attnviz.registry import load
 
 TOO_MANY_FILES = "too many open files. A larger limit (ulimit -n) allows more"
+OF_PROGRAM = (*HELP_OPTIONS, "--version", "--install-completion", "--show-completion")
 HELP_COMMAND = "help"  # attnviz help heatmap: attnviz heatmap --help
 DONE, READER_LEFT, NO_COMMAND, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
@@ -69,8 +71,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    if arguments and arguments[0] == HELP_COMMAND:
+    if arguments[:1] == [HELP_COMMAND]:
         arguments = [*arguments[1:2], HELP_OPTIONS[-1]]
+    if arguments:
+        arguments = complete_line(arguments, [command.name for command in COMMANDS], OF_PROGRAM)
     for command in COMMANDS if len(arguments) == 2 and arguments[1] in (*HELP_OPTIONS, HELP_ALL) else ():
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
             show.line(write_command_help(command.name, load(command.spec), is_full=arguments[1] == HELP_ALL))
@@ -90,7 +94,7 @@ def _report_failure(message: str, code: int) -> int:
 
 def _report_stdout_failure(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
-    abandon_stdout()
+    abandon(sys.stdout)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return _report_failure(TOO_MANY_FILES, ExecutionError.exit_code)
     if error.errno == errno.EPIPE:

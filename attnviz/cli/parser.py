@@ -21,6 +21,7 @@ from attnviz import __version__
 from attnviz.cli import show
 from attnviz.cli.command import run_command
 from attnviz.cli.help import write_command_help
+from attnviz.cli.sentence import TRY
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
 from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, build, find_example, list_options
@@ -44,9 +45,12 @@ def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
     Raises what the command raises, and InvalidOption for a value that an option does not take and for words that are
     no command and no option.
     """
+    if not arguments and COMPLETE_VARIABLE not in os.environ:
+        show.line(TRY)
+        return 0
     try:
         program = get_command(_make_app(arguments, commands))
-        code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
+        code = program.main(args=list(arguments), prog_name="attnviz", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TextIO
 
 DEFAULT_THRESHOLDS = gc.get_threshold()
 END_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -33,14 +34,13 @@ def flush_stderr() -> None:
     try:
         sys.stderr.flush()
     except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        abandon(sys.stderr)
 
 
-def abandon_stdout() -> None:
-    """Standard output has failed: send what is still buffered nowhere, so that the exit does not fail once more."""
+def abandon(stream: TextIO) -> None:
+    """A stream has failed: send what is still buffered nowhere, so that the exit does not fail once more."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def pause_gc() -> None:

@@ -88,12 +88,6 @@ def test_the_help_is_the_same_in_other_words(arguments: tuple[str, ...], file: s
     assert (run.exit_code, run.stdout) == (0, (GOLDEN / file).read_text(encoding="utf-8"))
 
 
-def test_no_command_shows_the_help(run_cli: RunCli) -> None:
-    run = run_cli(env=EIGHTY)
-    assert (run.exit_code, run.stderr) == (2, "")
-    assert run.stdout == run_cli("--help", env=EIGHTY).stdout == run_cli("help", env=EIGHTY).stdout
-
-
 def test_version(run_cli: RunCli) -> None:
     from attnviz import __version__
 

@@ -21,7 +21,7 @@ from attnviz.text import Document
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
 MAX_SUBSETS = 256  # answers for each layer: every choice of up to 8 heads
-MAX_LABELS = 5
+MAX_LABELS = 3
 MAX_LETTERS = 24  # of a token
 
 
@@ -55,10 +55,10 @@ def choose_layers(models: Sequence[Traceable], n_tokens: int) -> list[tuple[int,
 
 
 def describe_tokens(tokens: Tokens) -> list[dict[str, Any]]:
-    """Return each token as it stands in the sentence, and whether the model knows it."""
+    """Return each token as it stands in the sentence, and whether it is a marker."""
     return [
-        {"piece": escape_for_display(piece, MAX_LETTERS), "special": special, "unknown": unknown}
-        for piece, special, unknown in zip(tokens.pieces, tokens.special, tokens.unknown, strict=True)
+        {"piece": escape_for_display(piece, MAX_LETTERS), "special": special}
+        for piece, special in zip(tokens.pieces, tokens.special, strict=True)
     ]
 
 
@@ -116,7 +116,6 @@ def _describe_answers(model: Traceable, document: Document, layers: Sequence[int
     (prediction,) = model.classify([document])
     return {
         "labels": [labels[label] for label in shown],
-        "nLabels": len(labels),
         "choices": off,
         "layers": [_pack(answers[:, shown]) for answers in by_layer],
         "nothing": [(labels[int(each.argmax())], float(each.max())) for each in of_none],

@@ -41,7 +41,8 @@ def read_kernel(of: Operation) -> Fused | None:
     """Return what a kernel was asked for and what it gave; None where it is not known."""
     if of.name == "flex_attention":
         return _read_flex(of)
-    given = _name_arguments(of)
+    arguments = of.function._schema.arguments
+    given = {each.name: each.default_value for each in arguments if each.has_default_value()} | of.arguments
     output = of.result[0] if isinstance(of.result, tuple | list) else of.result
     if of.name.startswith("_scaled_dot_product"):
         named = {NAMES.get(name, name): value for name, value in given.items()}
@@ -77,12 +78,6 @@ def _norm(given: dict[str, Any], number: int) -> Callable[[Tensor], Tensor]:
 
 def _layer(given: dict[str, Any], number: int) -> tuple[Tensor, Tensor]:
     return given[f"ffn_weight_{number}"], given[f"ffn_bias_{number}"]
-
-
-def _name_arguments(of: Operation) -> dict[str, Any]:
-    arguments = of.function._schema.arguments
-    found = {each.name: each.default_value for each in arguments if each.has_default_value()}
-    return found | dict(zip((each.name for each in arguments), of.args, strict=False)) | of.kwargs
 
 
 def _pad(states: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -57,15 +57,12 @@ class Unread:
     def describe(self) -> tuple[str, ...]:
         """Say in a sentence each what attended, or may have, and was not handed over."""
         found = [(what, self.places[kind]) for kind, what in KINDS.items() if self.places[kind]]
-        sentences = [f"Not in here: {what}: {_list_places(places)}." for what, places in found]
+        sentences = [
+            f"Not in here: {what}: {list_first(list(dict.fromkeys(places)), MAX_NAMED)}." for what, places in found
+        ]
         if self.without_numbers:
             sentences.append(f"Not in here: attention {self.without_numbers[0]}, whose tensors hold no numbers.")
         return tuple(sentences)
-
-
-def _list_places(places: Sequence[str]) -> str:
-    """Write several places once each: "a.0 (linear), a.1 (linear) and 3 more"."""
-    return list_first([place.removeprefix(WHAT) for place in dict.fromkeys(places)], MAX_NAMED)
 
 
 def why_unreadable(given: Iterable[Tensor]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -15,14 +14,10 @@ from typing import Any
 
 import pytest
 
-from attnviz.cli import app
 from attnviz.commands.lesson import measured
 from attnviz.models.built_in import SHIPPED
-from attnviz.numbers.intervals import Interval, t_quantile
-from attnviz.records.training_metrics import AttentionCost, Metrics
-from attnviz.running.metrics import load_metrics
+from attnviz.numbers.intervals import t_quantile
 from tests import study
-from tests.browser import Opened
 
 FILE = Path(measured.__file__).with_name(measured.CAPACITY)
 
@@ -65,27 +60,6 @@ def test_the_study_is_quoted_to_the_letter() -> None:
     if os.environ.get("ATTNVIZ_WRITE_README"):
         FILE.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     assert measured.describe_capacity() == results
-
-
-def test_what_attention_is_worth_is_told_where_it_was_measured(
-    monkeypatch: pytest.MonkeyPatch, chromium: Any, tmp_path: Path
-) -> None:
-    def load(folder: Path) -> Metrics:
-        metrics = load_metrics(folder)
-        assert metrics.tested is not None
-        cost = 0.021 if folder.name == "single" else 0.0432
-        costs = (AttentionCost("every key alike", Interval(0.5, 0.4, 0.6), Interval(cost, 0.01, 0.05), 0.001),)
-        return replace(metrics, tested=replace(metrics.tested, costs=costs))
-
-    monkeypatch.setattr(measured, "load_metrics", load)
-    file = tmp_path / "lesson.html"
-    assert app.run(["lesson", "good film", "--out", str(file)]) == 0
-    page = Opened(chromium, file)
-    page.page.locator("#when summary").click()
-    rows = page.page.locator("#when details table").first.locator("tbody tr").all_inner_texts()
-    assert "0.0210 (0.0100 to 0.0500)" in rows[0]
-    assert "0.0432 (0.0100 to 0.0500)" in rows[-1]
-    page.close()
 
 
 def test_reviews_are_those_of_the_cards() -> None:

@@ -200,13 +200,11 @@ const COLUMNS = {
   answer: () => {
     const { answers } = lesson.models[0];
     const now = answersOf(0, choice.offLayer).get(choice.off);
-    return answers.labels
-      .slice(0, 3)
-      .flatMap((label, at) => [
-        drawing("text", { y: TOP + 14 + at * 46 }, shorten(label)),
-        drawing("rect", { y: TOP + 20 + at * 46, height: 10, width: 72 * now[at] }),
-        drawing("text", { x: 76, y: TOP + 30 + at * 46 }, decimal(now[at], DIGITS)),
-      ]);
+    return answers.labels.flatMap((label, at) => [
+      drawing("text", { y: TOP + 14 + at * 46 }, shorten(label)),
+      drawing("rect", { y: TOP + 20 + at * 46, height: 10, width: 72 * now[at] }),
+      drawing("text", { x: 76, y: TOP + 30 + at * 46 }, decimal(now[at], DIGITS)),
+    ]);
   },
 };
 

@@ -1,0 +1,56 @@
+"""A line without a command: a sentence is drawn as a page, and words that people try are answered."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from attnviz.cli.sentence import complete_line
+from attnviz.commands import COMMANDS
+from tests.attacks.endings import RunHere, worked
+
+NAMES = [command.name for command in COMMANDS]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("'the cat sat'", "heatmap 'the cat sat' --format html --open"),
+        ("猫坐在垫子上 -m multi-zh", "heatmap 猫坐在垫子上 -m multi-zh --format html --open"),
+        ("-m smollm2 'the cat'", "heatmap -m smollm2 'the cat' --format html --open"),
+        ("'the cat' --png", "heatmap 'the cat' --format png --open"),
+        ("review.txt", "heatmap review.txt --format html --open"),
+        ("mine.safetensors", "render mine.safetensors"),
+        ("heatmap 'the cat' --svg", "heatmap 'the cat' --format svg"),
+        ("--version", "--version"),
+        ("hetmap", "hetmap"),
+    ],
+)
+def test_what_is_meant(line: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("review.txt", "mine.safetensors"):
+        Path(name).touch()
+    assert complete_line(shlex.split(line), NAMES, ("--version",)) == shlex.split(found)
+
+
+def test_a_sentence_alone_is_a_page(attnviz: RunHere, tmp_path: Path) -> None:
+    ran = worked(attnviz("the acting saved the film"))
+    assert "attention/attention.html" in ran.stderr
+    assert (tmp_path / "attention/attention.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("word", "works"), [("show", "attnviz render"), ("models", "multi-zh"), ("version", "--version")]
+)
+def test_a_word_that_is_no_command_is_answered_by_what_works(attnviz: RunHere, word: str, works: str) -> None:
+    ran = attnviz(word)
+    assert ran.exit_code == 2
+    assert works in ran.stderr
+
+
+def test_nothing_at_all_shows_three_lines_to_try(attnviz: RunHere) -> None:
+    ran = attnviz()
+    assert ran.exit_code == 2
+    assert [line.split()[0] for line in ran.stdout.splitlines()[1:4]] == ["attnviz"] * 3
