@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 
-from attnviz.commands.survey.survey import CAN, OFFSET, TOKENS, ModelFacts, SurveyInfo
+from attnviz.commands.survey.survey import CAN, OFFSET, PATTERN, TOKENS, ModelFacts, SurveyInfo
 from attnviz.commands.survey.words import COUNTS
 from attnviz.measures import PATTERNS
 from attnviz.numbers.table import Numbers
@@ -34,9 +34,8 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
     if facts is None:
         return
     patterns = [measure for measure in info.measures if measure.name in PATTERNS]
-    names = {measure.name for measure in patterns if measure.level == "head"}
     by_head = (facts.plain, facts.shuffled, facts.probes, {"named": facts.named} if facts.named else {})
-    names |= {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
+    names = {*PATTERNS} | {name_offset(offset) for offset in range(-info.reach, info.reach + 1)}
     known = set(facts.chance or facts.plain) == set(facts.plain) and {*facts.plain, *facts.shuffled} <= names
     if any(measure.level != "head" for measure in patterns) or not known or facts.probe_chance.keys() - facts.probes:
         raise ValueError("its facts are of other patterns")
@@ -62,6 +61,8 @@ def check_tables(info: SurveyInfo, texts: Numbers, attended: Numbers, moments: N
         raise ValueError("what is attended to is not of its heads")
     if (attended.integers(attended.values) < 0).any():
         raise ValueError("attention is less than nothing, or missing")
+    if (attended.select(kind=[OFFSET, PATTERN]).array("n") < 1).any():
+        raise ValueError("attention is of no query")
     offsets = {*map(str, range(-info.reach, info.reach + 1))}
     if len(attended) and {*attended.select(kind=OFFSET).array("name")} != offsets:
         raise ValueError("distances are not those that are told")

@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
+from attnviz.commands.survey.words import measure_heads
 from attnviz.errors import InvalidOption, InvalidText
-from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES, measure_possible
+from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
 from attnviz.measures.shares import SCORES, score_repeats
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
@@ -46,8 +47,7 @@ def model_facts(
     Raises InvalidOption as `check_facts` does.
     """
     check_facts(model, asked)
-    names = sorted(measure.name for measure in info.measures if measure.name in PATTERNS)
-    texts = [document.text for document in documents]
+    names, texts = sorted(PATTERNS), [document.text for document in documents]
     known = find_known_heads(model)
     named = tuple(known[layer * info.n_heads + head] for layer, head in info.heads) if known else ()
     facts = ModelFacts(len(texts[:N_TEXTS]), plain=_shares(model, texts, names), named=named)
@@ -86,7 +86,7 @@ def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -
     """Return the mean over texts of each pattern's share, head by head; none of what no text has."""
     found = []
     for maps, known in _attentions(model, texts, names):
-        shares = {name: each.values.ravel() for name, each in measure_possible(maps, known).items()}
+        shares = measure_heads(maps, known)
         if known == names:
             by_offset = sum_by_distance(maps) / maps.real_queries.sum()
             of_heads = by_offset.reshape(-1, by_offset.shape[-1])

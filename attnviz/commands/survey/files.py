@@ -27,7 +27,7 @@ from attnviz.commands.survey.moments import KEYS as MOMENT_KEYS
 from attnviz.commands.survey.moments import keep_moments
 from attnviz.commands.survey.survey import TOKENS, ModelFacts, SurveyInfo, SurveyMeasure, find_difference
 from attnviz.commands.survey.tables import Tables, tabulate
-from attnviz.commands.survey.words import COUNTS
+from attnviz.commands.survey.words import COUNTS, NOTHING
 from attnviz.commands.survey.words import KEYS as WORD_KEYS
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.numbers.parquet import INTEGER, NUMBER, encode_table, read_table
@@ -35,7 +35,7 @@ from attnviz.numbers.table import Numbers, add_up, stack
 
 NAME, MOMENTS, TEXTS = "attended.parquet", "moments.parquet", "texts-{}.parquet"
 EARLIER = "survey.safetensors"  # what earlier versions wrote, which kept sums and no numbers of texts
-SCHEMA = 6
+SCHEMA = 7
 HINT = "attnviz survey writes one."
 NO_TEXTS = Numbers.from_rows([], ["text"], TEXT_COLUMNS)
 
@@ -133,9 +133,8 @@ def begin_survey(folder: Path, info: SurveyInfo) -> Survey:
         if b"attnviz" not in path.read_bytes():
             raise InvalidOption(f"{path} is not of a survey, and would be replaced", hint="Give another --out.")
         store.remove(path)
-    attended = Numbers.from_rows([], [*WORD_KEYS], WORD_KEYS | COUNTS)
     moments = Numbers.from_rows([], [*MOMENT_KEYS], MOMENT_COLUMNS)
-    return Survey(folder, info, frozenset(), attended, moments, NO_TEXTS, None)
+    return Survey(folder, info, frozenset(), NOTHING, moments, NO_TEXTS, None)
 
 
 def find_known(folder: Path, info: SurveyInfo, is_fresh: bool) -> Survey:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, zip_longest
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -90,11 +91,13 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
     """Everything that is known of each head."""
     info, (numbers, _, extremes, differences, classes) = survey.info, survey.tables
     texts = {at: of.table.drop_columns([*KEYS, "rank"]).to_pylist() for at, of in extremes.group(*KEYS)}
-    measures = {measure.name: list[object]() for measure in info.measures}
+    measures = dict[str, dict[str, Any]]()
     for row in numbers.select(over=TEXTS).rows():
-        at = tuple(row[name] for name in KEYS)
-        measures[row["measure"]].append({**{name: row[name] for name in SPREAD}, "texts": texts.get(at, [])})
-    n_texts = {row["measure"]: row["n"] for row in numbers.select(over=TEXTS).rows()}
+        level = "text" if row["layer"] is None else "layer" if row["head"] is None else "head"
+        said = {"unit": row["unit"], "level": level, "n_texts": row["n"], "numbers": []}
+        of_place = {name: row[name] for name in (*SPREAD, "equal")}
+        of_place["texts"] = texts.get(tuple(row[name] for name in KEYS), [])
+        measures.setdefault(row["measure"], said)["numbers"].append(of_place)
     beyond = [row for row in differences.rows() if row["p_value"] < ALPHA]
     return {
         "model": info.model,
@@ -105,15 +108,7 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
             {"layer": layer, "head": head, "label": label or None}
             for (layer, head), label in label_heads(survey).items()
         ],
-        "measures": {
-            measure.name: {
-                "unit": measure.unit,
-                "level": measure.level,
-                "n_texts": n_texts[measure.name],
-                "numbers": measures[measure.name],
-            }
-            for measure in info.measures
-        },
+        "measures": measures,
         "by_distance": list_curves(numbers)[0].tolist(),
         "facts": None if survey.facts is None else vars(survey.facts),
         "skipped": survey.skipped,

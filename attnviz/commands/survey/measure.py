@@ -10,16 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.commands.survey.moments import MomentCollector
-from attnviz.commands.survey.survey import ABLATION, EQUAL, QUERIES, TOKENS, SurveyInfo
-from attnviz.commands.survey.words import AttendedCollector
+from attnviz.commands.survey.survey import ABLATION, QUERIES, TOKENS, WORD, SurveyInfo
+from attnviz.commands.survey.words import NOTHING, UNKNOWN, list_attended, measure_heads
 from attnviz.errors import InvalidText
-from attnviz.measures import MEASURES, PATTERNS, measure_possible
+from attnviz.measures import MEASURES, PATTERNS
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.rows import count_attendable
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.numbers.parquet import INTEGER, NUMBER, TEXT
-from attnviz.numbers.table import Numbers
-from attnviz.records import AttentionMaps
+from attnviz.numbers.table import Numbers, add_up
 from attnviz.text import Document
 
 KNOWN = frozenset(measure.name for measure in MEASURES)
@@ -56,8 +54,9 @@ def measure_block(
     `means` are what heads are replaced by where `info` has that: see `Ablatable`.
     """
     first, rows = block * BLOCK, list[dict[str, object]]()
-    attended, moments = AttendedCollector(info.heads), MomentCollector(info.heads)
+    attended, moments = [NOTHING], MomentCollector(info.heads)
     attention = quickest_attention(model)
+    names = list(dict.fromkeys([*PATTERNS, *(each.name for each in info.measures if each.name in KNOWN)]))
     for text, document in enumerate(documents, first):
         words = " ".join(document.text[: 4 * EXCERPT].split()) if info.has_words else ""  # else a text is only named
         shown = words if len(words) <= EXCERPT else f"{words[: EXCERPT - 1]}…"
@@ -67,30 +66,28 @@ def measure_block(
             maps = attention(document.text, document.name)
         except InvalidText:
             continue
-        n_tokens = int(maps.real_queries.sum())
         following = (*documents[text - first + 1 :], *documents[: text - first])
         others = [other for other in following if other.text != document.text]  # queries of a copy would change nothing
         # of a text that is mostly unknown no answer is judged
         lost = {} if maps.queries.mostly_unknown else ablation_numbers(model, info, document, others, means)
         uniform = make_uniform(maps)
-        rows[-1] |= {TOKENS: n_tokens, **text_numbers(maps, uniform, info, lost)}
-        attended.add(maps, uniform, n_tokens)
+        shares = measure_heads(maps, names)
+        rows[-1] |= {TOKENS: int(maps.real_queries.sum()), **text_numbers({**lost, **shares}, info)}
+        attended.append(list_attended(maps, uniform, info.heads, shares))
         moments.add(text, maps, text_hash(text, document.text))
         del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
     texts = Numbers.from_rows(rows, ["text"], TEXT_COLUMNS | dict.fromkeys(info.list_columns(), NUMBER))
-    return Measured(frozenset({block}), texts, attended.table(info.has_words), moments.table(info.has_words))
+    sums = add_up(attended)
+    if not info.has_words:
+        sums = sums.take(np.flatnonzero((sums.array("kind") != WORD) | (sums.array("name") == UNKNOWN)))
+    return Measured(frozenset({block}), texts, sums, moments.table(info.has_words))
 
 
-def text_numbers(
-    maps: AttentionMaps, uniform: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.ndarray]
-) -> dict[str, float]:
-    """Return one text's numbers by column; none where it has none. `others` are what is no measure of attention.
+def text_numbers(found: Mapping[str, np.ndarray], info: SurveyInfo) -> dict[str, float]:
+    """Return one text's numbers by column, out of those by measure; none where it has none.
 
     Numbers are kept in multiples of 2⁻²⁶, 1.5e-8: what is behind that says nothing, and would not pack.
     """
-    names = [measure.name for measure in info.measures if measure.name in KNOWN]
-    found = {**others, **{name: each.values.ravel() for name, each in measure_possible(maps, names).items()}}
-    found |= {f"{EQUAL}{name}": np.array([share]) for name, share in equal_shares(maps, uniform, info).items()}
     numbers = dict[str, float]()
     for measure in info.measures:
         if measure.name in found:
@@ -98,16 +95,6 @@ def text_numbers(
             known = zip(info.name_columns(measure), values.tolist(), strict=True)
             numbers |= {name: value for name, value in known if not isnan(value)}
     return numbers
-
-
-def equal_shares(maps: AttentionMaps, uniform: AttentionMaps, info: SurveyInfo) -> dict[str, float]:
-    """Return by measure what attention gives in this text that favours no key, nor the sink where there is one."""
-    asked = {measure.name for measure in info.measures}
-    names = [name for name in PATTERNS if f"{EQUAL}{name}" in asked]
-    found = {name: float(each.values.mean()) for name, each in measure_possible(uniform, names).items()}
-    if maps.sink is not None and "to_sink" in found:
-        found["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))
-    return found
 
 
 def ablation_numbers(

@@ -26,11 +26,10 @@ def write_notes(survey: Survey, max_lines: int) -> Iterator[str]:
         half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
         yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
     yield from _describe_labels(facts)
-    for measure in info.measures:
-        if measure.name in SOME_TEXTS_MEASURES:
-            n_having = int(survey.tables.numbers.select(measure=measure.name).array("n")[0])
-            over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
-            yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
+    for name in sorted(SOME_TEXTS_MEASURES):
+        n_having = max((row["n"] for row in survey.tables.numbers.select(measure=name).rows()), default=0)
+        over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
+        yield f"{name.replace('_', ' ')}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): what other texts of this kind would give."
     if n_copies := info.settings.get("copies"):

@@ -15,10 +15,10 @@ import numpy as np
 from attnviz.commands.survey.facts import N_TEXTS, check_facts
 from attnviz.commands.survey.measure import BLOCK, text_hash
 from attnviz.commands.survey.spec import SurveySpec, parse_shard
-from attnviz.commands.survey.survey import ABLATION, EQUAL, N_SAMPLED, TOKENS, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.survey import ABLATION, N_SAMPLED, TOKENS, SurveyInfo, SurveyMeasure
 from attnviz.errors import InputError, InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
-from attnviz.measures import MEASURES, PATTERNS, choose_measures
+from attnviz.measures import choose_measures
 from attnviz.measures.patterns import has_own_bracket
 from attnviz.measures.rows import MAX_OFFSET
 from attnviz.models.built_in import TRAINED
@@ -180,16 +180,10 @@ def _info(
 
 
 def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
-    """Those that are asked for, those that name heads, and how long a text is."""
-    asked = [measure.name for measure in choose_measures(spec.measure)]
-    every = {measure.name: measure for measure in MEASURES}
-    asked += [name for name in PATTERNS if name not in asked]
-    chosen = [name for name in asked if name != "to_sink" or maps.sink is not None or name in spec.measure]
-    for name in chosen:
-        yield SurveyMeasure(name, every[name].unit, every[name].level)
-    for name in chosen:
-        if name in PATTERNS:
-            yield SurveyMeasure(f"{EQUAL}{name}", every[name].unit, "text")
+    """Those that are asked for, and how long a text is."""
+    for measure in choose_measures(spec.measure):
+        if measure.name != "to_sink" or maps.sink is not None or measure.name in spec.measure:
+            yield SurveyMeasure(measure.name, measure.unit, measure.level)
     for kind in spec.ablations:
         yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head")
     yield SurveyMeasure(TOKENS, "tokens", "text")

@@ -10,11 +10,10 @@ from attnviz.records import Setting
 
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
-EQUAL = "equal_"  # what attention that favours no key gives, one number of each text
 CAN = ("ablate", "explain")
 QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
 N_SAMPLED = 256  # texts over which a head's output is a mean, where that takes its place
-WORD, OFFSET = "word", "offset"  # what heads attend to
+WORD, PATTERN, OFFSET = "word", "pattern", "offset"  # what heads attend to
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """What a survey says, as rows: numbers by measure, layer and head, extreme texts, and differences between classes.
 
 Whatever is shown of a survey is selected from these tables, which are computed once. A number is a mean over texts (a
-measure), over all queries (the place from a query that receives attention, such as "previous token"), or over random
-tokens that come twice ("induction on repeats"). Beside it stands what it is held against: what attention gives that
-favours no key, the same head on a few texts as they are and with their words in random order, and the largest mean of
-any head of random models on those texts. Means and quantiles are of all texts; intervals, and whatever is tested, take
-a text that stands several times once: copies are no further evidence.
+measure or a pattern), over all queries (the place from a query that receives attention, such as "previous token"), or
+over random tokens that come twice ("induction on repeats"). Beside it stands what it is held against: what attention
+gives that favours no key, the same head on a few texts as they are and with their words in random order, and the
+largest mean of any head of random models on those texts. Means and quantiles are of all texts; intervals, and whatever
+is tested, take a text that stands several times once: copies are no further evidence.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from jaxtyping import Bool, Float64
 
 from attnviz.commands.survey.survey import (
     ABLATION,
-    EQUAL,
     OFFSET,
+    PATTERN,
     TOKENS,
     WORD,
     ModelFacts,
@@ -120,14 +120,11 @@ def tabulate(
         elif measure.level == "head":
             found = compare_classes(rest[is_first], labels, strata, classes)
             compared += (each._replace(column=number * len(info.heads) + each.column) for each in found)
-    rows |= _list_offsets(info, attended, lengths.sum()) | _list_probes(info, facts)
+    for name, of in (_list_shares(info, attended) | _list_probes(info, facts)).items():
+        rows[name] = of | rows.get(name, {})
     for name, of in rows.items():
         known = ((key, getattr(facts, key).get(name)) for key in ("plain", "shuffled", "chance"))
         of |= {key: np.array(value) if isinstance(value, tuple) else value for key, value in known if value is not None}
-        if f"{EQUAL}{name}" in rows:
-            of["equal"] = float(rows[f"{EQUAL}{name}"]["mean"].item())
-            if name not in OF_OFFSETS and np.isfinite(of["equal"]):
-                of["pattern"] = PATTERNS[name]
     costs = [of for name, of in rows.items() if name.startswith(ABLATION)]
     p_values = np.array([of["p_value"] for of in costs])
     p_values[~np.isnan(p_values)] = correct_p_values(p_values[~np.isnan(p_values)].tolist())
@@ -192,13 +189,20 @@ def _test_costs(lost: Values) -> np.ndarray:
     return np.array([p_value(mean / e if e > 0 else 0.0, n - 1) if n >= MIN_TEXTS else np.nan for n, mean, e in known])
 
 
-def _list_offsets(info: SurveyInfo, attended: Numbers, n_queries: float) -> dict[str, dict[str, Any]]:
-    """Return what each place from the query receives of each head, the nearest first."""
-    found, rows = attended.select(kind=OFFSET), {}
-    counts = dict(zip(found.array("name"), found.integers(found.values) / (n_queries * 2.0**MASS_BITS), strict=True))
-    for offset in sorted(map(int, counts), key=lambda offset: (abs(offset), offset)):
-        name, (_, equal, *shares) = name_offset(offset), counts[str(offset)]
-        said = {"unit": "share", "over": QUERIES, "pattern": name, "mean": np.array(shares), "equal": float(equal)}
+def _list_shares(info: SurveyInfo, attended: Numbers) -> dict[str, dict[str, Any]]:
+    """Return what each pattern receives of each head, over the texts that have such keys, and each place from the
+    query, the nearest first, over all queries.
+    """
+    found, rows = attended.select(kind=[PATTERN, OFFSET]), {}
+    counts = dict(zip(found.array("name"), found.integers(found.values), strict=True))
+    offsets = sorted(range(-info.reach, info.reach + 1), key=abs)
+    named = {name: (TEXTS, name) for name in PATTERNS if name in counts}
+    for key, (over, name) in (named | {str(offset): (QUERIES, name_offset(offset)) for offset in offsets}).items():
+        n, *sums = counts[key].tolist()
+        equal, *shares = (share / (n * 2.0**MASS_BITS) for share in sums)
+        said = {"unit": "share", "over": over, "mean": np.array(shares), "equal": equal}
+        said |= {"n": n} if over == TEXTS else {}
+        said |= {} if name in OF_OFFSETS else {"pattern": PATTERNS.get(name, name)}
         rows[name] = _state_places(name, info.heads) | said
     return rows
 

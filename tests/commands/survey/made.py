@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from attnviz.commands.survey import measure
 from attnviz.commands.survey.files import Survey, begin_survey
-from attnviz.commands.survey.survey import ModelFacts, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.text import Document
 
 
@@ -26,12 +26,6 @@ def survey_of(
     blocks = (documents[start : start + size] for start in range(0, len(documents), size))
     found = [measure.measure_block(model, info, block, texts) for block, texts in enumerate(blocks)]
     return begin_survey(folder, info).add(found, facts)
-
-
-def patterns(*names: str) -> tuple[SurveyMeasure, ...]:
-    """Measures of heads that name them, and what attention gives that favours no key."""
-    heads = [SurveyMeasure(name, "share", "head") for name in names]
-    return (*heads, *(SurveyMeasure(f"equal_{name}", "share", "text") for name in names))
 
 
 def rewrite(path: Path, change: Callable[[Any, dict[str, Any]], Any]) -> None:

@@ -34,7 +34,7 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, mon
         lines.append(f'{{"text": "{" ".join(chosen)}", "label": {place % 2}}}\n')
     file = tmp_path / "texts.jsonl"
     file.write_text("".join(lines), encoding="utf-8")
-    asked: dict[str, Any] = {"dataset": str(file), "model": "multi:2", "null": ("none",)}
+    asked: dict[str, Any] = {"dataset": str(file), "model": "multi:2", "null": ("none",), "measure": ("all",)}
     whole = result(survey(build(SurveySpec, out=str(tmp_path / "out"), **asked)))
     (table,) = (table for table in report(whole).tables if table.name == "classes")
     assert ("to same word", 1) in {(row[2], row[3]) for row in table.rows}

@@ -41,7 +41,6 @@ from attnviz.text import Document, load_corpus
 from attnviz.text.dataset import stream_corpus
 from tests.commands.survey.made import (
     change_info,
-    patterns,
     rewrite,
     survey_of,
 )
@@ -49,6 +48,7 @@ from tests.events import data, report, result
 from tests.made import record, tokens
 from tests.starting import merge, survey
 
+LENGTH = SurveyMeasure("n_tokens", "tokens", "text")
 FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
 
 
@@ -137,8 +137,8 @@ def slope_of(found: Survey, measure: str) -> float:
     return float(found.tables.numbers.select(measure=measure).array("slope")[0])
 
 
-def means_of(found: Survey, measure: str) -> list[float]:
-    return [row["mean"] for row in found.tables.numbers.select(measure=measure).rows()]
+def column_of(found: Survey, measure: str, column: str) -> list[float]:
+    return [row[column] for row in found.tables.numbers.select(measure=measure).rows()]
 
 
 def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ class Attending:
 def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp_path: Path) -> None:
     """Attention that favours no key gives each word exactly its share, the first of a causal text too."""
     run(tmp_path)
-    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=patterns("to_first"))
+    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
     texts = ["the film was long and the end was not good", "a film", "the end", *["so it was so it was"] * 3]
     documents = [Document(text, f"{n}", "a") for n, text in enumerate(texts)]
     model: Any = Attending()
@@ -194,7 +194,7 @@ def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp
     alike = [(word, lift) for word, lift, _ in next(top_words(found, 9, 1))]
     assert [lift for _, lift in alike] == pytest.approx([1.0] * len(alike), abs=1e-6)
     equal = [sum(1 / n for n in range(1, len(text.split()) + 1)) / len(text.split()) for text in texts]
-    assert means_of(found, "equal_to_first") == [pytest.approx(np.mean(equal), abs=1e-6)]
+    assert column_of(found, "to_first", "equal") == [pytest.approx(np.mean(equal), abs=1e-6)] * 2
 
 
 @pytest.mark.parametrize("short_first", [False, True])
@@ -262,7 +262,7 @@ def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
     once, twice = found
     assert (len(once.texts), len(twice.texts)) == (len(lines), 2 * len(lines))
     assert twice.tables.differences.table.equals(once.tables.differences.table)
-    assert len(once.tables.differences) > 20
+    assert len(once.tables.differences) > 10
     for column in ("n_once", "error", "p_value"):
         assert twice.tables.numbers.table[column].equals(once.tables.numbers.table[column])
 
@@ -348,13 +348,12 @@ class WithSink:
 
 def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path) -> None:
     run(tmp_path)
-    measures = patterns("to_sink", "to_self")
-    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=measures)
+    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
     documents = [Document("one two three", "a", "a"), Document("four five six", "b", "b")]
     model: Any = WithSink()
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert means_of(found, "equal_to_sink") == [pytest.approx(1 / 4)]
+    assert column_of(found, "to_sink", "equal") == [pytest.approx(1 / 4)] * 2
     assert [*label_heads(found).values()] == ["sink 80 %", ""]
 
 
@@ -380,8 +379,7 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
     """Also where the first texts have none: others are looked for. Heads of no pattern stay without a label."""
     run(tmp_path)
     before = load_files(tmp_path)
-    measures = (*patterns("to_own_bracket", "to_self"), SurveyMeasure("n_tokens", "tokens", "text"))
-    info = replace(before.info, layer_numbers=(0,), n_heads=2, measures=measures)
+    info = replace(before.info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
     texts = ["one two three ("] * 10 + ["( a b )", "c d", "[ e ]"]
     documents = [Document(text, "a", "a") for text in texts]
     few = survey_plan._choose_few(documents)
@@ -391,17 +389,17 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
     assert facts.plain["to_own_bracket"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
     assert [*label_heads(found).values()] == ["own bracket 100 %", ""]
-    assert found.tables.numbers.select(over="texts").array("n").tolist() == [2, 2, 13, 13, 2, 13, 13]
-    assert means_of(found, "equal_to_own_bracket") == [pytest.approx((1 / 4 + 1 / 3) / 2)]
-    assert means_of(found, "equal_to_self") == [pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)]
+    assert [column_of(found, f"to_{name}", "n") for name in ("own_bracket", "self")] == [[2] * 2, [13] * 2]
+    assert column_of(found, "to_own_bracket", "equal") == [pytest.approx((1 / 4 + 1 / 3) / 2)] * 2
+    assert column_of(found, "to_self", "equal") == [pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)] * 2
     said = survey_report(found, 3)
     assert "to own bracket: means over the 2 of 13 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
     assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (2, 1.0)
     without = survey_of(tmp_path / "without", model, info, documents[:1], facts)
     assert [*label_heads(without).values()] == ["", ""]
-    of_none: Any = survey_report(without, 3).data["measures"]
-    assert of_none["to_own_bracket"]["numbers"][0]["mean"] is None
+    assert column_of(without, "to_own_bracket", "mean") == []
+    assert "to own bracket: no text has such tokens." in [note.text for note in survey_report(without, 3).notes]
 
 
 def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
@@ -443,6 +441,10 @@ def take_words_away(folder: Path) -> None:
     rewrite(folder / NAME, lambda table, about: table.drop_columns(["0.1"]))
 
 
+def count_no_queries(folder: Path) -> None:
+    rewrite(folder / NAME, lambda table, about: table.set_column(2, "n", [np.zeros(len(table), np.int64)]))
+
+
 def take_a_number_away(folder: Path) -> None:
     rewrite(folder / "texts-00000.parquet", lambda table, about: table.drop_columns(["entropy 0.1"]))
 
@@ -475,6 +477,7 @@ def leave_the_earlier_file(folder: Path) -> None:
     [
         (damage_bytes, "is not a readable Parquet file"),
         (take_words_away, "not of its heads"),
+        (count_no_queries, "attention is of no query"),
         (take_a_number_away, "has no column 'entropy 0.1'"),
         (rename_facts, "its facts are of other patterns"),
         (make_earlier, "is not of a survey of this version"),
