@@ -34,7 +34,7 @@ MAX_CODE_LINES = {
     "attnviz/renderers/figure": 3050,
     "attnviz/models": 2212,
     "tests/attacks": 2159,
-    "attnviz/commands/survey": 1980,
+    "attnviz/commands/survey": 1956,
     "attnviz/views": 2085,
     "attnviz/commands/lesson": 1361,
     "attnviz/models/capture": 1803,

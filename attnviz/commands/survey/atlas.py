@@ -125,16 +125,9 @@ def _moments(
 ) -> Iterator[AttentionMoment]:
     own = (row for row in moments if (row["layer"], row["head"]) == head)
     for row in sorted(own, key=lambda row: (KINDS.index(row["kind"]), -row["rank"])):
-        yield AttentionMoment(
-            row["kind"],
-            places[row["text"]],
-            row["query"],
-            tuple(row["keys"]),
-            tuple(row["weights"]),
-            row["n_keys"],
-            row["to_first"],
-            row["effective_keys"],
-        )
+        known = {name: row[name] for name in ("query", "n_keys", "to_first", "effective_keys")}
+        keys, weights = tuple(row["keys"]), tuple(row["weights"])
+        yield AttentionMoment(row["kind"], places[row["text"]], keys=keys, weights=weights, **known)
 
 
 def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> Iterator[AtlasText]:

@@ -101,22 +101,10 @@ class MomentCollector:
                     if (text, position) not in pieces:
                         pieces[text, position] = read_piece(self._tokens[text], position)
                 layer, head = self.heads[place]
-                rows.append(
-                    {
-                        "layer": layer,
-                        "head": head,
-                        "kind": kind,
-                        "text": text,
-                        "query": row.query,
-                        "rank": rank,
-                        "keys": row.shown,
-                        "weights": row.weights.astype(np.float32).astype(float).tolist(),
-                        "tokens": [pieces[text, position] for position in row.shown] if has_words else [],
-                        "n_keys": row.n_keys,
-                        "to_first": row.to_first,
-                        "effective_keys": row.effective_keys,
-                    }
-                )
+                tokens = [pieces[text, position] for position in row.shown] if has_words else []
+                rows.append({"layer": layer, "head": head, "kind": kind, "text": text, "rank": rank, "tokens": tokens})
+                rows[-1] |= {name: getattr(row, name) for name in ("query", "n_keys", "to_first", "effective_keys")}
+                rows[-1] |= {"keys": row.shown, "weights": row.weights.astype(np.float32).astype(float).tolist()}
         return Numbers.from_rows(rows, [*KEYS], COLUMNS).sort()
 
 

@@ -70,12 +70,7 @@ COLUMNS = {
 NAMES = {"layer": INTEGER, "head": INTEGER, "over": TEXT, "pattern": TEXT, "share": NUMBER}
 DIFFERENCES = KEYS | {"class": INTEGER, "change": NUMBER, "half": NUMBER, "p_value": NUMBER}
 ENDS = ("largest", "smallest")
-EXCERPT = {
-    "index": "text",
-    "name": "name",
-    "tokens": TOKENS,
-    "words": "words",
-}  # columns of texts, as extremes have them
+EXCERPT = {"index": "text", "name": "name", "tokens": TOKENS, "words": "words"}  # columns of texts, in extremes
 Values = Float64[np.ndarray, "text place"]
 
 
