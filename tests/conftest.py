@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests.browser import browser
-from tests.process import PROGRAM, ROOT, Run, RunCli, bare_environment, run, serving_forks
+from tests.process import ROOT, RunCli, run
 from tests.shapes import check_arrays_only
 
 if TYPE_CHECKING:
@@ -76,41 +76,10 @@ def shared() -> Path:
     return folder
 
 
-def runs(program: tuple[str, ...], folder: Path, home: Path) -> RunCli:
-    """Runs of a program, of which only the real one is given an environment: libraries of a forked one have read it."""
-
-    def start(
-        *args: str | bytes | Path,
-        stdin: bytes = b"",
-        env: Mapping[str, str | None] | None = None,
-        cwd: Path | None = None,
-        timeout: float = 120,
-    ) -> Run:
-        assert env is None or program == PROGRAM
-        wanted = bare_environment(home) | dict(env or {})
-        given = {name: value for name, value in wanted.items() if value is not None}
-        return run(program, args, stdin=stdin, env=given, cwd=cwd or folder, timeout=timeout)
-
-    return start
-
-
 @pytest.fixture
 def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
     """Runs `attnviz …` as a process in `tmp_path`. The home is shared, so that the list of fonts is made only once."""
-    return runs(PROGRAM, tmp_path, pytestconfig.stash[HOME])
-
-
-@pytest.fixture(scope="session")
-def forked(pytestconfig: pytest.Config) -> Iterator[tuple[str, ...]]:
-    """`attnviz` for runs of which it does not matter how they start: `tests.forked` says what they do not prove."""
-    with serving_forks(pytestconfig.stash[HOME]) as program:
-        yield program
-
-
-@pytest.fixture
-def run_forked(forked: tuple[str, ...], tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
-    """As `run_cli`, without the two seconds in which torch is imported."""
-    return runs(forked, tmp_path, pytestconfig.stash[HOME])
+    return partial(run, home=pytestconfig.stash[HOME], cwd=tmp_path)
 
 
 @pytest.fixture

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -43,7 +41,7 @@ class RunCli(Protocol):
         *args: str | bytes | Path,
         stdin: bytes = b"",
         env: Mapping[str, str | None] | None = None,
-        cwd: Path | None = None,
+        cwd: Path = ...,
         timeout: float = 120,
     ) -> Run: ...
 
@@ -60,16 +58,17 @@ def bare_environment(home: Path) -> dict[str, str]:
 
 
 def run(
-    program: tuple[str, ...],
-    args: tuple[str | bytes | Path, ...],
-    *,
-    stdin: bytes,
-    env: Mapping[str, str],
+    *args: str | bytes | Path,
+    home: Path,
     cwd: Path,
-    timeout: float,
+    stdin: bytes = b"",
+    env: Mapping[str, str | None] | None = None,
+    timeout: float = 120,
 ) -> Run:
-    command = [*program, *args]
-    done = subprocess.run(command, input=stdin, env=env, cwd=cwd, timeout=timeout, capture_output=True, check=False)
+    wanted = bare_environment(home) | dict(env or {})
+    given = {name: value for name, value in wanted.items() if value is not None}
+    command = [*PROGRAM, *args]
+    done = subprocess.run(command, input=stdin, env=given, cwd=cwd, timeout=timeout, capture_output=True, check=False)
     return Run(done.returncode, done.stdout, done.stderr)
 
 
@@ -78,29 +77,6 @@ def said_by(command: list[str], *, cwd: Path, env: Mapping[str, str] | None = No
     return subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False
     )
-
-
-@contextmanager
-def serving_forks(home: Path) -> Iterator[tuple[str, ...]]:
-    """Gives the program that hands its runs to `tests.forked`; where that cannot be, the real one. Its last word is the
-    module that is run.
-    """
-    if not sys.platform.startswith("linux") or os.environ["OMP_NUM_THREADS"] != "1":  # a fork has no other threads
-        yield PROGRAM
-        return
-    address = str(home / "forks")
-    command = [sys.executable, "-m", "tests.forked", address]
-    server = subprocess.Popen(
-        command, stdin=subprocess.PIPE, env=bare_environment(home), cwd=ROOT, start_new_session=True
-    )
-    try:
-        while not Path(address).exists():
-            if server.poll() is not None:
-                raise RuntimeError("what runs are forked from did not start")
-            time.sleep(0.02)
-        yield sys.executable, "-I", "-S", str(ROOT / "tests/forked.py"), address, "attnviz"
-    finally:
-        server.communicate()  # it ends with its standard input
 
 
 def imported_by(command: str, home: Path) -> set[str]:

@@ -26,19 +26,19 @@ REVIEW = "This movie was boring but my sister loved it, and the acting (the whol
     ],
 )
 def test_lines_and_numbers_of_a_first_screen(
-    run_forked: RunCli, asked: tuple[str, ...], n_lines: int, n_numbers: int
+    run_cli: RunCli, asked: tuple[str, ...], n_lines: int, n_numbers: int
 ) -> None:
-    shown = worked(run_forked(*asked)).stdout
+    shown = worked(run_cli(*asked)).stdout
     assert len(shown.splitlines()) <= n_lines
     assert len(NUMBER.findall(shown)) <= n_numbers
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_a_difference_of_many_kinds_too(run_forked: RunCli, tmp_path: Path) -> None:
+def test_a_difference_of_many_kinds_too(run_cli: RunCli, tmp_path: Path) -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(9), (3, 4, 9)).astype(np.float32)
     np.save(tmp_path / "a.npy", weights)
     np.save(tmp_path / "b.npy", np.roll(weights[1:, :3], 1, axis=2))
-    run = run_forked("diff", "a.npy", "b.npy")
+    run = run_cli("diff", "a.npy", "b.npy")
     assert run.exit_code == 3
     assert len(run.stdout.splitlines()) <= 15
     assert len(NUMBER.findall(run.stdout)) <= 20

@@ -205,17 +205,13 @@ def test_the_charts_of_the_study_are_of_its_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_of_real_reviews_is_what_the_command_draws(
-    shared: Path, run_forked: RunCli, tmp_path: Path
-) -> None:
+def test_the_picture_of_real_reviews_is_what_the_command_draws(shared: Path, run_cli: RunCli, tmp_path: Path) -> None:
     (command,) = re.findall(r"`attnviz (compare .*--dataset path/to/imdb .*)`", (DOCS / "heads.md").read_text("utf-8"))
     data = shared / "data/imdb"
     if not data.is_dir():
         pytest.skip("needs the reviews of IMDb in ../shared/data/imdb")
     words = shlex.split(command.replace("path/to/imdb", str(data)))
-    run = run_forked(
-        *words, "--measure", "effective_keys,entropy,distance,peak", "--quiet", "--out", "heads", timeout=300
-    )
+    run = run_cli(*words, "--measure", "effective_keys,entropy,distance,peak", "--quiet", "--out", "heads", timeout=300)
     assert run.exit_code == 0, run.stderr
     assert_alike(tmp_path / "heads/distributions.png", IMAGES / "heads-on-imdb.png")
 

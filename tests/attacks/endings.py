@@ -52,10 +52,10 @@ def environment() -> dict[str, str]:
     return bare_environment(Path(os.environ["HF_HOME"]).parent)
 
 
-def started(folder: Path, *args: str, program: tuple[str, ...] = PROGRAM, **more: int) -> subprocess.Popen[bytes]:
+def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
     """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
     return subprocess.Popen(
-        [*program, *args],
+        [*PROGRAM, *args],
         cwd=folder,
         env=environment(),
         stdin=subprocess.DEVNULL,

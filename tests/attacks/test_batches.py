@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -38,8 +37,8 @@ def prepared(folder: Path) -> Path:
     return folder
 
 
-def start(folder: Path, *more: str, program: tuple[str, ...] = PROGRAM) -> subprocess.Popen[bytes]:
-    command = [*program, "batch", "figures.yaml", *more]
+def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    command = [*PROGRAM, "batch", "figures.yaml", *more]
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -68,12 +67,12 @@ def gone(group: int) -> bool:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_and_run_again_it_is_as_if_it_never_was(run_forked: RunCli, tmp_path: Path) -> None:
+def test_killed_again_and_again_and_run_again_it_is_as_if_it_never_was(run_cli: RunCli, tmp_path: Path) -> None:
     """With everything that it started: while it is starting, and soon after the first and nearly all of its eight
     pictures are there. None is ever half a picture.
     """
     unbroken, broken = prepared(tmp_path / "unbroken"), prepared(tmp_path / "broken")
-    worked(run_forked("batch", "figures.yaml", "--workers", "2", cwd=unbroken))
+    worked(run_cli("batch", "figures.yaml", "--workers", "2", cwd=unbroken))
     moments = random.Random(5)
     for n_pictures in (0, 1, 6):
         process = start(broken, "--workers", "2")
@@ -83,7 +82,7 @@ def test_killed_again_and_again_and_run_again_it_is_as_if_it_never_was(run_forke
         process.communicate()
         assert gone(process.pid)  # the next run leaves what a process that is there may be writing
         check_whole_pictures(broken / "figures")
-    worked(run_forked("batch", "figures.yaml", "--workers", "1", cwd=broken))
+    worked(run_cli("batch", "figures.yaml", "--workers", "1", cwd=broken))
     assert content(broken / "figures") == content(unbroken / "figures")
 
 
@@ -103,7 +102,7 @@ def check_whole_pictures(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(run_forked: RunCli, tmp_path: Path) -> None:
+def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(run_cli: RunCli, tmp_path: Path) -> None:
     folder = prepared(tmp_path / "folder")
     process = start(folder, "--workers", "2")
     wait_for(process, folder, 1)
@@ -112,17 +111,17 @@ def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(run_forked: Ru
     assert process.returncode == 130
     assert b"Traceback" not in said
     assert gone(process.pid)
-    worked(run_forked("batch", "figures.yaml", cwd=folder))
+    worked(run_cli("batch", "figures.yaml", cwd=folder))
     check_whole(folder / "figures")
 
 
-def test_two_batches_into_one_folder(forked: tuple[str, ...], run_forked: RunCli, tmp_path: Path) -> None:
+def test_two_batches_into_one_folder(run_cli: RunCli, tmp_path: Path) -> None:
     """The second is refused while the first waits for a text, and the first is made as if alone."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "figures.yaml").write_text("jobs: [heatmap: {text_file: pipe, model: dot}]\n", encoding="utf-8")
-    first = start(tmp_path, program=forked)
+    first = start(tmp_path)
     with (tmp_path / "pipe").open("wb") as text:  # opens when a worker of the first has opened it
-        refused(run_forked("batch", "figures.yaml"), "another run of attnviz is writing to figures")
+        refused(run_cli("batch", "figures.yaml"), "another run of attnviz is writing to figures")
         text.write(b"the cat sat")
     assert ended(first) == 0
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {"manifest.json", "heatmap-1"}
@@ -144,7 +143,7 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: s
     (tmp_path / "tmp").mkdir()
     asked = ["batch", "figures.yaml", "--out", "tmp/out"] if command == "batch" else ["diff", ".", "--again"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "attnviz", *asked],
+        [*PROGRAM, *asked],
         cwd=tmp_path,
         env={**environment(), "TMPDIR": str(tmp_path / "tmp")},
         stdout=subprocess.DEVNULL,

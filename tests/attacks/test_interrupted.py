@@ -6,14 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, started, stopped, worked
-from tests.process import Run, leave_part
+from tests.process import PROGRAM, Run, leave_part
 
 MANY = ("heatmap", "--dataset", "sample", "--index", "0-7", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
 LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40")
@@ -49,12 +48,10 @@ def wait_for(folder: Path, n_pictures: int) -> None:
     ],
     ids=["while a table is written", "while a document is written", "before anything is written"],
 )
-def test_a_reader_that_leaves(
-    args: tuple[str, ...], reader: str, n_lines: int, forked: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, tmp_path: Path) -> None:
     """Silent, and the files are there. The first two write more than a pipe holds, so that they have to notice."""
     script = f'"$@" | {reader}; exit ${{PIPESTATUS[0]}}'
-    command = ["bash", "-c", script, "bash", *forked, *args]
+    command = ["bash", "-c", script, "bash", *PROGRAM, *args]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE, check=False)
     run = Run(done.returncode, done.stdout, done.stderr)
     assert run.exit_code == 1
@@ -69,9 +66,9 @@ def test_a_reader_that_leaves(
     [("--help",), ("heatmap", "--text", "a", "--model", "dot"), ("vocab", "--json")],
     ids=lambda args: args[0],
 )
-def test_a_full_disk_behind_standard_output(args: tuple[str, ...], forked: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        program = [*forked, *args]
+        program = [*PROGRAM, *args]
         done = subprocess.run(
             program, cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
         )
@@ -87,9 +84,8 @@ def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: P
     """The files are written; there is nowhere to say so."""
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
-    program = [sys.executable, "-m", "attnviz", *args]
     done = subprocess.run(
-        ["sh", "-c", f'"$@" {closed}', "sh", *program],
+        ["sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *args],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,
@@ -103,17 +99,18 @@ def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: P
 # Ctrl-C
 
 
-def test_ctrl_c_while_waiting_for_a_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_an_end_while_waiting_for_a_text(number: signal.Signals, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     process = started(tmp_path, "heatmap", "--text-file", "pipe")
     with (tmp_path / "pipe").open("wb"):  # opens when the program has opened it
-        assert stopped(process, signal.SIGINT) == Run(130, b"", b"")
+        assert stopped(process, number) == Run(130, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_drawing(forked: tuple[str, ...], tmp_path: Path) -> None:
-    process = started(tmp_path, *MANY, program=forked)
+def test_ctrl_c_while_drawing(tmp_path: Path) -> None:
+    process = started(tmp_path, *MANY)
     wait_for(tmp_path, 1)
     process.send_signal(signal.SIGINT)
     run = ended(process)
@@ -145,10 +142,10 @@ def test_ctrl_c_at_any_moment(seconds: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_and_run_again(run_here: RunHere, forked: tuple[str, ...], tmp_path: Path) -> None:
+def test_killed_and_run_again(run_here: RunHere, tmp_path: Path) -> None:
     """Whatever is there is whole; the second run completes, and clears away what the first left half-written."""
     for n_pictures in (1, 4):
-        process = started(tmp_path, *MANY, program=forked)
+        process = started(tmp_path, *MANY)
         wait_for(tmp_path, n_pictures)
         process.kill()
         assert ended(process).exit_code == -signal.SIGKILL

@@ -62,7 +62,7 @@ def test_no_folder(out: str, said: str, code: int, run_here: RunHere, tmp_path: 
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_devices_stay_devices(run_forked: RunCli, run_here: RunHere, tmp_path: Path) -> None:
+def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
     """A picture may go to /dev/null; one that /dev/full refuses is an error, and neither is replaced."""
     picture = tmp_path / "out/layer-0-head-0.png"
     picture.parent.mkdir()
@@ -73,7 +73,7 @@ def test_devices_stay_devices(run_forked: RunCli, run_here: RunHere, tmp_path: P
 
     picture.unlink()
     picture.symlink_to("/dev/full")
-    run = run_forked(*DRAW, "--out", "out")
+    run = run_cli(*DRAW, "--out", "out")
     refused(run, "cannot write out/layer-0-head-0.png: No space left on device", code=74)
     for device in ("/dev/null", "/dev/full"):
         assert stat.S_ISCHR(Path(device).stat().st_mode)

@@ -30,8 +30,8 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_forked: RunCli, tmp_path: Path) -> None:
-    refused(run_forked("heatmap", "--text-file", "-", "--json", stdin=b"\n"), "no tokens in the text")
+def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_cli: RunCli, tmp_path: Path) -> None:
+    refused(run_cli("heatmap", "--text-file", "-", "--json", stdin=b"\n"), "no tokens in the text")
     (tmp_path / "empty.txt").write_bytes(b"")
     refused(run_here("heatmap", "--text-file", "empty.txt"), "no tokens in the text")
     for text in (" \t\n\u3000", "<br/> <br   />"):
@@ -40,15 +40,14 @@ def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_forked:
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "foo"])
-def test_a_device_that_is_not_here(device: str, run_forked: RunCli, run_here: RunHere) -> None:
+def test_a_device_that_is_not_here(device: str, run_here: RunHere) -> None:
     from attnviz.models.device import available
 
     here = available()
     if device in here or (device == "cuda" and len(here) > 1):
         pytest.skip(f"this machine has {device}")
     said = f"no device {device!r} on this machine. There is {', '.join(['auto', *here])}."
-    start = run_forked if device == "foo" else run_here
-    refused(start("heatmap", "--text", "a b", "--device", device), said)
+    refused(run_here("heatmap", "--text", "a b", "--device", device), said)
 
 
 @pytest.mark.parametrize(("given", "said"), OPTIONS.values(), ids=OPTIONS)

@@ -15,10 +15,10 @@ DOT = ("--model", "dot", "--json", "--dpi", "40")
 # File name, content, and what the refusal says.
 
 
-def test_arguments_files_and_standard_input_that_are_not_utf8(run_forked: RunCli, tmp_path: Path) -> None:
+def test_arguments_files_and_standard_input_that_are_not_utf8(run_cli: RunCli, tmp_path: Path) -> None:
     (tmp_path / "latin1.txt").write_bytes("Größe café".encode("latin-1"))
     given = ("--text", b"caf\xe9 \xff", "--text", b"good", "--text-file", "latin1.txt", "--text-file", "-")
-    run = worked(run_forked("heatmap", *given, *DOT, stdin=b"\x80 b"))
+    run = worked(run_cli("heatmap", *given, *DOT, stdin=b"\x80 b"))
     assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [
         ["caf", "\ufffd", "\ufffd"],
         ["good"],

@@ -25,11 +25,11 @@ PATIENCE = 120.0  # seconds
 
 
 @pytest.mark.slow
-def test_standard_error_that_nobody_reads(forked: tuple[str, ...], tmp_path: Path) -> None:
+def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
     """A model is worth more than what is said about it."""
     reading, writing = os.pipe()
     os.close(reading)
-    process = started(tmp_path, *TINY, "--json", program=forked, stderr=writing)
+    process = started(tmp_path, *TINY, "--json", stderr=writing)
     os.close(writing)
     out, _ = process.communicate(timeout=PATIENCE)
     printed, kept = json.loads(out), json.loads((tmp_path / "model" / METRICS).read_bytes())

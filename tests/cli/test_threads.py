@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.process import bare_environment
 
@@ -30,3 +32,8 @@ def test_one_thread_unless_the_environment_says_otherwise(asked: str | None, fou
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stderr.split()[-1]) == found
+
+
+def test_torch_has_the_threads_of_the_environment() -> None:
+    """Not so where a conftest imports it too early; then tests take long, and processes give other bytes."""
+    assert str(torch.get_num_threads()) == os.environ["OMP_NUM_THREADS"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -69,14 +68,8 @@ class Runner:
 
 
 @pytest.mark.slow
-def test_it_draws_and_compares(forked: tuple[str, ...], tmp_path: Path) -> None:
-    """By a program of that name, which is forked; that the installed one is found, the next test shows."""
+def test_it_draws_and_compares(tmp_path: Path) -> None:
     runner = Runner(tmp_path)
-    program = tmp_path / "bin" / "attnviz"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(forked)} "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    runner.path = f"{program.parent}{os.pathsep}{runner.path}"
     (tmp_path / "a config.yaml").write_text(CONFIG.replace("HEADS", "2"), encoding="utf-8")
     assert runner.run(configs="\n  a config.yaml\n")[:2] == ("batch", 0)
     assert list(tmp_path.glob("figures/small/*.png"))

@@ -19,7 +19,6 @@ from tests.process import RunCli, bare_environment
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
-DASK = (sys.executable, "-m", "dask")
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Cluster:
     workers: tuple[subprocess.Popen[bytes], ...]
 
 
-def start(stack: ExitStack, dask: tuple[str, ...], home: Path, *args: str) -> subprocess.Popen[bytes]:
-    command = [*dask, *args]
+def start(stack: ExitStack, home: Path, *args: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dask", *args]
     log = stack.enter_context((home / f"{args[0]}.log").open("ab"))
     process = subprocess.Popen(command, env=bare_environment(home), cwd=home, stdout=log, stderr=log)
     stack.callback(process.wait, 20)
@@ -41,26 +40,19 @@ def start(stack: ExitStack, dask: tuple[str, ...], home: Path, *args: str) -> su
 
 
 @contextmanager
-def running(dask: tuple[str, ...], home: Path, n_workers: int, *security: str) -> Iterator[Cluster]:
+def running(home: Path, n_workers: int, *security: str) -> Iterator[Cluster]:
     file = home / "scheduler.json"
     both = ("--scheduler-file", str(file), "--no-dashboard", *security)
     protocol = ("--protocol", "tls") if security else ()
     with ExitStack() as stack:
-        scheduler = start(stack, dask, home, "scheduler", "--host", "127.0.0.1", "--port", "0", *both, *protocol)
+        scheduler = start(stack, home, "scheduler", "--host", "127.0.0.1", "--port", "0", *both, *protocol)
         while not file.exists():
             assert scheduler.poll() is None, (home / "scheduler.log").read_text(encoding="utf-8")
             time.sleep(0.1)
         worker = ("worker", *both, "--nthreads", "1", "--no-nanny")
-        workers = tuple(start(stack, dask, home, *worker) for _ in range(n_workers))
+        workers = tuple(start(stack, home, *worker) for _ in range(n_workers))
         wait_for_line(home / "scheduler.log", "Register worker", n_workers)
         yield Cluster(file, scheduler, workers)
-
-
-@pytest.fixture(scope="session")
-def forked_dask(forked: tuple[str, ...]) -> tuple[str, ...]:
-    """`dask` in processes that have imported torch: of its workers, each takes six seconds for it and what is drawn."""
-    *python, _ = forked
-    return *python, "dask"
 
 
 def arguments(out: Path, *more: str) -> tuple[str, ...]:
@@ -75,15 +67,15 @@ def kill_at_work(worker: subprocess.Popen[bytes], ended: Event) -> None:
     worker.wait(20)
 
 
-def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forked: RunCli, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_cli: RunCli, tmp_path: Path) -> None:
     more = ("--split", "train+test", "--probe", "repeat", "--ablate", "mean")  # what no worker may work out by itself
-    serial = run_forked(*arguments(tmp_path / "serial", *more))
+    serial = run_cli(*arguments(tmp_path / "serial", *more))
     assert serial.exit_code == 0, serial.stderr
-    with running(DASK, tmp_path, 2) as cluster:
+    with running(tmp_path, 2) as cluster:
         ended = Event()
         killing = Thread(target=kill_at_work, args=(cluster.workers[0], ended))
         killing.start()
-        found = run_forked(*arguments(tmp_path / "dask", *more), "--scheduler-file", cluster.file)
+        found = run_cli(*arguments(tmp_path / "dask", *more), "--scheduler-file", cluster.file)
         ended.set()
         killing.join()
         assert found.exit_code == 0, found.stderr
@@ -93,22 +85,22 @@ def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forke
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
 
 
-def test_a_cluster_without_workers_is_refused(forked_dask: tuple[str, ...], run_forked: RunCli, tmp_path: Path) -> None:
+def test_a_cluster_without_workers_is_refused(run_cli: RunCli, tmp_path: Path) -> None:
     """It waited for one for ever, and heeded no first Ctrl-C."""
-    with running(forked_dask, tmp_path, 0) as cluster:
-        found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+    with running(tmp_path, 0) as cluster:
+        found = run_cli(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
     assert found.exit_code == 1
     assert "has no workers after 20 s. Start some with: dask worker ADDRESS." in found.stderr
     assert found.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("lost", ["scheduler", "workers"])
-def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_forked: RunCli, tmp_path: Path) -> None:
+def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_cli: RunCli, tmp_path: Path) -> None:
     """The one showed tracebacks and advice about memory, without the others it waited for ever."""
-    with running(DASK, tmp_path, 1) as cluster:
+    with running(tmp_path, 1) as cluster:
         ending = Thread(target=kill_at_wait, args=(cluster, lost))
         ending.start()
-        found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+        found = run_cli(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
         ending.join()
     assert found.exit_code == 1
     said = {
@@ -124,7 +116,7 @@ def test_a_cluster_that_is_lost_is_told_in_one_line(lost: str, run_forked: RunCl
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_ctrl_c_is_heeded_where_no_worker_is_left(tmp_path: Path) -> None:
     """It waited for the end of a block that nobody measured."""
-    with running(DASK, tmp_path, 1) as cluster:
+    with running(tmp_path, 1) as cluster:
         own = [*map(str, arguments(tmp_path / "dask")), "--scheduler-file", str(cluster.file)]
         command = [sys.executable, "-m", "attnviz", *own]
         run = subprocess.Popen(command, env=bare_environment(tmp_path), stderr=subprocess.PIPE, text=True)
@@ -163,9 +155,7 @@ def certify(folder: Path, name: str, *signed: str) -> None:
 
 
 @pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
-def test_a_scheduler_with_tls_answers_those_whom_it_knows(
-    forked_dask: tuple[str, ...], run_cli: RunCli, tmp_path: Path
-) -> None:
+def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, tmp_path: Path) -> None:
     """Certificates are those of dask's own configuration, which it reads where it is imported."""
     certify(tmp_path, "authority")
     certify(tmp_path, "stranger")
@@ -178,7 +168,7 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(
     mine = [str(tmp_path / name) for name in ("authority.pem", "me.pem", "me.key")]
     tls = (part for pair in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), mine, strict=True) for part in pair)
     asked = ("survey", "--text", "good", "--null", "none", "--print", "csv")
-    with running(forked_dask, tmp_path, 1, *tls) as cluster:
+    with running(tmp_path, 1, *tls) as cluster:
         of_cluster = (*asked, "--scheduler-file", cluster.file)
         answered = run_cli(*of_cluster, env=configure("me"))
         refused = [run_cli(*of_cluster, env=env) for env in ({}, configure("stranger"))]
@@ -192,8 +182,8 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(
         assert all(note.startswith("note: survey holds 1 of 1 texts") for note in notes)
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(run_forked: RunCli, tmp_path: Path) -> None:
-    run = run_forked(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
+def test_a_scheduler_that_is_not_there_is_one_line(run_cli: RunCli, tmp_path: Path) -> None:
+    run = run_cli(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
     assert run.exit_code == 1
     assert run.stderr.startswith("error: no dask scheduler answers at tcp://127.0.0.1:9")
     assert len(run.stderr.splitlines()) == 1

@@ -52,13 +52,13 @@ def test_the_wall_leads_to_each_section_by_its_first_picture() -> None:
 
 
 @pytest.mark.slow
-def test_the_pictures_are_what_the_config_makes(run_forked: RunCli) -> None:
+def test_the_pictures_are_what_the_config_makes(run_cli: RunCli) -> None:
     """Within what another processor may round or pack otherwise, by the command that the page names."""
     manifest = MADE / "manifest.json"
     made = [job_from_manifest(entry, ROOT, str(manifest)) for entry in manifests.from_file(manifest).jobs]
     assert [(job.name, job.spec) for job in made] == [(job.name, job.spec) for job in load(CONFIG).jobs]
     command = re.search(r"attnviz (diff docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8"))
     assert command is not None
-    run = worked(run_forked(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
+    run = worked(run_cli(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
     assert "Compared: 18 jobs, " in run.stdout
     assert ", 66 files." in run.stdout

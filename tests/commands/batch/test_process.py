@@ -15,9 +15,9 @@ SMALL = "jobs:\n  - name: a\n    heatmap: {text: one two, model: dot, dpi: 40}\n
 
 
 @pytest.mark.slow
-def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, run_forked: RunCli, tmp_path: Path) -> None:
+def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, tmp_path: Path) -> None:
     (tmp_path / "figures.yaml").write_text(SMALL, encoding="utf-8")
-    run = worked(run_forked("batch", "figures.yaml"))
+    run = worked(run_cli("batch", "figures.yaml"))
     assert run.stdout == "made a (3 files)\n"
     assert "note: 1 made; wrote figures/manifest.json\n" in run.stderr
     assert len(check_whole(tmp_path / "figures/a")) == 1
@@ -58,18 +58,18 @@ def test_a_dry_run_is_one_document(attnviz: RunHere) -> None:
 
 
 @pytest.mark.slow
-def test_all_that_need_no_network_are_made(run_forked: RunCli, tmp_path: Path) -> None:
+def test_all_that_need_no_network_are_made(run_cli: RunCli, tmp_path: Path) -> None:
     offline = [config for config in CONFIGS if config.name not in ("imdb.yaml", "gallery.yaml")]
-    run = worked(run_forked("batch", *offline, "--out", "all", timeout=300))
+    run = worked(run_cli("batch", *offline, "--out", "all", timeout=300))
     assert run.stderr.splitlines()[-1] == "note: 26 made; wrote all/manifest.json"
     check_whole(tmp_path / "all")
 
 
 @pytest.mark.slow
-def test_the_one_on_imdb(run_forked: RunCli, shared: Path, tmp_path: Path) -> None:
+def test_the_one_on_imdb(run_cli: RunCli, shared: Path, tmp_path: Path) -> None:
     written = (ROOT / "sample_configs/imdb.yaml").read_text(encoding="utf-8")
     small = written.replace("dataset: imdb", f"dataset: {shared / 'data/imdb'}").replace("250", "5")
     (tmp_path / "imdb.yaml").write_text(small, encoding="utf-8")
-    worked(run_forked("batch", "imdb.yaml", timeout=300))
+    worked(run_cli("batch", "imdb.yaml", timeout=300))
     assert (tmp_path / "figures/imdb/unprojected/layer-0-head-0.png").is_file()
     assert (tmp_path / "figures/imdb/five-hundred/distributions.png").is_file()

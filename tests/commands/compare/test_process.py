@@ -12,8 +12,8 @@ TEXT = "not a good film , but the acting saves it"
 QUIET = ("--text", TEXT)
 
 
-def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, tmp_path: Path) -> None:
-    run = worked(run_forked("compare", "single", "multi", "--text", TEXT, "--theory", "--table", "full"))
+def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli("compare", "single", "multi", "--text", TEXT, "--theory", "--table", "full"))
     assert run.stderr.splitlines()[-1].startswith("note: wrote 10 files to comparison/ (")
     assert max(map(len, run.stdout.splitlines())) <= 80
     for words in (
@@ -27,9 +27,9 @@ def test_tables_and_a_verdict_on_stdout_and_files_on_stderr(run_forked: RunCli, 
     assert len(check_whole(tmp_path)) == 8
 
 
-def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: RunCli) -> None:
+def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli) -> None:
     asked = ("compare", "single", "multi:2", *QUIET, "--json")
-    run = worked(run_forked(*asked))
+    run = worked(run_cli(*asked))
     found = json.loads(run.out)
     assert [each["name"] for each in found["models"]] == ["single", "multi:2"]
     assert found["measures"]["entropy"]["unit"] == "nats"

@@ -18,8 +18,8 @@ UNTRAINED = ("--model", "random:4", "--d-model", "16")
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
 
-def test_a_walk_through_on_stdout_and_a_picture(run_forked: RunCli, tmp_path: Path) -> None:
-    run = worked(run_forked("explain", "--text", TEXT, "--query", "good", "--head", "1"))
+def test_a_walk_through_on_stdout_and_a_picture(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli("explain", "--text", TEXT, "--query", "good", "--head", "1"))
     assert run.stderr == f"note: wrote explanation/steps-layer-0-head-1.png\nnote: {LESSON}\n"
     assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained · “the film was")
     headings = [line for line in run.stdout.splitlines() if line.startswith(("Step", "Head", "Check"))]

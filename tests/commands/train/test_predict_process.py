@@ -11,8 +11,8 @@ from tests.process import RunCli
 PRAISE, BLAME = "a wonderful film , i loved it", "the worst film , a boring waste of time"
 
 
-def test_a_table_on_stdout_and_nothing_else_anywhere(run_forked: RunCli, tmp_path: Path) -> None:
-    run = worked(run_forked("predict", "--text", PRAISE, "--text", BLAME))
+def test_a_table_on_stdout_and_nothing_else_anywhere(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli("predict", "--text", PRAISE, "--text", BLAME))
     assert run.stderr == ""
     positive, negative = (next(line for line in run.stdout.splitlines() if text in line) for text in (PRAISE, BLAME))
     assert "positive" in positive
@@ -21,8 +21,8 @@ def test_a_table_on_stdout_and_nothing_else_anywhere(run_forked: RunCli, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_from_standard_input(run_forked: RunCli) -> None:
-    run = worked(run_forked("predict", "--text-file", "-", "--json", stdin=PRAISE.encode()))
+def test_from_standard_input(run_cli: RunCli) -> None:
+    run = worked(run_cli("predict", "--text-file", "-", "--json", stdin=PRAISE.encode()))
     (prediction,) = json.loads(run.out)["predictions"]
     assert prediction["label"] == "positive"
     assert prediction["tokens"] == 7

@@ -34,8 +34,8 @@ def noted(run: Run) -> list[str]:
 # What goes where
 
 
-def test_results_go_to_stdout_and_progress_to_stderr(run_forked: RunCli, tmp_path: Path) -> None:
-    run = worked(run_forked(*TINY))
+def test_results_go_to_stdout_and_progress_to_stderr(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli(*TINY))
     first, *epochs, last = noted(run)
     assert first == "training on 36 texts of sample train, 4 held out; 6,916 parameters"
     found = [EPOCH.fullmatch(line) for line in epochs]
