@@ -14,7 +14,7 @@ WHITE: RGB = (255, 255, 255)
 BLACK: RGB = (0, 0, 0)
 
 # White to dark at nine equal steps, for multiples of an equal share. Of 256 steps in CIE Lab the smallest is .93 of the
-# mean (mako_r .49, Blues and YlGnBu .60), in grey and as seen with deuteranopia .83; tests/benchmarks/contrast.py.
+# mean (mako_r .49, Blues and YlGnBu .60), in grey and as seen with deuteranopia .83.
 LIFT: tuple[RGB, ...] = (
     (255, 255, 255),
     (197, 234, 240),

@@ -13,10 +13,10 @@ from matplotlib.text import Text
 
 from attnviz.renderers.figure.files import is_annotated, undrawable
 from attnviz.renderers.figure.scale import colours_of
+from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.renderers.pooling import pool_cells
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
-from tests.benchmarks.contrast import SEEN, visions
 from tests.renderers.figure.reports import (
     FIXED,
     HOSTILE,
@@ -38,6 +38,7 @@ from tests.renderers.figure.reports import (
     visible_texts,
     words,
 )
+from tests.renderers.figure.seen import visions
 
 
 def labels(axes: Axes) -> tuple[list[Text], list[Text]]:
@@ -104,11 +105,13 @@ def test_a_dark_column_has_its_name() -> None:
         assert len(columns) > 40
 
 
-def test_what_gets_two_equal_shares_is_seen_by_every_reader() -> None:
-    colours = colours_of(LIFT, (LIFT.low, LIFT.high), "auto").mappable.to_rgba(np.geomspace(1, 16, 256))[:, :3]
+@pytest.mark.parametrize(("theme", "darker"), [(PAPER, 1), (DARK, -1)], ids=["paper", "dark"])
+def test_what_gets_two_equal_shares_is_seen_by_every_reader(theme: Theme, darker: int) -> None:
+    mappable = colours_of(LIFT, (LIFT.low, LIFT.high), "auto", theme).mappable
+    colours = mappable.to_rgba(np.geomspace(1, 16, 256))[:, :3]
     for name, seen in visions(colours).items():
-        assert np.linalg.norm(seen[64:] - seen[0], axis=-1).min() >= 2 * SEEN, name  # from 2 × on
-        assert (np.diff(seen[:, 0]) < 0).all(), name
+        assert np.linalg.norm(seen[64:] - seen[0], axis=-1).min() >= 20, name  # from 2 × on; ΔE of 10 are seen
+        assert (darker * np.diff(seen[:, 0]) < 0).all(), name
         steps = np.linalg.norm(np.diff(seen, axis=0), axis=-1)
         assert steps.min() >= 0.8 * steps.mean(), name
 
