@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.training_metrics import Epoch, History, Point
-from attnviz.report import Chart, Report, Table
-from attnviz.specs import FigureOptions, ModelOptions, VocabularyOptions
+from attnviz.report import Chart, Heatmap, HeatmapGrid, Report, Table
+from attnviz.specs import FigureOptions, ModelOptions, StorageKind, VocabularyOptions
 from attnviz.views.heatmap import heatmap_report
 
 if TYPE_CHECKING:
@@ -193,10 +193,18 @@ def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:
     return model
 
 
-def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, **settings: Any) -> Path:
-    """A folder like one that was trained, with random weights: one layer that adds a bias by distance to its scores,
-    and the `settings` of a classifier, such as its `pool`.
-    """
+def save_classifier(
+    folder: Path,
+    text: str,
+    *,
+    n_heads: int = 4,
+    n_layers: int = 2,
+    std: float = 0,
+    storage: StorageKind = "float32",
+    classifier: Mapping[str, Any] | None = None,
+    **sizes: Any,
+) -> Path:
+    """A folder like one that was trained, with random weights; with a deviation, also of biases and layer norms."""
     import torch
 
     from attnviz.models.checkpoint import Checkpoint, save_checkpoint
@@ -204,12 +212,16 @@ def save_classifier(folder: Path, texts: Iterable[str], *, n_heads: int = 2, **s
     from attnviz.models.encoder import EncoderConfig
     from attnviz.models.tokenizer import train
 
-    vocabulary = train(texts, VocabularyOptions(min_frequency=1))
+    settings = classifier or {}
+    vocabulary = train([text], VocabularyOptions(min_frequency=1), classify=settings.get("pool") == "cls")
     with torch.random.fork_rng():
-        torch.manual_seed(0)
-        sizes = EncoderConfig(len(vocabulary), 16, n_heads, 1, 32, norm="pre", max_distance=8)
-        classifier = Classifier(ClassifierConfig(sizes, **settings))
-    save_checkpoint(folder, Checkpoint(classifier, vocabulary, max_tokens=512, keep="head-tail"))
+        torch.manual_seed(7)
+        made = Classifier(
+            ClassifierConfig(EncoderConfig(len(vocabulary), 16, n_heads, n_layers, 32, **sizes), **settings)
+        )
+        for parameter in made.parameters() if std else ():
+            torch.nn.init.normal_(parameter, std=std)
+    save_checkpoint(folder, Checkpoint(made, vocabulary, max_tokens=64, keep="head-tail"), storage)
     return folder
 
 
@@ -221,6 +233,17 @@ def content(folder: Path) -> dict[str, bytes]:
 def table(report: Report, name: str) -> Table:
     """The one of that name."""
     (found,) = (table for table in report.tables if table.name == name)
+    return found
+
+
+def heatmaps(report: Report) -> list[Heatmap]:
+    """The maps that are pictures of their own."""
+    return [block for block in report.blocks if isinstance(block, Heatmap)]
+
+
+def overview(report: Report) -> HeatmapGrid:
+    """The one picture of several maps."""
+    (found,) = (block for block in report.blocks if isinstance(block, HeatmapGrid))
     return found
 
 

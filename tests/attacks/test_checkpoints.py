@@ -12,13 +12,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnviz.models.checkpoint import Checkpoint, save_checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
-from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
-from tests.made import Bomb, a_folder, half
+from tests.made import Bomb, a_folder, half, save_classifier
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 TRACE = "code-was-run"
@@ -49,7 +46,11 @@ def nested(file: Path) -> None:
     file.write_bytes(b"[" * 100_000)
 
 
-DAMAGES: tuple[Damage, ...] = (missing, empty, half, pickled, saved_by_torch, a_folder, not_text, nested)
+def a_list(file: Path) -> None:
+    file.write_bytes(b"[]")
+
+
+DAMAGES: tuple[Damage, ...] = (missing, empty, half, pickled, saved_by_torch, a_folder, not_text, nested, a_list)
 
 
 def config(**sizes: object) -> Damage:
@@ -61,6 +62,10 @@ def config(**sizes: object) -> Damage:
         file.write_text(json.dumps(content), encoding="utf-8")
 
     return change
+
+
+def schema(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "schema": 99}), encoding="utf-8")
 
 
 def other_tensors(file: Path) -> None:
@@ -110,6 +115,9 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "words beyond all numbers": (CONFIG, config(n_words=10**30), CONFIG),
     "weights of 100 GB, all holes": (WEIGHTS, holes, WEIGHTS),
     "no layers": (CONFIG, config(n_layers=0), CONFIG),
+    "layers that are a truth": (CONFIG, config(n_layers=True), CONFIG),
+    "fewer words": (CONFIG, config(n_words=4), VOCABULARY),
+    "a version to come": (CONFIG, schema, CONFIG),
     "a size that is a text": (CONFIG, config(d_model="16"), CONFIG),
     "an unknown setting": (CONFIG, config(code="import os"), CONFIG),
     "surplus tensors": (WEIGHTS, other_tensors, WEIGHTS),
@@ -126,12 +134,7 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A small classifier that is saved as trained."""
-    vocabulary = train(["the cat sat on the mat"], VocabularyOptions(min_frequency=1))
-    torch.manual_seed(0)
-    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32)
-    saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
-    save_checkpoint(tmp_path / "checkpoint", saved, "int8")
-    return tmp_path / "checkpoint"
+    return save_classifier(tmp_path / "checkpoint", "the cat sat on the mat", n_heads=2, n_layers=1, storage="int8")
 
 
 def test_a_whole_one_is_read(checkpoint: Path, run_here: RunHere) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,9 @@ import pytest
 from attnviz import store
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.store.manifest import Entry, Manifest
-from tests.attacks.endings import RunHere, check_streams, environment, refused
+from tests.attacks.endings import RunHere, check_streams, refused, run_in
 from tests.made import random_maps
-from tests.process import RunCli
+from tests.process import PROGRAM, RunCli
 
 LONG = "x" * 300
 OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -106,8 +104,7 @@ def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here
 def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
-    limited = ["sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", sys.executable, "-m", "attnviz"]
-    command = [*limited, "heatmap", "--text", "a b", "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, env=environment(), capture_output=True, timeout=120, check=False)
-    assert done.returncode in (0, 1)
-    assert done.returncode == 0 or done.stderr.startswith(b"error: too many open files")
+    limited = ("sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", *PROGRAM)
+    run = run_in(tmp_path, *limited, "heatmap", "--text", "a b")
+    assert run.exit_code in (0, 1)
+    assert run.exit_code == 0 or run.stderr.startswith("error: too many open files")

@@ -11,15 +11,11 @@ import torch
 
 from attnviz.errors import ExecutionError
 from attnviz.models import arithmetic
-from attnviz.models.checkpoint import Checkpoint, save_checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
-from attnviz.models.encoder import EncoderConfig
 from attnviz.models.encoder_model import EncoderModel
-from attnviz.models.tokenizer import train
 from attnviz.records import attention_trace as worked_module
 from attnviz.records.attention_trace import VerifiedTrace
-from attnviz.specs import ModelOptions, NormKind, PoolKind, VocabularyOptions
-from tests.made import load_encoder
+from attnviz.specs import ModelOptions, NormKind, PoolKind
+from tests.made import load_encoder, save_classifier
 
 TEXT = "the film was not good but the acting saved it"
 MODELS = {
@@ -59,15 +55,16 @@ def test_the_arithmetic_gives_what_the_model_gives(model: ModelOptions, causal: 
 def test_of_a_checkpoint_of_each_kind(
     norm: NormKind, pool: PoolKind, n_heads: int, max_distance: int, tmp_path: Path
 ) -> None:
-    vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
-    torch.manual_seed(7)
-    sizes = EncoderConfig(
-        len(vocabulary), 16, n_heads, n_layers=2, d_feed_forward=32, norm=norm, max_distance=max_distance
+    save_classifier(
+        tmp_path / "saved",
+        TEXT,
+        n_heads=n_heads,
+        std=0.5,
+        storage="int8",
+        classifier={"pool": pool},
+        norm=norm,
+        max_distance=max_distance,
     )
-    classifier = Classifier(ClassifierConfig(sizes, pool=pool))
-    for parameter in classifier.parameters():  # biases and layer norms too
-        torch.nn.init.normal_(parameter, std=0.5)
-    save_checkpoint(tmp_path / "saved", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"), "int8")
     ready = load_encoder(ModelOptions(model=str(tmp_path / "saved")), [])
     for layer in (0, 1):
         found = worked(ready, layer)

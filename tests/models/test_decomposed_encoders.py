@@ -11,17 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidModel, InvalidText
-from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
-from attnviz.models.encoder import EncoderBlock, EncoderConfig
+from attnviz.models.encoder import EncoderBlock
 from attnviz.models.loading import find_model
-from attnviz.models.tokenizer import train
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
-from attnviz.specs import ModelOptions, PoolKind, VocabularyOptions
+from attnviz.specs import ModelOptions, PoolKind
 from tests import pretrained
+from tests.made import save_classifier
 from tests.pretrained import FAMILIES, NEEDS, SIZES, built, minilm, saved, tokenizer
 
 TEXT = "the film was not good but the acting saved it"
@@ -39,15 +38,9 @@ OURS: dict[str, tuple[int, PoolKind, Any, int]] = {
 
 def make_ours(folder: Path, form: str, n_labels: int = 2) -> Path:
     n_layers, pool, norm, max_distance = OURS[form]
-    vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
-    torch.manual_seed(7)
-    sizes = EncoderConfig(len(vocabulary), 16, 4, n_layers, 32, norm=norm, max_distance=max_distance)
-    labels = ("bad", "good", "neither")[:n_labels]
-    classifier = Classifier(ClassifierConfig(sizes, labels, pool))
-    for parameter in classifier.parameters():  # biases and layer norms too
-        nn.init.normal_(parameter, std=0.5)
-    save_checkpoint(folder / "ours", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"))
-    return folder / "ours"
+    of_all = {"labels": ("bad", "good", "neither")[:n_labels], "pool": pool}
+    sizes: dict[str, Any] = {"n_layers": n_layers, "norm": norm, "max_distance": max_distance}
+    return save_classifier(folder / "ours", TEXT, std=0.5, classifier=of_all, **sizes)
 
 
 def make_theirs(folder: Path, kind: str, auto: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Path:
