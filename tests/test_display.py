@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.display import escape_for_display, format_count, list_first
+from attnviz.display import escape_for_display, format_count, list_first, pluralize
 
 NUMBER_SIGNS = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")  # format, yet visible
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
@@ -118,6 +118,8 @@ def test_a_label_is_its_own_label(piece: str) -> None:
 
 def test_things_are_counted_in_words() -> None:
     assert [format_count(number, "queries") for number in (0, 1, 1024)] == ["0 queries", "1 query", "1,024 queries"]
+    assert [pluralize(number, "entries") for number in (0, 1, 21)] == ["entries", "entry", "entries"]
+    assert pluralize(1, "tokens") == "token"
 
 
 @pytest.mark.parametrize(("n_items", "listed"), [(0, ""), (1, "a"), (2, "a; b"), (3, "a; b and 1 more")])

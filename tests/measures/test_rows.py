@@ -60,16 +60,6 @@ def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, mon
     assert np.concatenate([places[block.places] for block, _ in found]).tolist() == places.tolist()
 
 
-@pytest.mark.parametrize("at_once", [1, 2**16])
-def test_one_walk_gives_what_float64_gives(maps: AttentionMaps, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "CELLS_AT_ONCE", at_once)
-    found, exact = compute_statistics(replace(maps), 0), layer_rows(maps, 0)  # of a new record, as they are remembered
-    queries = np.flatnonzero(maps.real_queries)[:, None]
-    assert found.entropies == pytest.approx(compute_entropies(exact), abs=1e-6)
-    assert found.peaks == pytest.approx(exact.max(axis=-1), rel=1e-7)
-    assert found.distances == pytest.approx((exact * abs(queries - np.arange(len(maps.keys)))).sum(axis=-1), rel=1e-6)
-
-
 def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
     maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,12 +100,6 @@ def per_head_of_rows(maps: AttentionMaps, there: np.ndarray) -> np.ndarray:
     for layer, head in np.ndindex(found.shape):
         found[layer, head] = (head_rows(maps, layer, head) * there[real]).sum(axis=-1).mean()
     return found
-
-
-def test_keys_receive_what_queries_give(maps: AttentionMaps) -> None:
-    for layer in range(maps.n_layers):
-        assert compute_statistics(maps, layer).received == pytest.approx(layer_rows(maps, layer).mean(axis=1), abs=1e-7)
-        assert compute_statistics(maps, layer).received.sum(axis=-1) == pytest.approx(1)
 
 
 def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:

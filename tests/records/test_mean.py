@@ -41,6 +41,7 @@ def test_every_way_to_the_weights_gives_the_mean_of_the_heads(name: str, monkeyp
     with_mean, means = add_mean(maps), average(maps)
     assert with_mean.head_names == (*maps.head_numbers, "mean")
     assert with_mean.weights == pytest.approx(np.concatenate([maps.weights, means[:, None]], axis=1), abs=1e-6)
+    assert np.array_equal(with_mean.attendable, maps.attendable)
     queries, keys = np.arange(len(maps.queries))[::-1], np.arange(len(maps.keys))
     for layer, expected in enumerate(means):
         of_mean = layer, maps.n_heads

@@ -21,6 +21,8 @@ from tests.made import (
     FILM,
     HOSTILE,
     cross_maps,
+    heatmaps,
+    overview,
     provenance,
     random_maps,
     record,
@@ -34,11 +36,6 @@ from tests.made import (
 
 def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: FigureOptions | None = None) -> Report:
     return heatmap_report(maps, measure_maps(maps), spec or FigureOptions(), layers, heads)
-
-
-def overview(of: Report) -> HeatmapGrid:
-    (panels,) = (block for block in of.blocks if isinstance(block, HeatmapGrid))
-    return panels
 
 
 def with_facts(n: int = 3, **facts: Any) -> Report:
@@ -57,9 +54,9 @@ def test_blocks_come_in_order() -> None:
 
 def test_each_map_is_its_heads_weights() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
-    heatmaps = [block for block in report(maps).blocks if isinstance(block, Heatmap)]
-    assert [h.name for h in heatmaps] == [f"layer-{layer}-head-{head}" for layer in (0, 1) for head in (0, 1, 2)]
-    for heatmap, (layer, head) in zip(heatmaps, np.ndindex(2, 3), strict=True):
+    pictures = heatmaps(report(maps))
+    assert [h.name for h in pictures] == [f"layer-{layer}-head-{head}" for layer in (0, 1) for head in (0, 1, 2)]
+    for heatmap, (layer, head) in zip(pictures, np.ndindex(2, 3), strict=True):
         assert np.array_equal(heatmap.values, maps.weights[layer, head])
         assert heatmap.rows == heatmap.columns == FILM
 
@@ -284,19 +281,15 @@ def marked() -> AttentionMaps:
     return record(weights, tokens("[CLS]", "a", "b", "c", "d", "[SEP]", special=["[CLS]", "[SEP]"]))
 
 
-def alone(of: Report) -> list[Heatmap]:
-    return [block for block in of.blocks if isinstance(block, Heatmap)]
-
-
 def test_hidden_tokens_are_cut_out_of_the_maps_and_nothing_is_scaled() -> None:
     maps = marked()
-    shown = alone(report(maps, HIDING))
+    shown = heatmaps(report(maps, HIDING))
     assert [heatmap.rows for heatmap in shown] == [("a", "b", "c", "d")] * 2
     assert {heatmap.row_positions for heatmap in shown} == {heatmap.column_positions for heatmap in shown}
     assert shown[0].row_positions == (1, 2, 3, 4)
     assert np.array_equal(shown[1].values, maps.weights[0, 1, 1:5, 1:5])
     assert shown[1].allowed.shape == (4, 4)
-    assert alone(report(maps))[0].row_positions == (0, 1, 2, 3, 4, 5)
+    assert heatmaps(report(maps))[0].row_positions == (0, 1, 2, 3, 4, 5)
 
 
 def test_what_was_hidden_is_said_everywhere() -> None:
@@ -365,8 +358,8 @@ def test_two_texts_lose_their_own_first_tokens() -> None:
     shown = report(cross_maps(3, 5), FigureOptions(drop_first=True))
     assert " · 3 queries, 5 keys · 1 query, 1 key hidden, " in shown.subtitle
     assert list(shown.notes)[-1].text.startswith("Not drawn: 1 of 3 queries (0 q0) and 1 of 5 keys (0 k0). Of what")
-    assert alone(shown)[0].rows == ("q1", "q2")
-    assert alone(shown)[0].columns == ("k1", "k2", "k3", "k4")
+    assert heatmaps(shown)[0].rows == ("q1", "q2")
+    assert heatmaps(shown)[0].columns == ("k1", "k2", "k3", "k4")
 
 
 def test_the_shared_scale_is_over_what_is_drawn() -> None:
@@ -428,7 +421,7 @@ def test_joined_words_are_said_to_be_joined() -> None:
         "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
         "5 tokens became 4.",
     ]
-    assert alone(shown)[0].rows == ("[CLS]", "playing", "!", "[SEP]")
+    assert heatmaps(shown)[0].rows == ("[CLS]", "playing", "!", "[SEP]")
     assert shown.data["settings"]["merge"] == "words"  # type: ignore[index]
     assert ("merge", "words") in shown.facts
     (note,) = remarks(report(merge_words(random_maps())))
@@ -445,7 +438,7 @@ def test_joined_words_of_two_texts() -> None:
 def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> None:
     maps = random_maps(n_layers=n_layers, causal=True)
     shown = report(maps, FigureOptions(rollout=True, scale="shared"))
-    *others, picture = alone(shown)
+    *others, picture = heatmaps(shown)
     assert len(others) == n_layers * 2
     assert picture.name == "rollout"
     assert np.allclose(picture.values, rollout(maps), atol=1e-7)
@@ -458,7 +451,7 @@ def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> N
     (top,) = (table for table in shown.tables if table.name == "rollout-top")
     assert top.title.startswith("attention rollout through all layers (Abnar & Zuidema 2020): top 3 keys")
     assert "rollout" not in report(maps).data
-    by_lift = alone(report(maps, FigureOptions(rollout=True)))[-1].scale
+    by_lift = heatmaps(report(maps, FigureOptions(rollout=True)))[-1].scale
     what = "share of the token after all layers, × an equal share (1/n)"
     assert by_lift == Scale("lift", 1.0, float(len(maps.keys)), what, is_bounded=True)
 
@@ -468,7 +461,7 @@ def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
     weights[..., 0, :] = np.eye(6)[0]  # the marker keeps to itself, so that the largest share is hidden
     maps = record(weights, marked().queries)
     shown = report(maps, FigureOptions(rollout=True, hide_special=True, scale="shared"))
-    picture = alone(shown)[-1]
+    picture = heatmaps(shown)[-1]
     assert np.allclose(picture.values, rollout(maps)[1:5, 1:5], atol=1e-7)
     assert picture.column_positions == (1, 2, 3, 4)
     assert picture.scale is not None
@@ -515,7 +508,7 @@ def test_over_many_narrow_panels_stand_numbers() -> None:
     assert [each.title for each in overview(eight).maps][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
     assert [each.title for each in overview(nine).maps][:10:9] == ["0.0", "1.0"]
     assert overview(nine).title == "layer.head: 18 heads of 2 layers"
-    assert [each.title for each in alone(nine)][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
+    assert [each.title for each in heatmaps(nine)][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
 
 
 def test_a_sink_and_windows_in_every_part() -> None:
@@ -525,7 +518,7 @@ def test_a_sink_and_windows_in_every_part() -> None:
     assert np.array_equal(shown.data["sink"], sink_maps(share=0.25).sink)  # type: ignore[arg-type]
     maps = windowed_maps(5)
     windows = report(maps)
-    assert all(np.array_equal(each.allowed, maps.attendable[n // 2]) for n, each in enumerate(alone(windows)))
+    assert all(np.array_equal(each.allowed, maps.attendable[n // 2]) for n, each in enumerate(heatmaps(windows)))
     assert np.array_equal(windows.data["attendable"], maps.attendable)  # type: ignore[arg-type]
 
 

@@ -13,16 +13,15 @@ from matplotlib.text import Text
 import attnviz
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
-from attnviz.measures.weighing import weigh_values
-from attnviz.records import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps
 from attnviz.renderers.page.map_parts import describe_maps, distinct
-from attnviz.report import Charts, Heatmap, HeatmapGrid, Report
+from attnviz.report import Charts, HeatmapGrid, Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.record_selection import select_from_record
 from tests.events import data, report
-from tests.made import random_maps, record, table, windowed_maps
+from tests.made import heatmaps, overview, random_maps, record, table
 from tests.running.test_drawing import drawn_by
 
 FILM = ("the", "film", "was", "good")
@@ -32,15 +31,6 @@ def show(maps: AttentionMaps, **choice: Any) -> Report:
     spec = FigureOptions(**choice)
     selected, layers, heads, found = select_from_record(maps, spec)
     return heatmap_report(selected, found, spec, layers, heads)
-
-
-def heatmaps(shown: Report) -> list[Heatmap]:
-    return [block for block in shown.blocks if isinstance(block, Heatmap)]
-
-
-def overview(shown: Report) -> HeatmapGrid:
-    (found,) = (block for block in shown.blocks if isinstance(block, HeatmapGrid))
-    return found
 
 
 def divergence(rows: np.ndarray) -> float:
@@ -118,18 +108,6 @@ def test_one_query_of_a_mean_is_a_row() -> None:
     assert strip.values == pytest.approx(np.stack([rows.mean(axis=0), rows[1]]), abs=1e-7)
 
 
-def test_a_mean_keeps_what_a_mask_forbids() -> None:
-    maps = windowed_maps()
-    shown = show(maps, head=("mean",))
-    for layer, picture in enumerate(heatmaps(shown)):
-        assert np.array_equal(picture.allowed, maps.attendable[layer])
-        assert not picture.values[~picture.allowed].any()
-        assert picture.values.sum(axis=1) == pytest.approx(1)
-        assert picture.shade(shown.scale) == pytest.approx(
-            maps.weights[layer].mean(axis=0) * maps.attendable[layer].sum(axis=1, keepdims=True), abs=1e-5
-        )
-
-
 def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
     maps = attnviz.attention("the acting saved the film")
     assert maps.value_norms is not None
@@ -143,35 +121,11 @@ def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
     assert shown.scale.label.startswith("share of what is moved")
 
 
-def test_words_are_merged_before_heads_are_averaged() -> None:
-    maps = random_maps(("play", "ing", "well"), n_heads=2)
-    weights = maps.weights[0].astype(np.float64).mean(axis=0)
-    pieces = Tokens(("play", "ing", "well"), ((0, 4), (4, 7), (8, 12)), (False,) * 3)
-    joined = record(maps.weights, pieces)
-    merged = np.stack([weights[:2].mean(axis=0), weights[2]])
-    merged = np.stack([merged[:, :2].sum(axis=1), merged[:, 2]], axis=1)
-    assert heatmaps(show(joined, head=("mean",), merge="words"))[0].values == pytest.approx(merged, abs=1e-6)
-
-
 def test_rollout_and_measures_of_a_layer_are_those_without_the_mean() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     plain, shown = (show(maps, head=heads, rollout=True) for heads in ((), ("0-2,mean",)))
     assert np.array_equal(shown.data["rollout"], plain.data["rollout"])  # type: ignore[arg-type]
     assert heatmaps(shown)[-1].title == heatmaps(plain)[-1].title
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_q_and_k_give_the_same_mean_as_weights(causal: bool) -> None:
-    text = "the film was not good but the acting saved the film . " * 3
-    dense, factored = (attnviz.attention(text, causal=causal, factored=each) for each in (False, True))
-    one, other = (show(maps, head=("0,mean",)) for maps in (dense, factored))
-    means = dense.weights.mean(axis=1, dtype=np.float64)
-    assert np.stack([each.values for each in heatmaps(other)[1::2]]) == pytest.approx(means, abs=1e-6)
-    assert one.subtitle == other.subtitle
-    assert [each.factors is None for each in heatmaps(other)] == [False, True] * dense.n_layers
-    of_moved = show(factored, head=("mean",), weigh="values")
-    means = weigh_values(dense).weights.mean(axis=1)
-    assert np.stack([each.values for each in heatmaps(of_moved)]) == pytest.approx(means, abs=1e-5)
 
 
 def test_distances_are_those_of_the_mean() -> None:
