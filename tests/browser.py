@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.resources import files as resources
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,18 @@ def files(folder: Path, pages: Sequence[tuple[str, bytes]]) -> Path:
     file = folder / name
     file.write_bytes(data)
     return file
+
+
+def check_axe(page: Opened, where: str) -> None:
+    """Nothing that axe-core, which a package carries, finds in the state in which a page is."""
+    try:
+        script = resources("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        missing("axe-playwright-python")
+    page.page.evaluate(script)
+    found = page.page.evaluate("axe.run({ resultTypes: ['violations'], preload: false })")
+    assert len(found["passes"]) > 15
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], where
 
 
 Open = Callable[..., Opened]

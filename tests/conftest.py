@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from tests.browser import browser
+from tests.browser import Open, Opened, browser
 from tests.process import ROOT, RunCli, run
 from tests.shapes import check_arrays_only
 
@@ -130,3 +130,17 @@ def chromium() -> Iterator[Any]:
     """One browser for all tests of a process: playwright starts no second one beside it."""
     with browser() as started:
         yield started
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Open]:
+    """Opens a file; afterwards no page may have asked for anything or complained."""
+    pages: list[Opened] = []
+
+    def start(file: Path, state: str = "", kind: type[Opened] = Opened, **settings: Any) -> Opened:
+        pages.append(kind(chromium, file, state, **settings))
+        return pages[-1]
+
+    yield start
+    for each in pages:
+        each.close()

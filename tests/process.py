@@ -79,16 +79,6 @@ def said_by(command: list[str], *, cwd: Path, env: Mapping[str, str] | None = No
     )
 
 
-def imported_by(command: str, home: Path) -> set[str]:
-    """The libraries that are there once a command has run in a fresh Python."""
-    script = (
-        "import sys\nfrom attnviz.cli.app import run\nrun(sys.argv[1].split())\nprint(*sys.modules, file=sys.stderr)"
-    )
-    fresh = [sys.executable, "-c", script, command]
-    done = subprocess.run(fresh, cwd=home, env=bare_environment(home), capture_output=True, check=True)
-    return {name.partition(".")[0] for name in done.stderr.decode().splitlines()[-1].split()}
-
-
 def workers_of(parent: int) -> list[int]:
     """Those that make jobs: forked from the one child that has imported what they need, or each begun anew."""
     fresh = [child for child in _children(parent) if b"spawn_main" in _read(Path(f"/proc/{child}/cmdline"))]

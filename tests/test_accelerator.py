@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,11 +13,12 @@ import pytest
 import torch
 
 from attnviz.models.device import available
+from tests.attacks.endings import worked
 from tests.made import content
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, only
 from tests.pretrained import FAMILIES, saved
-from tests.process import ROOT, bare_environment
-from tests.test_emulated_device import COMMANDS, TEXT, assert_alike
+from tests.process import RunCli
+from tests.test_emulated_device import COMMANDS, TEXT, assert_alike, run_in_one_process
 
 DEVICES = available()[1:]
 pytestmark = pytest.mark.skipif(not DEVICES, reason="needs a GPU, and ATTNVIZ_ACCELERATOR=1")
@@ -52,12 +51,7 @@ def run_on_both(folder: Path, commands: dict[str, list[str]]) -> dict[str, list[
         for number, (name, args) in enumerate(commands.items())
         for place, device in enumerate(("cpu", DEVICES[0]))
     ]
-    environment = {**bare_environment(folder), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SCRIPT, json.dumps(asked)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, list[list[Any]]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return run_in_one_process(SCRIPT, asked, folder)
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *MORE])
@@ -129,12 +123,9 @@ def test_a_module_of_torch_is_recorded_as_on_the_cpu(make: Callable[[], torch.nn
     np.testing.assert_allclose(recorded[1], recorded[0], atol=1e-5)
 
 
-def test_a_run_that_was_trained_on_one_is_not_trained_again_on_the_other(tmp_path: Path) -> None:
-    environment = {**bare_environment(tmp_path), "PYTHONPATH": str(ROOT)}
+def test_a_run_that_was_trained_on_one_is_not_trained_again_on_the_other(run_cli: RunCli, tmp_path: Path) -> None:
     found = []
     for device, more in ((DEVICES[0], []), ("cpu", ["--resume"])):
-        command = [sys.executable, "-m", "attnviz", *COMMANDS["train"], "--out", "model", "--device", device, *more]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        worked(run_cli(*COMMANDS["train"], "--out", "model", "--device", device, *more))
         found.append(content(tmp_path / "model"))
     assert found[0] == found[1]

@@ -21,8 +21,8 @@ from attnviz.running import Command
 from tests.process import ROOT, bare_environment
 
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "datasets", "pyarrow", "huggingface_hub", "matplotlib"}
-HEAVY |= {"seaborn", "pandas", "PIL", "yaml", "pydantic", "rich", "numpy", "jaxtyping", "regex"}
-LIGHT = ["attnviz", "attnviz.errors", "attnviz.registry", "attnviz.specs"]
+HEAVY |= {"seaborn", "pandas", "PIL", "yaml", "pydantic", "rich", "numpy", "jaxtyping", "regex", "typer"}
+LIGHT = ["attnviz", "attnviz.errors", "attnviz.registry", "attnviz.specs", "attnviz.commands.heatmap.spec"]
 LIGHT += ["attnviz.text", "attnviz.models", "attnviz.measures", "attnviz.renderers"]
 
 # Where alone it may stand, what it looks like, and lines that have to be found. What may import what, and which library
@@ -68,6 +68,7 @@ def test_only_one_room_does_it(name: str) -> None:
 def test_listing_names_imports_nothing_heavy(tmp_path: Path) -> None:
     assert heavy_imports(", ".join(LIGHT), tmp_path) == set()
     assert heavy_imports("attnviz.shapes", tmp_path) == {"jaxtyping", "numpy"}
+    assert heavy_imports("attnviz.renderers.figure.files", tmp_path).isdisjoint({"seaborn", "pandas"})
 
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.preloads])
@@ -78,28 +79,15 @@ def test_what_worker_processes_are_forked_from_draws_nothing(name: str, tmp_path
     assert "matplotlib" not in found
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command.inputs], ids=lambda it: it.name)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda it: it.name)
 def test_what_is_refused_is_refused_before_anything_heavy_is_imported(command: Command, tmp_path: Path) -> None:
-    assert command.inputs is not None
-    drawn = {"matplotlib", "PIL"} if command.name == "render" else set()  # it checks how to draw, and works on numpy
-    assert heavy_imports(command.inputs.partition(":")[0], tmp_path) - {"numpy", "jaxtyping"} == drawn
-
-
-@pytest.mark.parametrize(
-    "command", [command for command in COMMANDS if command.name != "render"], ids=lambda it: it.name
-)
-def test_what_is_refused_is_refused_without_torch_and_matplotlib(command: Command, tmp_path: Path) -> None:
     """The checks of `render` are those of drawing, and matplotlib comes with them."""
-    checks = (command.inputs or command.where).partition(":")[0]
-    assert heavy_imports(checks, tmp_path).isdisjoint({"torch", "matplotlib"})
-
-
-DRAWING = [command for command in COMMANDS if command.name in {"attribute", "heatmap"}]
-
-
-@pytest.mark.parametrize("command", DRAWING, ids=lambda it: it.name)
-def test_what_cannot_be_drawn_is_refused_without_torch(command: Command, tmp_path: Path) -> None:
-    assert "torch" not in heavy_imports(command.where.partition(":")[0], tmp_path)
+    of_inputs, of_work = ((each or "attnviz:").partition(":")[0] for each in (command.inputs, command.where))
+    drawn = {"matplotlib", "PIL"} if command.name == "render" else set()
+    assert heavy_imports(of_inputs, tmp_path) - {"numpy", "jaxtyping"} == drawn
+    loaded = heavy_imports(of_work, tmp_path)
+    assert "torch" not in loaded or (command.inputs and command.name not in {"attribute", "heatmap"})
+    assert "matplotlib" not in loaded or command.inputs
 
 
 def heavy_imports(module: str, home: Path) -> set[str]:

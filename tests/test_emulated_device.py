@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.process import ROOT, bare_environment
+from tests.process import bare_environment
 
 TEXT = "The film was not good, but the acting saved it."
 TRAIN = "train --dataset sample --heads 2 --d-model 16 --size 300 --min-frequency 1 --epochs 1 --pretrain 1"
@@ -49,11 +50,16 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[Any]]]:
     folder = tmp_path_factory.mktemp("emulated")
-    environment = {**bare_environment(folder), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SCRIPT, json.dumps(COMMANDS)]
+    return run_in_one_process(SCRIPT, COMMANDS, folder)
+
+
+def run_in_one_process(script: str, asked: object, folder: Path) -> dict[str, Any]:
+    """What a script prints of what it is asked, at last and as JSON."""
+    command = [sys.executable, "-c", script, json.dumps(asked)]
+    environment = {**bare_environment(folder), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, dict[str, list[Any]]] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 

@@ -24,7 +24,7 @@ from attnviz.registry import Plugin
 from attnviz.running.metrics import load_metrics
 from attnviz.store import load
 from tests import pretrained, study
-from tests.attacks.endings import run_here
+from tests.attacks.endings import RunHere, worked
 from tests.browser import Opened
 from tests.process import ROOT, RunCli
 
@@ -188,14 +188,12 @@ def test_every_example_in_python_runs(document: Path, tmp_path: Path, monkeypatc
         assert names["written"][0].attendable[0].tolist() == [[True, False, False], [True, True, False], [True] * 3]
 
 
-def test_the_picture_is_what_the_command_draws(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run = run_here(
-        capsys, *["heatmap", "--dataset", "sample", "--index", "0", "--heads", "8", "--table", "none", "--out", "demo"]
+def test_the_picture_is_what_the_command_draws(run_here: RunHere, tmp_path: Path) -> None:
+    worked(
+        run_here(
+            *["heatmap", "--dataset", "sample", "--index", "0", "--heads", "8", "--table", "none", "--out", "demo"]
+        )
     )
-    assert run.exit_code == 0, run.stderr
     assert_alike(tmp_path / "demo/overview.png", IMAGES / "overview.png")
 
 
@@ -216,40 +214,32 @@ def test_the_picture_of_real_reviews_is_what_the_command_draws(shared: Path, run
     assert_alike(tmp_path / "heads/distributions.png", IMAGES / "heads-on-imdb.png")
 
 
-def test_the_picture_of_a_survey_is_what_the_command_writes(
-    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (command,) = (command for command in commands() if command.endswith("--format html --out heads"))
-    assert run_here(capsys, *shlex.split(command)[1:], "--quiet").exit_code == 0
-    state, window = "view=atlas&heads=0.4&find=previous+token&y=peak", {"width": 1000, "height": 760}
-    opened = Opened(chromium, tmp_path / "heads/attention.html", state, viewport=window)
-    assert_shown(opened.page.screenshot(), tmp_path / "survey.png")
-    opened.close()
+# What stands in a command, the page that it writes, and what of it is shown.
+PAGES = {
+    "survey.png": (
+        "--format html --out heads$",
+        "heads/attention.html",
+        "view=atlas&heads=0.4&find=previous+token&y=peak",
+    ),
+    "page.png": ("--format html --out page", "page/attention.html", "view=matrix&layer=0&head=2&query=3&key=4"),
+}
 
 
+@pytest.mark.parametrize("picture", PAGES)
 def test_the_picture_of_a_page_is_what_the_command_writes(
-    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    picture: str, chromium: Any, run_here: RunHere, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (command,) = (command for command in commands() if "--format html --out page" in command)
-    assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
-    state, window = "view=matrix&layer=0&head=2&query=3&key=4", {"width": 1000, "height": 760}
-    opened = Opened(chromium, tmp_path / "page/attention.html", state, viewport=window)
-    assert_shown(opened.page.screenshot(), tmp_path / "page.png")
+    written, file, state = PAGES[picture]
+    (command,) = (command for command in commands() if re.search(written, command))
+    worked(run_here(*shlex.split(command)[1:], "--quiet"))
+    opened = Opened(chromium, tmp_path / file, state, viewport={"width": 1000, "height": 760})
+    assert_shown(opened.page.screenshot(), tmp_path / picture)
     opened.close()
 
 
-def test_the_picture_of_a_lesson_is_what_the_command_writes(
-    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (command,) = (
-        command
-        for command in commands()
-        if "attnviz lesson" in command and command.endswith(" lesson.html") and "not good" in command
-    )
-    assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
+def test_the_picture_of_a_lesson_is_what_the_command_writes(chromium: Any, run_here: RunHere, tmp_path: Path) -> None:
+    (command,) = (each for each in commands() if re.search("attnviz lesson .*not good.* lesson.html$", each))
+    worked(run_here(*shlex.split(command)[1:]))
     opened = Opened(chromium, tmp_path / "lesson.html", viewport={"width": 1000, "height": 900})
     opened.page.locator(".step").nth(2).click()
     opened.page.mouse.move(0, 0)
@@ -258,14 +248,10 @@ def test_the_picture_of_a_lesson_is_what_the_command_writes(
 
 
 @pytest.mark.slow
-def test_the_picture_of_a_real_decoder_is_what_the_command_draws(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_picture_of_a_real_decoder_is_what_the_command_draws(run_here: RunHere, tmp_path: Path) -> None:
     pretrained.packaged("smollm2")
-    monkeypatch.chdir(tmp_path)
     (command,) = (command for command in commands_of_packages() if "--out dickens" in command)
-    run = run_here(capsys, *shlex.split(command)[1:])
-    assert run.exit_code == 0, run.stderr
+    worked(run_here(*shlex.split(command)[1:]))
     assert_alike(tmp_path / "dickens/worth-a-look.png", IMAGES / "worth-a-look.png")
 
 

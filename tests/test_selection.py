@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from attnviz.errors import InvalidSelection
@@ -89,27 +91,6 @@ def test_a_token_is_named_by_its_position_or_by_itself(written: str, place: int)
     assert find_token(written, PIECES) == place
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("film", "'film' occurs 2 times. Choose by position: 1, 4."),
-        ("THE", "'THE' occurs 2 times. Choose by position: 0, 3."),
-        ("flim", "no token 'flim' in the text. The nearest is 1 'film'."),
-        ("zzz", "no token 'zzz' in the text. There are tokens 0 to 7."),
-        ("", "no token '' in the text. There are tokens 0 to 7."),
-        ("8", "no token 8. There are tokens 0 to 7."),
-        ("-9", "no token -9. There are tokens 0 to 7."),
-        ("1.0", "no token '1.0' in the text."),
-        ("٣", "no token '٣' in the text."),
-        ("9" * 5000, f"no token '{'9' * 39}…' in the text."),
-    ],
-)
-def test_a_token_that_is_not_there(written: str, said: str) -> None:
-    with pytest.raises(InvalidSelection) as error:
-        find_token(written, PIECES)
-    assert str(error.value).startswith(said)
-
-
 def test_a_word_that_occurs_often_and_words_beyond_all_length_take_no_time() -> None:
     with pytest.raises(InvalidSelection, match="occurs 30 times") as error:
         find_token("a", ("a",) * 30)
@@ -122,24 +103,6 @@ def test_a_word_that_occurs_often_and_words_beyond_all_length_take_no_time() -> 
 def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
     assert select_pairs(["0.2,8.5", " 0.0 "], [0, 4, 8], [0, 2, 5]) == ((0, 1), (2, 2), (0, 0))
     assert select_pairs(["0.2", "0.2"], [0], range(3)) == ((0, 2),)
-
-
-@pytest.mark.parametrize(
-    ("written", "says"),
-    [
-        ("1.0", "no layer 1. There are layers 0, 4."),
-        ("4.3", "no head 3. There are heads 0 to 2."),
-        ("4", "'4' does not say which head of which layer. Write layer.head, several with commas: 0.2,1.8."),
-        ("0,2", "'0' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
-        ("0:2", "'0:2' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
-        ("0.1,", "'' does not say which head of which layer"),
-        ("-1.0", "'-1.0' does not say which head of which layer"),
-    ],
-)
-def test_pairs_that_are_not_there(written: str, says: str) -> None:
-    with pytest.raises(InvalidSelection) as error:
-        select_pairs([written], [0, 4], range(3))
-    assert str(error.value).startswith(says)
 
 
 WORDS = ("[CLS]", "Not", "good", ",", "but", " the", "act", "ing", "saved", "the", "film", "")
@@ -166,18 +129,47 @@ def test_a_stretch_of_tokens_is_a_slice_or_from_words_to_words(written: str, pla
     assert (found.start, found.stop) == places
 
 
+TOKENS_NOT_THERE = (
+    ("film", "'film' occurs 2 times. Choose by position: 1, 4."),
+    ("THE", "'THE' occurs 2 times. Choose by position: 0, 3."),
+    ("flim", "no token 'flim' in the text. The nearest is 1 'film'."),
+    ("zzz", "no token 'zzz' in the text. There are tokens 0 to 7."),
+    ("", "no token '' in the text. There are tokens 0 to 7."),
+    ("8", "no token 8. There are tokens 0 to 7."),
+    ("-9", "no token -9. There are tokens 0 to 7."),
+    ("1.0", "no token '1.0' in the text."),
+    ("٣", "no token '٣' in the text."),
+    ("9" * 5000, f"no token '{'9' * 39}…' in the text."),
+)
+PAIRS_NOT_THERE = (
+    ("1.0", "no layer 1. There are layers 0, 4."),
+    ("4.3", "no head 3. There are heads 0 to 2."),
+    ("4", "'4' does not say which head of which layer. Write layer.head, several with commas: 0.2,1.8."),
+    ("0,2", "'0' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
+    ("0:2", "'0:2' does not say which head of which layer. Did you mean 0.2? Write layer.head"),
+    ("0.1,", "'' does not say which head of which layer"),
+    ("-1.0", "'-1.0' does not say which head of which layer"),
+)
+STRETCHES_NOT_THERE = (
+    ("the", "'the' occurs 2 times. Choose by position: 5:6, 9:10."),
+    ("ood", "no 'ood' in the text. Write 5:20 (without 20)"),
+    ("film … good", "no 'good' in the text after token 10"),
+    ("3:3", "'3:3' leaves none of 12 tokens"),
+    ("…", "'…' leaves none of 12 tokens"),
+    ("", "'' leaves none of 12 tokens"),
+)
+
+
 @pytest.mark.parametrize(
-    ("written", "says"),
+    ("find", "written", "says"),
     [
-        ("the", "'the' occurs 2 times. Choose by position: 5:6, 9:10."),
-        ("ood", "no 'ood' in the text. Write 5:20 (without 20)"),
-        ("film … good", "no 'good' in the text after token 10"),
-        ("3:3", "'3:3' leaves none of 12 tokens"),
-        ("…", "'…' leaves none of 12 tokens"),
-        ("", "'' leaves none of 12 tokens"),
+        *((lambda written: find_token(written, PIECES), *row) for row in TOKENS_NOT_THERE),
+        *((lambda written: select_pairs([written], [0, 4], range(3)), *row) for row in PAIRS_NOT_THERE),
+        *((lambda written: find_span(written, WORDS), *row) for row in STRETCHES_NOT_THERE),
     ],
 )
-def test_a_stretch_that_is_not_there(written: str, says: str) -> None:
+def test_what_is_not_there_is_told_in_one_line(find: Callable[[str], object], written: str, says: str) -> None:
     with pytest.raises(InvalidSelection) as error:
-        find_span(written, WORDS)
+        find(written)
     assert str(error.value).startswith(says)
+    assert "\n" not in str(error.value)

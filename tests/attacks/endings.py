@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
 from attnviz.cli import app
@@ -50,6 +51,24 @@ def run_here(capsys: pytest.CaptureFixture[str], *args: str | Path) -> Run:
 def environment() -> dict[str, str]:
     """What `run_cli` gives to a run, the home included, for a process that has to be started in another way."""
     return bare_environment(Path(os.environ["HF_HOME"]).parent)
+
+
+def run_in(folder: Path, *command: str, **streams: Any) -> Run:
+    """A program to its end, as a user starts it in `folder`."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    done = subprocess.run(command, cwd=folder, env=environment(), timeout=120, check=False, **streams)
+    return Run(done.returncode, done.stdout or b"", done.stderr)
+
+
+def cut_at_bars(folder: Path, *pieces: str) -> tuple[str, ...]:
+    """Options for a text of these pieces, whatever they are, and a vocabulary that cuts it there."""
+    words = {entry: number for number, entry in enumerate(dict.fromkeys(("[PAD]", "[UNK]", *pieces)))}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("|", behavior="removed")
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "text.txt").write_bytes("|".join(pieces).encode())
+    return ("--text-file", "text.txt", "--vocab", "tokenizer.json")
 
 
 def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ import pytest
 
 from attnviz.models import PACKAGED
 from tests import pretrained
-from tests.attacks.endings import run_here
+from tests.attacks.endings import RunHere, worked
 from tests.process import bare_environment, said_by
 from tests.test_readme import (
     DECODER,
@@ -37,16 +37,13 @@ def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
 @pytest.mark.usefixtures("few_probes")
-def test_every_command_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_runs(run_here: RunHere, tmp_path: Path) -> None:
     """In their order, in one folder: later lines use what earlier ones wrote. The hub cannot be asked here.
 
     What needs a shell gets one; the others share this process, else most of the time would go into importing torch.
     """
     home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.chdir(tmp_path)
     run_examples(DOCS / "everyday.md")  # it writes weights for the commands below it
     theirs = commands_of_others() + commands_of_packages()
     for command in (command for command in commands() if command not in theirs):
@@ -56,7 +53,7 @@ def test_every_command_runs(
         else:
             program, *words = shlex.split(command)
             assert program == "attnviz"
-            run = run_here(capsys, *words)
+            run = run_here(*words)
             code, complaints = run.exit_code, run.stderr
         if "--dataset imdb" in command:
             assert code == 2, command
@@ -71,30 +68,22 @@ def test_every_command_runs(
 
 
 @pytest.mark.slow
-def test_every_command_with_a_model_of_a_package_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_with_a_model_of_a_package_runs(run_here: RunHere, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason=pretrained.NEEDS)
     for plugin in PACKAGED:
         pretrained.packaged(plugin.name)
-    monkeypatch.chdir(tmp_path)
     assert len(commands_of_packages()) > 2
     for command in commands_of_packages():
-        run = run_here(capsys, *shlex.split(command)[1:])
-        assert run.exit_code == 0, f"{command}\n{run.stderr}"
+        worked(run_here(*shlex.split(command)[1:]))
 
 
 @pytest.mark.slow
-def test_every_command_with_a_model_of_others_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_with_a_model_of_others_runs(run_here: RunHere, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason=pretrained.NEEDS)
     folders = {ENCODER: str(pretrained.minilm()), DECODER: str(pretrained.stories())}
-    monkeypatch.chdir(tmp_path)
     assert len(commands_of_others()) > 2
     for command in commands_of_others():
         for written, folder in folders.items():
             command = command.replace(written, folder)
-        run = run_here(capsys, *shlex.split(command)[1:])
-        assert run.exit_code == 0, f"{command}\n{run.stderr}"
+        worked(run_here(*shlex.split(command)[1:]))
     assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from attnviz.display import escape_for_display
-from tests.attacks.endings import RunHere, worked
+from tests.attacks.endings import RunHere, cut_at_bars, worked
 
 HOSTILE = (
     *("\\", "$$", "%", "_", "#", "{", "}", "^", "~", "&", "[", "*", "`", "```", "--", "\\\\", "\\end{tabular}"),
@@ -22,12 +21,7 @@ HOSTILE = (
 @pytest.fixture
 def asked(tmp_path: Path) -> tuple[str, ...]:
     """Options for a text of all those tokens, and a vocabulary that cuts it at the bars."""
-    words = {entry: number for number, entry in enumerate(("[PAD]", "[UNK]", *HOSTILE))}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("|", behavior="removed")
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "text.txt").write_bytes("|".join(HOSTILE).encode())
-    return ("explain", "--text-file", "text.txt", "--vocab", "tokenizer.json", "--model", "random:2", "--top-k", "99")
+    return ("explain", *cut_at_bars(tmp_path, *HOSTILE), "--model", "random:2", "--top-k", "99")
 
 
 @pytest.mark.parametrize("query", [0, HOSTILE.index("\n")])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, started, stopped, worked
+from tests.attacks.endings import RunHere, check_streams, check_whole, refused, run_in, started, stopped, worked
 from tests.process import PROGRAM, Run, leave_part
 
 MANY = ("heatmap", "--dataset", "sample", "--index", "0-7", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
@@ -51,9 +51,7 @@ def wait_for(folder: Path, n_pictures: int) -> None:
 def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, tmp_path: Path) -> None:
     """Silent, and the files are there. The first two write more than a pipe holds, so that they have to notice."""
     script = f'"$@" | {reader}; exit ${{PIPESTATUS[0]}}'
-    command = ["bash", "-c", script, "bash", *PROGRAM, *args]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE, check=False)
-    run = Run(done.returncode, done.stdout, done.stderr)
+    run = run_in(tmp_path, "bash", "-c", script, "bash", *PROGRAM, *args)
     assert run.exit_code == 1
     assert run.stdout.count("\n") == n_lines
     check_streams(run)
@@ -68,11 +66,8 @@ def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, 
 )
 def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        program = [*PROGRAM, *args]
-        done = subprocess.run(
-            program, cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
-        )
-    refused(Run(done.returncode, b"", done.stderr), "cannot write to standard output: No space left on device", code=74)
+        run = run_in(tmp_path, *PROGRAM, *args, stdout=full)
+    refused(run, "cannot write to standard output: No space left on device", code=74)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +79,7 @@ def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: P
     """The files are written; there is nowhere to say so."""
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
-    done = subprocess.run(
-        ["sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *args],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        check=False,
-    )
-    worked(Run(done.returncode, done.stdout, done.stderr))
+    worked(run_in(tmp_path, "sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *args))
     assert len(check_whole(tmp_path)) == (args[0] == "heatmap")
     assert len(list(tmp_path.rglob("*.*"))) == (2 if args[0] == "heatmap" else 1)
 
@@ -106,18 +94,6 @@ def test_ctrl_c_and_an_end_while_waiting_for_a_text(number: signal.Signals, tmp_
     with (tmp_path / "pipe").open("wb"):  # opens when the program has opened it
         assert stopped(process, number) == Run(130, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_drawing(tmp_path: Path) -> None:
-    process = started(tmp_path, *MANY)
-    wait_for(tmp_path, 1)
-    process.send_signal(signal.SIGINT)
-    run = ended(process)
-    assert run.exit_code in STOPPED
-    check_streams(run)
-    assert "error" not in run.stderr
-    assert len(check_whole(tmp_path)) < 8
 
 
 @pytest.mark.slow

@@ -21,9 +21,9 @@ from attnviz.commands.survey.measure import BLOCK
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.running import Progress
 from attnviz.store.manifest import Entry, Manifest
-from tests.attacks.endings import RunHere, environment, refused, worked
+from tests.attacks.endings import RunHere, environment, refused, run_in, worked
 from tests.made import record
-from tests.process import Run
+from tests.process import PROGRAM, Run
 
 ADDRESSES = 16 * 2**20  # KiB: enough for every library, and less than half of what is asked for below
 # The kernel counts those that are waited for; workers outlive who started them for a moment, and are then this one's.
@@ -45,9 +45,7 @@ def bounded(folder: Path, *args: str) -> Run:
     """`attnviz *args` that cannot take more than 16 GiB, so that a refusal after the fact is told from one before."""
     if shutil.which("sh") is None:
         pytest.skip("no shell on this machine")
-    command = ["sh", "-c", f'ulimit -v {ADDRESSES} && exec "$@"', "sh", sys.executable, "-m", "attnviz", *args]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, timeout=120, check=False)
-    return Run(done.returncode, done.stdout, done.stderr)
+    return run_in(folder, "sh", "-c", f'ulimit -v {ADDRESSES} && exec "$@"', "sh", *PROGRAM, *args)
 
 
 def test_twenty_thousand_tokens(tmp_path: Path) -> None:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tests.attacks.endings import RunHere, check_whole, document, drawn_texts, in_svg, worked
+from tests.attacks.endings import RunHere, check_whole, cut_at_bars, document, drawn_texts, in_svg, worked
 
-BETWEEN = "|"
 LITERAL = (
     *("[/]", "[red]", "[/red]", "[unk]", "[mask]", ":smile:", "$$", "$_$", "${$", r"$\frac$", "$5$", "</script>"),
     *("<!-- a -->", "]]>", "&lt;", "a_b", "[PAD]", "[UNK]", "<unk>", "##ing", "=1+1", "::error::x", "%(x)s", r"\n"),
@@ -38,19 +36,7 @@ LABELS = [*LITERAL, *WRITTEN_OUT.values()]
 @pytest.fixture
 def asked(tmp_path: Path) -> tuple[str, ...]:
     """Options for a text of all those tokens and a vocabulary that cuts it at the bars."""
-    save_vocabulary(
-        tmp_path / "tokenizer.json", ["[PAD]", "[UNK]", *(t for t in TOKENS if t not in ("[PAD]", "[UNK]"))]
-    )
-    (tmp_path / "text.txt").write_bytes(BETWEEN.join(TOKENS).encode())
-    return ("--text-file", "text.txt", "--vocab", "tokenizer.json", "--model", "dot")
-
-
-def save_vocabulary(file: Path, entries: list[str]) -> None:
-    words = {entry: number for number, entry in enumerate(entries)}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(BETWEEN, behavior="removed")
-    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
-    tokenizer.save(str(file))
+    return (*cut_at_bars(tmp_path, *TOKENS), "--model", "dot")
 
 
 def test_a_name_of_padding_is_a_word_like_any_other(asked: tuple[str, ...], run_here: RunHere) -> None:

@@ -21,7 +21,7 @@ from attnviz.registry import load
 from attnviz.renderers.figure.style import colour_map
 from attnviz.running import Command
 from attnviz.specs import COLOUR_MAPS
-from tests.process import ROOT, RunCli, bare_environment
+from tests.process import ROOT, RunCli, bare_environment, said_by
 
 GOLDEN = Path(__file__).parent / "help"
 MAX_LINES = 45  # of a help, which a screen shows at once
@@ -96,16 +96,9 @@ def test_version(run_cli: RunCli) -> None:
 
 def imported(arguments: list[str], home: Path) -> set[str]:
     """The packages that one command line imports."""
-    script = (
-        "import sys\n"
-        "from attnviz.cli.app import run\n"
-        f"code = run({arguments!r})\n"
-        "print(code, *{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=home, env=bare_environment(home), capture_output=True, check=True, text=True
-    )
-    return set(done.stderr.splitlines()[-1].split())
+    script = "import sys; from attnviz.cli.app import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    done = said_by([sys.executable, "-c", script, *arguments], cwd=home, env=bare_environment(home))
+    return {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split()}
 
 
 @pytest.mark.parametrize(
@@ -120,11 +113,13 @@ def imported(arguments: list[str], home: Path) -> set[str]:
         ["heatmap", "--model", "mlti"],
         ["heatmap", "--split", "tset"],
         ["heatmap", "--dataset", "imdb"],
+        ["measures"],
+        ["batch", "--schema"],
     ],
 )
 def test_help_and_wrong_usage_import_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     packages = imported(arguments, tmp_path)
-    assert packages & HEAVY == set()
+    assert packages & HEAVY == {"measures": {"numpy"}, "batch": {"numpy", "pydantic"}}.get(arguments[0], set())
     is_help_of_one = "heatmap" in arguments and any("help" in word for word in arguments)
     assert ("typer" in packages) == (not is_help_of_one)
 

@@ -1,7 +1,5 @@
 """An option is written once, on a field of a spec, and all that users see of it follows from there."""
 
-import subprocess
-import sys
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Annotated, Any
 
@@ -96,10 +94,3 @@ def test_one_name_means_one_thing() -> None:
         "table",
         "format",
     }
-
-
-def test_specs_are_light() -> None:
-    heavy = ("typer", "rich", "torch", "numpy", "pydantic")
-    script = f"import sys, attnviz.commands.heatmap.spec; print({{*{heavy}}} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attnviz.commands.batch.jobs import JOBS
 from attnviz.commands.batch.schema import json_schema
-from tests.process import RunCli, imported_by
+from tests.process import RunCli
 
 
 def test_the_schema_is_printed_and_describes_every_setting_without_flags(run_cli: RunCli, tmp_path: Path) -> None:
@@ -29,12 +29,6 @@ def test_the_schema_is_printed_and_describes_every_setting_without_flags(run_cli
     assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
     assert said["explain", "layer"] == "By hand: which layer; -1 is the last."
     assert said["heatmap", "max_tokens"] == "At most N tokens of a text; keep says which."
-
-
-def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    loaded = imported_by("batch --schema", tmp_path)
-    heavy = {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"}
-    assert loaded & heavy == set()
 
 
 def test_each_problem_of_a_config_is_a_line(run_cli: RunCli, tmp_path: Path) -> None:

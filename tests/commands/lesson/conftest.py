@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from attnviz.cli import app
-from tests.browser import Opened
 
 SENTENCE = "the film was not good but the acting saved the film"
 TRAINED = ("--epochs", "1", "--heads", "2", "--layers", "2", "--d-model", "16", "--pretrain", "0")
@@ -39,17 +37,3 @@ def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = ("--dataset", "sample", "--split", "train[:60]")
     assert app.run(["train", *data, *TRAINED, "--out", str(folder), "--quiet"]) == 0
     return folder
-
-
-@pytest.fixture
-def opened(chromium: Any) -> Iterator[Callable[..., Opened]]:
-    """Opens a file; afterwards no page may have asked for anything or complained."""
-    pages: list[Opened] = []
-
-    def start(file: Path, **settings: Any) -> Opened:
-        pages.append(Opened(chromium, file, **settings))
-        return pages[-1]
-
-    yield start
-    for each in pages:
-        each.close()

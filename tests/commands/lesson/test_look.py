@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
-from tests.browser import Opened, missing
+from tests.browser import Open, Opened, check_axe
 from tests.commands.lesson.conftest import Write
 from tests.renderers.page.test_contrast import EDGES, RINGS, TEXTS, faint, measure
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Opened]
 MAX_WORDS, MAX_NUMBERS = 450, 240
 LONG = "i can not say that this was the very best film of all time but the acting of the whole cast saved it"
 
 
-@pytest.fixture(scope="module")
-def axe() -> str:
-    try:
-        return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    except ModuleNotFoundError:
-        return str(missing("axe-playwright-python"))
-
-
-def check_axe(page: Opened, where: str) -> None:
-    found = page.page.evaluate("axe.run({ resultTypes: ['violations'], preload: false })")
-    assert len(found["passes"]) > 15
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], where
-
-
 @pytest.mark.parametrize(("language", "scheme", "width"), [("en", "light", 390), ("zh", "dark", 1200)])
-def test_axe_finds_nothing(opened: Open, write: Write, axe: str, language: str, scheme: str, width: int) -> None:
+def test_axe_finds_nothing(opened: Open, write: Write, language: str, scheme: str, width: int) -> None:
     """As the page opens, where keys are masked, and with all that opens: of other steps only the lit columns differ."""
     page = opened(write("--lang", language), color_scheme=scheme, viewport={"width": width, "height": 900})
-    page.page.evaluate(axe)
     check_axe(page, "the first step")
     page.page.locator(".step").nth(2).click()
     page.page.locator("#causal").check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attnviz.measures import MEASURES
-from tests.process import RunCli, imported_by
+from tests.process import RunCli
 
 
 def test_measures_are_listed(run_cli: RunCli, tmp_path: Path) -> None:
@@ -17,13 +17,6 @@ def test_measures_are_listed(run_cli: RunCli, tmp_path: Path) -> None:
     listed = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert [name for name in listed if name in {measure.name for measure in MEASURES}] == [m.name for m in MEASURES]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    """numpy is: what a report holds may be an array."""
-    loaded = imported_by("measures", tmp_path)
-    assert "attnviz" in loaded
-    assert loaded & {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"} == set()
 
 
 def test_the_names_that_it_lists_complete(run_cli: RunCli) -> None:

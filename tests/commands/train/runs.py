@@ -75,7 +75,3 @@ def stopped(spec: TrainSpec, folder: Path, n_steps: int) -> None:
     for event in events:
         if isinstance(event, Progress) and event.done == n_steps:
             events.close()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*"))}

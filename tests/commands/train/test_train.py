@@ -29,7 +29,8 @@ from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import OF_DATA_SETS, StorageKind, TextOptions
 from attnviz.text import load_corpus
-from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, SPEC, contents, finished, stopped
+from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, SPEC, finished, stopped
+from tests.made import content
 from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes")
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("few_probes")
 
 def test_what_a_run_leaves(run: Path, tmp_path: Path) -> None:
     last = finished(SPEC, tmp_path / "new/model")
-    assert set(contents(tmp_path / "new/model")) == set(FILES)
+    assert set(content(tmp_path / "new/model")) == set(FILES)
     assert [path.name for path in last.files] == list(FILES)
     assert all(path.parent == tmp_path / "new/model" for path in last.files)
     with Image.open(run / "learning-curve.png") as picture:
@@ -59,7 +60,7 @@ def test_what_is_not_read_of_texts_held_out_is_said(table: Callable[..., str], t
 
 
 def test_where_it_is_trained_is_not_in_the_files(run: Path) -> None:
-    assert not [name for name, data in contents(run).items() if str(run).encode() in data]
+    assert not [name for name, data in content(run).items() if str(run).encode() in data]
     assert "out" not in load_metrics(run).settings
 
 
@@ -98,7 +99,7 @@ def test_an_epoch_is_on_disk_when_it_is_told(tmp_path: Path) -> None:
     """Model and state: what is killed from now on has lost nothing of it."""
     for event in train(replace(SPEC, out=str(tmp_path))):
         if isinstance(event, Progress) and event.done in (5, 10):
-            assert set(contents(tmp_path)) - {".attnviz.lock"} == {*CHECKPOINT, STATE}
+            assert set(content(tmp_path)) - {".attnviz.lock"} == {*CHECKPOINT, STATE}
             load_checkpoint(tmp_path)
 
 
@@ -220,7 +221,7 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
     card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
     assert "No epoch was measured on texts held out." in card
     assert "accuracy (95" not in card
-    assert set(contents(tmp_path / "model")) == set(FILES)
+    assert set(content(tmp_path / "model")) == set(FILES)
 
 
 @pytest.mark.parametrize(

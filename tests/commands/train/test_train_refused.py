@@ -19,7 +19,8 @@ from attnviz.models import checkpoint
 from attnviz.options import replace_values
 from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
-from tests.commands.train.runs import CHECKPOINT, SPEC, contents, finished, resumed
+from tests.commands.train.runs import CHECKPOINT, SPEC, finished, resumed
+from tests.made import content
 from tests.starting import train
 
 BAD: dict[str, list[object]] = {
@@ -145,7 +146,7 @@ def test_training_that_diverges(
         diverging(patch, after)
         with pytest.raises(ExecutionError, match=f"diverged: {said}.*--learning-rate"):
             finished(spec, tmp_path / "model")
-    assert set(contents(tmp_path / "model")) == left
+    assert set(content(tmp_path / "model")) == left
     assert resumed(spec, tmp_path / "model")[0].done == n_done
 
 

@@ -30,13 +30,12 @@ from tests.commands.train.runs import (
     GOING_BACK,
     N_STEPS,
     SPEC,
-    contents,
     finished,
     probe_little,
     resumed,
     stopped,
 )
-from tests.made import Bomb, a_folder
+from tests.made import Bomb, a_folder, content
 from tests.process import leave_part
 from tests.starting import train
 
@@ -49,7 +48,7 @@ def whole(spec: TrainSpec) -> dict[str, bytes]:
     """What a run leaves that nobody stopped."""
     with TemporaryDirectory() as folder:
         finished(spec, Path(folder) / "model")
-        return contents(Path(folder) / "model")
+        return content(Path(folder) / "model")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_a_run_goes_on_after_the_last_whole_epoch_to_the_same_bytes(
     assert begun.done == saved
     assert (f"going on after step {saved} of {begun.total}" in begun.log) == (saved > 0)
     assert [step.done for step in steps] == [saved + 1 + n for n in range(len(steps))]
-    assert contents(tmp_path / "model") == whole(spec)
+    assert content(tmp_path / "model") == whole(spec)
 
 
 def test_a_run_that_ran_out_of_patience_goes_on_to_its_end(tmp_path: Path) -> None:
@@ -78,7 +77,7 @@ def test_a_run_that_ran_out_of_patience_goes_on_to_its_end(tmp_path: Path) -> No
     finished(GOING_BACK, tmp_path / "whole")
     stopped(GOING_BACK, tmp_path / "model", 5 * len(load_metrics(tmp_path / "whole").history.epochs))
     assert len(resumed(GOING_BACK, tmp_path / "model")) == 1
-    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
+    assert content(tmp_path / "model") == content(tmp_path / "whole")
 
 
 class Killed(BaseException):
@@ -119,7 +118,7 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
             else:
                 break
         finished(replace(SPEC, resume=True), folder)
-        assert contents(folder) == contents(run), n_files
+        assert content(folder) == content(run), n_files
     assert n_files == 1 + 2 * 4 + 3 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
 
 
@@ -130,7 +129,7 @@ def test_a_finished_run_is_not_trained_again(run: Path, tmp_path: Path, monkeypa
     (only,) = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
     assert isinstance(only, Result)
     assert only.notices == (f"{tmp_path / 'model'} holds the end of this run already; nothing was trained",)
-    assert contents(tmp_path / "model") == contents(run)
+    assert content(tmp_path / "model") == content(run)
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"other")], ids=["gone", "changed"])
@@ -237,7 +236,7 @@ def left_after(n_steps: int, run: Path, folder: Path) -> Path:
 @pytest.mark.parametrize("n_steps", [3, N_STEPS], ids=["unfinished", "finished"])
 def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path) -> None:
     """The setting that differs is named with both values."""
-    before = contents(folder := left_after(n_steps, run, tmp_path))
+    before = content(folder := left_after(n_steps, run, tmp_path))
     others: dict[str, dict[str, object]] = {
         "--seed 0, not 5": {"seed": 5},
         "--epochs 2, not 3": {"epochs": 3},
@@ -248,7 +247,7 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
     for said, change in others.items():
         with pytest.raises(InvalidOption, match=f"the run in {folder} has {said}"):
             finished(replace_values(SPEC, resume=True, **change), folder)
-    assert contents(folder) == before
+    assert content(folder) == before
 
 
 def test_a_setting_that_is_left_out_now_is_another(tmp_path: Path) -> None:
@@ -265,10 +264,10 @@ def test_where_nothing_is_it_starts_from_the_beginning_and_says_so(tmp_path: Pat
 
 @pytest.mark.parametrize(("n_steps", "said"), [(1, "an unfinished training run"), (N_STEPS, "a model")])
 def test_nothing_is_overwritten(n_steps: int, said: str, run: Path, tmp_path: Path) -> None:
-    before = contents(folder := left_after(n_steps, run, tmp_path))
+    before = content(folder := left_after(n_steps, run, tmp_path))
     with pytest.raises(InvalidOption, match=f"holds {said}. Go on with it by --resume"):
         train(replace(SPEC, seed=1, out=str(folder)))
-    assert contents(folder) == before
+    assert content(folder) == before
 
 
 @pytest.mark.parametrize("resume", [False, True])
@@ -277,15 +276,15 @@ def test_a_model_of_others_is_not_overwritten(names: tuple[str, ...], resume: bo
     """There is no run to go on with, so `--resume` does not begin one over it and is not suggested."""
     for name in names:
         shutil.copy(run / name, tmp_path)
-    before = contents(tmp_path)
+    before = content(tmp_path)
     with pytest.raises(
         InvalidOption, match=r"holds a model, but nothing of the run that made it\. Choose another --out\.$"
     ):
         finished(replace(SPEC, resume=resume), tmp_path)
-    assert contents(tmp_path) == before
+    assert content(tmp_path) == before
 
 
 def test_files_of_others_are_left_alone(run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_bytes(b"mine")
     finished(SPEC, tmp_path)
-    assert contents(tmp_path) == {**contents(run), "mine.txt": b"mine"}
+    assert content(tmp_path) == {**content(run), "mine.txt": b"mine"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,12 @@ from tests.browser import Open, Opened, files
 
 
 @pytest.fixture
-def shown(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a report's page, or a file; afterwards no page may have asked for anything or complained."""
-    opened: list[Opened] = []
+def shown(opened: Open, tmp_path_factory: pytest.TempPathFactory) -> Open:
+    """Opens a report's page, or a file."""
 
     def start(of: Report | Path, state: str = "", **settings: Any) -> Opened:
         if isinstance(of, Report):
-            folder = tmp_path / str(len(opened))
-            folder.mkdir()
-            of = files(folder, list(html(of, FigureStyle())))
-        opened.append(Opened(chromium, of, state, **settings))
-        return opened[-1]
+            of = files(tmp_path_factory.mktemp("page"), list(html(of, FigureStyle())))
+        return opened(of, state, **settings)
 
-    yield start
-    for each in opened:
-        each.close()
+    return start

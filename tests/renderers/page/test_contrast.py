@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 
 from attnviz.cli import app
 from attnviz.report import Heatmap, Report, Scale
-from tests.browser import Open, Opened, missing
+from tests.browser import Open, Opened, check_axe
 from tests.made import record, report, tokens
 
 pytestmark = pytest.mark.slow
@@ -158,15 +157,6 @@ def tabs(page: Opened) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def axe() -> str:
-    """The script of axe-core, which a package carries."""
-    try:
-        return resources("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    except ModuleNotFoundError:
-        return str(missing("axe-playwright-python"))
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A sentence with heads that may not look ahead, and what `compare` says of one, as their commands write them."""
     folder = tmp_path_factory.mktemp("pages")
@@ -194,10 +184,9 @@ def shown(shown: Open, pages: dict[str, Path]) -> Open:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
 @pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
-def test_everything_is_seen(shown: Open, axe: str, name: str, scheme: str, width: int) -> None:
+def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> None:
     """Every text and edge, also where one points, and the focus wherever it is; and axe-core finds nothing."""
     page = shown(name, width=width, color_scheme=scheme)
-    page.page.evaluate(axe)
     for tab in tabs(page):
         check_axe(page, tab)
         texts = measure(page, TEXTS, "body")
@@ -212,12 +201,6 @@ def test_everything_is_seen(shown: Open, axe: str, name: str, scheme: str, width
         rings = measure(page, RINGS)
         assert len(rings) > 5
         assert faint(rings) == set(), tab
-
-
-def check_axe(page: Opened, tab: str) -> None:
-    found = page.page.evaluate("axe.run({ resultTypes: ['violations'], preload: false })")
-    assert len(found["passes"]) > 15
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], tab
 
 
 def test_the_ruler_is_right(shown: Open) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,19 +119,14 @@ Open = Callable[[AttentionMaps], Phone]
 
 
 @pytest.fixture
-def phone(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    opened: list[Phone] = []
-
+def phone(opened: Callable[..., Any], tmp_path: Path) -> Open:
     def start(maps: AttentionMaps) -> Phone:
-        opened.append(
-            Phone(chromium, files(tmp_path, list(html(report(maps), FigureStyle()))), "view=matrix&digits=all")
-        )
-        opened[-1].page.locator("canvas.matrix").scroll_into_view_if_needed()
-        return opened[-1]
+        file = files(tmp_path, list(html(report(maps), FigureStyle())))
+        page: Phone = opened(file, "view=matrix&digits=all", Phone)
+        page.page.locator("canvas.matrix").scroll_into_view_if_needed()
+        return page
 
-    yield start
-    for each in opened:
-        each.close()
+    return start
 
 
 def maps_of(n: int = N) -> AttentionMaps:
