@@ -81,7 +81,7 @@ def parse_head(spec: ExplainSpec) -> tuple[int, int] | None:
 def _check_by_hand(spec: ExplainSpec, reference: ModelReference) -> None:
     """Raise InvalidOption, InvalidModel or InvalidSelection for what has no calculation by hand."""
     reference.check(Traceable)
-    _refuse(spec, OF_ANSWERS, f"is of an answer, and {reference} is worked out by hand")
+    _refuse(spec, (*OF_ANSWERS, "table"), f"is of an answer, and {reference} is worked out by hand")
     if reference.n_layers is not None and reference.n_heads is not None:
         select_numbers((str(spec.layer or 0),), reference.n_layers, "layer")
         select_numbers(spec.head, reference.n_heads, "head")

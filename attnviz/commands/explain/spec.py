@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
-from attnviz.specs import LOOKS, Against, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
+from attnviz.specs import LOOKS, Against, AnswerOrAll, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
 
 LabelKind = Literal["en", "zh"]
 
@@ -44,5 +44,6 @@ class ExplainSpec:
         bool, Option("Three tokens whose numbers fit on paper, and no text; to explore: lesson.", TEXT, is_common=True)
     ] = False
     lang: Annotated[LabelKind | None, Option("Labels of the example's tokens.", TEXT)] = None  # None: English
-    figure: Annotated[FigureOptions, Only(*LOOKS, "table")] = FigureOptions(out="explanation")
+    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="explanation")
+    table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

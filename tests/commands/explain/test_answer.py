@@ -239,8 +239,7 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     assert "--top-k changes nothing" in worked(run_here(*asked, "--top-k", "3")).stderr
     assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
     assert "self-repair" not in shown.stdout
-    assert "self-repair" in worked(run_here(*asked, "--table", "heads")).stdout
-    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "self-repair" in worked(run_here(*asked, "--table", "full")).stdout
     page = (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
     assert 'id="chart-0"' in page
     (found,) = json.loads(worked(run_here(*asked, "--json")).out)["texts"]
@@ -301,6 +300,7 @@ def test_what_cannot_be_is_refused(
 def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     said = "is of an answer, and multi:8 is worked out by hand"
     refused(run_here("explain", TEXT, "--by-hand", "--answer", "positive"), f"--answer {said}")
+    refused(run_here("explain", TEXT, "--by-hand", "--table", "full"), f"--table {said}")
     said = "--against is of an answer, and random:2 is worked out by hand"
     refused(run_here("explain", TEXT, "--model", "random:2", "--against", "positive"), said)
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout

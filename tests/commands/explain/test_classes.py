@@ -35,7 +35,7 @@ def test_a_class_is_explained(run_here: RunHere, tmp_path: Path) -> None:
     assert {answer, rival} == {"negative", "positive"}
     chances = (f"{found[name]:.0%}".replace("%", " %") for name in ("probability", "rival_probability"))
     assert said.startswith(f"multi:8 has no clear answer: ‘{answer}’ ({next(chances)}) or ‘{rival}’ ({next(chances)}) ")
-    details = " ".join(worked(run_here("explain", TEXT, "--table", "heads")).stdout.split())
+    details = " ".join(worked(run_here("explain", TEXT, "--table", "full")).stdout.split())
     assert f"for ‘{answer}’ over ‘{rival}’ (" in details
     assert "The answer is read at every token" in details
     assert "next token" not in said
@@ -108,7 +108,7 @@ def test_a_number_is_explained_against_nothing(
     found = read_json(run_here, "--model", folder, TEXT)
     assert (found["answer"], found["against"]) == ("score", "")
     assert found["score"] == pytest.approx(found["sum_of_parts"], abs=1e-5)
-    asked = ("explain", "--model", folder, TEXT, "--table", "heads")
+    asked = ("explain", "--model", folder, TEXT, "--table", "full")
     said = " ".join(worked(run_here(*asked)).stdout.split())
     assert said.startswith(f"theirs gives ‘score’ ({found['score']:.2f}) ")
     assert "for ‘score’; without the head the logit changes by" in said or "against ‘score’; without" in said

@@ -124,5 +124,5 @@ def test_the_documents_example_is_what_is_printed(run_here: RunHere) -> None:
     screen, quote = re.findall(r"```text\n(.*?)```", text, re.DOTALL)[0], re.findall("^> (.*)", text, re.MULTILINE)
     shown = worked(run_here("explain", "--model", "smollm2", *shlex.split(asked)))
     assert shown.stdout == screen
-    details = worked(run_here("explain", "--model", "smollm2", *shlex.split(asked), "--table", "heads")).stdout
+    details = worked(run_here("explain", "--model", "smollm2", *shlex.split(asked), "--table", "full")).stdout
     assert " ".join(quote) in " ".join(details.split())

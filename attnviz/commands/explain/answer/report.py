@@ -39,7 +39,7 @@ TESTED = (
     "A reason is what the weight falls by half without, and further than without nine tenths of its kind (other heads, "
     "MLPs, words, places). Without a head: what it gives is zero, and the model runs again."
 )
-MORE = "Each head in a sentence, with its weights and tests: --table heads."
+MORE = "Each head in a sentence, with its weights and tests: --table full."
 
 
 def answer_report(found: Explanation, title: str | None) -> Report:

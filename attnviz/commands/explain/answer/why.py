@@ -112,7 +112,8 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     weight = float(stream.weights_of(head, query)[key])
     if len(others) == 0:
         return Look(head, query, key, weight, 0.0)
-    parts, drawn = stream.split_scores(head, query), _draw(others, stream.subject.seed)
+    parts = stream.split_scores(head, query)
+    drawn = sorted(np.random.default_rng(stream.subject.seed).permutation(others)[:MAX_CONTROLS].tolist())
     places = stream.score_places(head, query, [each for each in drawn if each] or [0])  # the first token is a sink
     written = [*_list_written(parts, len(stream.blocks)), (Writer("place", head.layer), places)]
     shares = sorted((Share(each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each.lead)
@@ -176,11 +177,6 @@ def _try_written(stream: Stream, look: Look, writers: list[Writer], drawn: list[
 def _compare_instead(weight: float, without: float, instead: Float64[np.ndarray, " control"]) -> Trial:
     """Hold a weight against what it is with others in the writer's place: half of them leave no more than that."""
     return Trial(max(float(without), float(np.median(instead))), instead, float(np.mean(instead < weight)))
-
-
-def _draw(others: np.ndarray, seed: int) -> list[int]:
-    """Draw some of the other keys, whose words are put in the place of one."""
-    return sorted(np.random.default_rng(seed).permutation(others)[:MAX_CONTROLS].tolist())
 
 
 def _find_lead(given: PerToken, key: int, others: np.ndarray) -> float:
