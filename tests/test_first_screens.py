@@ -22,6 +22,7 @@ REVIEW = "This movie was boring but my sister loved it, and the acting (the whol
         (("compare", "single", "multi", "--text", REVIEW), 18, 25),
         (("compare", "single", "multi", "--dataset", "sample", "--split", "test"), 18, 25),
         (("compare", "multi", "--text", REVIEW), 18, 25),
+        (("survey", "--dataset", "sample", "--split", "test"), 30, 60),
         (("predict", REVIEW), 15, 20),
     ],
 )

@@ -102,18 +102,19 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
     shown = tuple(first.index(row) for row in choose_largest(first)) if len(cells) > N_COSTS else ()
     more = f"The {N_COSTS} largest of {len(cells)} heads: --table full shows all." if shown else ""
     yield Table("ablations", title, "facts", tuple(columns), tuple(map(tuple, cells)), first=shown, more=more)
-    yield Note("Of a text whose label is missing, or none that the model knows, it is the model's own answer.")
+    missing = "Of a text whose label is missing, or none that the model knows, it is the model's own answer."
+    yield Note(missing, is_detail=True)
     fewer = dict[str, list[str]]()
     for kind, costs in found.items():
         if (n_having := max((row["n"] for row in costs), default=0)) < n:
             beside = " and have another beside them" if kind == "queries" else ""
             over = f"over the {n_having:,} of {format_count(n, 'texts')} that are less than half unknown{beside}"
             fewer.setdefault(over, []).append(kind)
-    yield from (Note(f"{', '.join(kinds)}: {over}.") for over, kinds in fewer.items())
+    yield from (Note(f"{', '.join(kinds)}: {over}.", is_detail=True) for over, kinds in fewer.items())
     if "mean" in found:
         n_sampled = min(n, N_SAMPLED)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
-        yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.")
+        yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.", is_detail=True)
     yield _sum_up([(kind, row) for kind, costs in found.items() for row in costs if row["p_value"] is not None])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from attnviz.commands.survey.notes import list_facts, write_notes
 from attnviz.commands.survey.survey import ABLATION, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, ON_REPEATS, QUERIES, REPEATS, list_curves
 from attnviz.display import escape_for_display, format_count, list_first
-from attnviz.measures import DEFAULT_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records.head_names import NO_NAME, name_offset
 from attnviz.report import Cell, Chart, Charts, Column, Note, Report, Row, Table
@@ -33,8 +31,8 @@ from attnviz.views.distance import N_COLUMNS
 
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
-MAX_SHOWN, N_TELLING, N_LISTED, N_EXTREME = 16, 5, 3, 2  # heads on a screen: all; or some, with words, and with texts
-MORE = "All {} heads, all measures: --table full, or the page that --open shows."
+N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
+MORE = "All heads and measures, words, extreme texts: --table full, or the page that --open shows."
 SHOWN = 16  # characters of a text, which may take two columns each
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
@@ -47,20 +45,19 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
     """
     info, n = survey.info, len(survey.texts)
     telling, atlas = find_telling(survey, N_TELLING), survey_atlas(survey)
-    places, is_long = [info.heads.index(head) for head in telling], len(info.heads) > MAX_SHOWN
     blocks = [
         _distance(survey),
         draw_heads(atlas, telling),
         *draw_ablations(survey),
         *draw_cards(atlas, cards),
         _patterns_table(survey),
-        _list_first(_means_table(survey, "head"), places, is_long, MORE.format(len(info.heads))),
-        _list_first(_words_table(survey), places[:N_LISTED], is_long),
+        _means_table(survey, "head"),
+        _words_table(survey),
         *_extremes(survey, top, telling[:N_EXTREME]),
         *show_classes(survey),
         *show_ablations(survey),
         _means_table(survey, "layer"),
-        replace(_probes_table(survey), is_detail=is_long),
+        _probes_table(survey),
         *map(Note, write_notes(survey, MAX_LINES)),
     ]
     named = f"{info.model} over {info.corpus}"
@@ -76,12 +73,6 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
         caveat=info.status if info.trained is False else "",
         atlas=atlas,
     )
-
-
-def _list_first(table: Table, places: Sequence[int], is_long: bool, more: str = "") -> Table:
-    """Let a screen list some of many heads; those of the table's beginning where none is named."""
-    first = tuple(places) or tuple(range(min(len(table.rows), N_LISTED)))
-    return replace(table, first=first, more=more) if table.rows and is_long else table
 
 
 def choose_shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ...]:
@@ -106,22 +97,20 @@ def _distance(survey: Survey) -> Charts:
 def _means_table(survey: Survey, level: str) -> Table:
     """A row per head with its label, or one per layer: the mean over texts of each measure with its interval."""
     info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
-    prominent = DEFAULT_MEASURES[: None if len(info.heads) <= MAX_SHOWN else 3]  # which a screen has room for
     columns = [Column("layer"), *([Column("head")] if of_heads else [])]
     rows: list[list[Cell]] = [[n for n in at if n is not None] for at in info.list_places(level)]
     if of_heads and survey.facts is not None and survey.facts.chance:  # held against something
         columns.append(Column("what it attends to"))
         rows = [[*row, label or NO_NAME] for row, label in zip(rows, label_heads(survey).values(), strict=True)]
     for measure in measures:
-        header = f"{measure.title} ({measure.unit})"
-        columns.append(Column(header, minor=of_heads and measure.name not in prominent))
+        columns.append(Column(f"{measure.title} ({measure.unit})"))
         for row, of in zip(rows, survey.tables.numbers.select(measure=measure.name).rows(), strict=True):
             half = "" if of["low"] is None else f" ± {of['high'] - of['mean']:.3f}"
             row.append("-" if of["mean"] is None else f"{of['mean']:.3f}{half}")
     title = "Each head, mean over texts" if of_heads else "All heads of a layer together"
     title += " ± half of its 95 % interval" if len(survey.texts) >= MIN_TEXTS else ""
     shown = tuple(map(tuple, rows if measures else ()))
-    return Table(f"{level}s", title, "heads" if of_heads else "facts", tuple(columns), shown)
+    return Table(f"{level}s", title, "heads" if of_heads else "facts", tuple(columns), shown, is_detail=True)
 
 
 def _patterns_table(survey: Survey) -> Table:
@@ -148,7 +137,7 @@ def _patterns_table(survey: Survey) -> Table:
     if not facts.chance and not first_rows:  # nothing names a head that is held against nothing
         title, columns = "The head with the largest share of each pattern", [columns[0], *columns[2:]]
         rows = [(row[0], *row[2:]) for row in rows]
-    return Table("patterns", title, "facts", tuple(columns), tuple(rows), first=first_rows)
+    return Table("patterns", title, "facts", tuple(columns), tuple(rows), first=first_rows, more=MORE)
 
 
 def _probes_table(survey: Survey) -> Table:
@@ -158,21 +147,18 @@ def _probes_table(survey: Survey) -> Table:
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
     title = "Random tokens that come twice: shares of attention"
     columns = tuple(map(Column, ("layer", "head", *probes)))
-    return Table("probes", title, "facts", columns, tuple(rows), in_atlas=True)
+    return Table("probes", title, "facts", columns, tuple(rows), is_detail=True, in_atlas=True)
 
 
 def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Table]:
     """Which texts to open, by their numbers. Of many heads those that have a name, by one measure and one text each."""
     measures, (numbers, _, extremes, *_) = choose_shown_measures(survey, "head"), survey.tables
     is_short = len(survey.info.heads) > MAX_LISTED
-    others = ", ".join(measure.title for measure in measures[1:])
     for measure in measures[:1] if is_short else measures:
-        rows, seen = list[Row](), list[int]()
+        rows = list[Row]()
         for row in extremes.select(measure=measure.name, rank=[*range(1 if is_short else top)]).rows():
             head = (row["layer"], row["head"])
-            if head in (telling or survey.info.heads[:1]):
-                seen.append(len(rows))
-            elif is_short:
+            if is_short and head not in (telling or survey.info.heads[:1]):
                 continue
             number = f"{row['value']:.2g}" if row["value"] < 99.5 else f"{row['value']:,.0f}"  # no 1e+02
             words = f"“{escape_for_display(row['words'], SHOWN)}”"
@@ -181,10 +167,8 @@ def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Tab
         title += " for their length" if numbers.select(measure=measure.name).array("slope").any() else ""
         title += " (all heads: --json)" if is_short else ""
         headers = map(Column, ("layer", "head", "extreme", "--index", "value"))
-        columns = (*headers, Column("tokens", minor=True), Column("first words"))
-        table = Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
-        more = "" if is_short or not others else f"Of the other heads, and by {others}: --table full."
-        yield replace(table, first=tuple(seen), more=more, is_detail=measure is not measures[0])
+        columns = (*headers, Column("tokens"), Column("first words"))
+        yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows), is_detail=True)
 
 
 def _words_table(survey: Survey) -> Table:
@@ -197,4 +181,4 @@ def _words_table(survey: Survey) -> Table:
     rows = rows if any(row[2] != "-" for row in rows) else []  # too few texts have words often enough
     title = "Words attended to: × what equal attention gives them (times in the texts)"
     columns = (Column("layer"), Column("head"), Column("words"))
-    return Table("words", title, "facts", columns, tuple(rows), in_atlas=True)
+    return Table("words", title, "facts", columns, tuple(rows), is_detail=True, in_atlas=True)

@@ -13,6 +13,7 @@ from attnviz.specs import (
     OF_DATA_SETS,
     SHARED_BY_ALL,
     WITHOUT,
+    AnswerOrAll,
     FigureOptions,
     Measure,
     ModelOptions,
@@ -80,6 +81,7 @@ class SurveySpec:
     fresh: Annotated[bool, Option("Measure all texts anew, also those that --out holds.", OUTPUT, is_common=True)] = (
         False
     )
+    table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()
 
     @property
@@ -129,4 +131,5 @@ class MergeSpec:
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="merged")
     top: Top = 3
     head_card: Card = ()
+    table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

@@ -57,8 +57,8 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     for table in answers or report.listed:  # last, because the end of a long output is what stays on the screen
         if kind == "full" or not table.is_detail:
             yield from listing(page, table if kind == "full" else _shorten(table, kind), compact=kind == "heads")
-            is_short = kind != "full" and bool(table.first)
-            yield from page.prose(table.more, DIM) if (is_short or answers) and table.more else ()
+            is_short = kind != "full" and (bool(table.first) or kind == "answer")
+            yield from page.prose(table.more, DIM) if is_short and table.more else ()
     for picture in report.focus if kind in ("answer", "heads") else ():
         yield Text()
         yield from shade_text(page, picture, picture.scale or report.scale)
