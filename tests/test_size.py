@@ -50,7 +50,7 @@ MAX_CODE_LINES = {
     "tests/text": 1275,
     "attnviz": 1306,
     "attnviz/models/recording": 1221,
-    "attnviz/commands/compare": 1024,
+    "attnviz/commands/compare": 1023,
     "attnviz/store": 997,
     "tests/benchmarks": 815,
     "tests/running": 698,

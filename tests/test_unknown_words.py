@@ -51,7 +51,7 @@ def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     assert (found["scored"], found["texts"]) == (2, 3)
     compared = result(compare(build(CompareSpec, models=("single", "multi"), dataset=str(file), out=str(tmp_path))))
     assert data(compared)["models"][0]["accuracy"] == 1.0
-    assert "1 of 3 texts, half unknown or more, are not judged" in said(report(compared))
+    assert " of 2 judged (others: half unknown) and single" in said(report(compared))
 
 
 def test_a_comparison_of_one_such_text_gives_no_verdict(tmp_path: Path) -> None:

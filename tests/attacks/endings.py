@@ -238,7 +238,7 @@ def record(file: Path) -> None:
 def survey(file: Path) -> None:
     if file.name == SURVEY:
         found = load_files(file.parent)
-        assert found.tables.numbers.array("n_once").max() <= len(found.texts)
+        assert np.nanmax(found.tables.numbers.array("n_once")) <= len(found.texts)
 
 
 def data(file: Path) -> None:

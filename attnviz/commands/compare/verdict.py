@@ -42,13 +42,11 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
         if model.answers:
             said = describe_given_labels(model.answers, [each.gold for each in model.predictions])
             sentences += [f"{model.label}: {each[0].lower()}{each[1:]}" for each in said]
+    unread = [(model.label, sum(not each.is_judged for each in model.predictions)) for model in comparison.models]
+    if comparison.n_texts > 1 and not comparison.right and (counted := [f"{label} {n}" for label, n in unread if n]):
+        sentences.append(f"Not judged, half unknown, of {comparison.n_texts} texts: {', '.join(counted)}.")
     notes += [Note(sentence, leads=True) for sentence in sentences]
-    details = []
-    for model in comparison.models:
-        n_others = sum(not each.is_judged for each in model.predictions)
-        if n_others and (n := len(model.predictions)) > 1:
-            details.append(f"{model.label} does not judge {n_others} of {n} texts, half unknown or more.")
-    return (*notes, *(Note(detail, leads=True, is_detail=True) for detail in (*details, *_cards(first, others))))
+    return (*notes, *(Note(detail, leads=True, is_detail=True) for detail in _cards(first, others)))
 
 
 def _differ(comparison: Comparison, place: int) -> Iterator[str]:
@@ -87,7 +85,8 @@ def _task(comparison: Comparison, place: int) -> Iterator[str]:
     else:
         finding = NO_EVIDENCE if other.n_heads > first.n_heads else "no evidence that either does better"
     shares = [f"{comparison.mean(model.name, 'right'):.1%}" for model in (other, first)]
-    task = f"{other.label} is right on {shares[0]} of {difference.n} and {first.label} on {shares[1]}"
+    judged = f"{difference.n}{' judged (others: half unknown)' if difference.n < comparison.n_texts else ''}"
+    task = f"{other.label} is right on {shares[0]} of {judged} and {first.label} on {shares[1]}"
     yield f"{task}: {100 * difference.value:+.1f} points {interval}, {finding}."
 
 
