@@ -57,7 +57,7 @@ MAX_CODE_LINES = {
     "attnviz/running": 649,
     "tests/fuzz": 597,
     "attnviz/models/attribution": 574,
-    "tests/cli": 596,
+    "tests/cli": 598,
     "attnviz/cli": 572,
     "tests/records": 507,
     "attnviz/renderers/terminal": 422,

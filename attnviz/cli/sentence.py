@@ -38,7 +38,7 @@ def complete_line(arguments: Sequence[str], commands: Collection[str], of_progra
         raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS[first])
     if exists(Path(first)) and first.endswith(RECORDS):
         return ["render", *found]
-    if not (first.startswith("-") or len(first.split()) > 1 or not first.isascii() or exists(Path(first))):
+    if len(first.split()) == 1 and first.isascii() and first[0] != "-" and "." not in first and not exists(Path(first)):
         return found  # a mistyped command
     as_page = [] if "--format" in found else ["--format", "html"]
     return ["heatmap", *found, *as_page, *([] if "--open" in found else ["--open"])]

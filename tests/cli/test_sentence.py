@@ -22,6 +22,8 @@ NAMES = [command.name for command in COMMANDS]
         ("-m smollm2 'the cat'", "heatmap -m smollm2 'the cat' --format html --open"),
         ("'the cat' --png", "heatmap 'the cat' --format png --open"),
         ("review.txt", "heatmap review.txt --format html --open"),
+        ("nothing.txt", "heatmap nothing.txt --format html --open"),
+        ("' '", "heatmap ' ' --format html --open"),
         ("mine.safetensors", "render mine.safetensors"),
         ("heatmap 'the cat' --svg", "heatmap 'the cat' --format svg"),
         ("--version", "--version"),
