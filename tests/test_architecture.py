@@ -22,7 +22,7 @@ from tests.process import ROOT, bare_environment
 
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "datasets", "pyarrow", "huggingface_hub", "matplotlib"}
 HEAVY |= {"seaborn", "pandas", "PIL", "yaml", "pydantic", "rich", "numpy", "jaxtyping", "regex", "typer"}
-LIGHT = ["attnviz", "attnviz.errors", "attnviz.registry", "attnviz.specs", "attnviz.commands.heatmap.spec"]
+LIGHT = ["attnviz", "attnviz.errors", "attnviz.registry", *(each.spec.partition(":")[0] for each in COMMANDS)]
 LIGHT += ["attnviz.text", "attnviz.models", "attnviz.measures", "attnviz.renderers"]
 
 # Where alone it may stand, what it looks like, and lines that have to be found. What may import what, and which library
