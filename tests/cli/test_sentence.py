@@ -11,8 +11,6 @@ from attnviz.cli.sentence import complete_line
 from attnviz.commands import COMMANDS
 from tests.attacks.endings import RunHere, worked
 
-NAMES = [command.name for command in COMMANDS]
-
 
 @pytest.mark.parametrize(
     ("line", "found"),
@@ -20,7 +18,6 @@ NAMES = [command.name for command in COMMANDS]
         ("'the cat sat'", "heatmap 'the cat sat' --format html --open"),
         ("猫坐在垫子上 -m multi-zh", "heatmap 猫坐在垫子上 -m multi-zh --format html --open"),
         ("-m smollm2 'the cat'", "heatmap -m smollm2 'the cat' --format html --open"),
-        ("'the cat' --png", "heatmap 'the cat' --format png --open"),
         ("review.txt", "heatmap review.txt --format html --open"),
         ("nothing.txt", "heatmap nothing.txt --format html --open"),
         ("' '", "heatmap ' ' --format html --open"),
@@ -34,7 +31,7 @@ def test_what_is_meant(line: str, found: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     for name in ("review.txt", "mine.safetensors"):
         Path(name).touch()
-    assert complete_line(shlex.split(line), NAMES, ("--version",)) == shlex.split(found)
+    assert complete_line(shlex.split(line), [each.name for each in COMMANDS], ("--version",)) == shlex.split(found)
 
 
 def test_a_sentence_alone_is_a_page(attnviz: RunHere, tmp_path: Path) -> None:

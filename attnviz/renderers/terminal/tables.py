@@ -18,6 +18,7 @@ from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout
 from attnviz.report import Table
 
 MAX_QUERIES = 24  # of one head in the table of top keys
+MAX_DRAWN = 60  # rows of a table that rich draws
 GAP = 2  # blanks between columns
 MAX_ON_ONE_LINE = 8  # columns of the screen for a heading
 MIN_WRAPPED = 12  # columns of the screen for a text that takes several lines, if no word is longer
@@ -55,10 +56,16 @@ def listing(page: ScreenLayout, table: Table, compact: bool = False) -> Iterator
         for n in group:
             width = full[n] if least[n] == full[n] else None
             grid.add_column(Text(headers[n]), justify="right" if numeric[n] else "left", width=width, overflow="fold")
-        for row in cells:
+        # rich takes two milliseconds a row: of a long table, each row of which is one line, the rest is only aligned.
+        n_drawn = MAX_DRAWN if all(least[n] == full[n] for n in group) else len(cells)
+        for row in cells[:n_drawn]:
             grid.add_row(*(Text(row[n]) for n in group))
         yield from () if number == 0 else (Text(),)
         yield from page.lay_out(grid, max(page.screen.width, _add_up(least, group)))
+        for row in cells[n_drawn:]:
+            blanks = {n: " " * (full[n] - cell_len(row[n])) for n in group}
+            line = [blanks[n] + row[n] if numeric[n] else row[n] + blanks[n] for n in group]
+            yield Text((" " * GAP).join(line).rstrip())
     if left_out and table.role == "heads" and not table.more:
         yield from page.prose(f"No room to show {', '.join(left_out)}: --measure NAME shows one.", DIM)
 
