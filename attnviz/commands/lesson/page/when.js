@@ -68,7 +68,7 @@ function fillTrial(place) {
 }
 
 const markWrong = (value) =>
-  element("span", { class: "wrong" }, element("s", {}, value), element("small", {}, write("when.wrong")));
+  element("span", { class: "wrong" }, element("s", {}, value), " ", element("small", {}, write("when.wrong")));
 
 function describeReviews(reviews) {
   const [one, many] = [reviews[0], reviews.at(-1)];
