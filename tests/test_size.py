@@ -58,7 +58,7 @@ MAX_CODE_LINES = {
     "tests/fuzz": 597,
     "attnviz/models/attribution": 574,
     "tests/cli": 596,
-    "attnviz/cli": 572,
+    "attnviz/cli": 571,
     "tests/records": 507,
     "attnviz/renderers/terminal": 428,
     "attnviz/models/decomposition": 455,

@@ -36,9 +36,8 @@ def complete_line(arguments: Sequence[str], commands: Collection[str], of_progra
         return found
     if first in ANSWERS and not exists(Path(first)):
         raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS[first])
-    if exists(Path(first)) and first.endswith(RECORDS):
-        return ["render", *found]
     if len(first.split()) == 1 and first.isascii() and first[0] != "-" and "." not in first and not exists(Path(first)):
         return found  # a mistyped command
     as_page = [] if "--format" in found else ["--format", "html"]
-    return ["heatmap", *found, *as_page, *([] if "--open" in found else ["--open"])]
+    command = "render" if first.endswith(RECORDS) else "heatmap"
+    return [command, *found, *as_page, *([] if "--open" in found else ["--open"])]

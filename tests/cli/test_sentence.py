@@ -21,7 +21,7 @@ from tests.attacks.endings import RunHere, worked
         ("review.txt", "heatmap review.txt --format html --open"),
         ("nothing.txt", "heatmap nothing.txt --format html --open"),
         ("' '", "heatmap ' ' --format html --open"),
-        ("mine.safetensors", "render mine.safetensors"),
+        ("mine.safetensors", "render mine.safetensors --format html --open"),
         ("heatmap 'the cat' --svg", "heatmap 'the cat' --format svg"),
         ("--version", "--version"),
         ("hetmap", "hetmap"),

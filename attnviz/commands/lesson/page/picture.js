@@ -208,4 +208,5 @@ const COLUMNS = {
   },
 };
 
-const shorten = (text) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);
+// By signs, of which some are two halves.
+const shorten = (text) => ([...text].length > 16 ? `${[...text].slice(0, 15).join("")}…` : text);
