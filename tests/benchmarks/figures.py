@@ -8,12 +8,10 @@ files, and ours writes all heads on one page beside them.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +24,7 @@ from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
 from tests.benchmarks import naive
+from tests.benchmarks.timing import read_options, seconds
 from tests.made import load_encoder
 
 MODEL = "multi:8"
@@ -50,12 +49,6 @@ def records(data: str, number: int) -> Iterator[AttentionMaps]:
     for place in range(number):
         length = FEWEST + round((MOST - FEWEST) * place / max(1, number - 1))
         yield replace(model, spec=replace(spec, max_tokens=length)).attention(long_enough[place % len(long_enough)])
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
 
 
 def turn(maps: AttentionMaps, folder: Path) -> Turn:
@@ -95,10 +88,7 @@ def against_naive(data: str, number: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default="sample")
-    parser.add_argument("--texts", type=int, default=60)
-    asked = parser.parse_args()
+    asked = read_options(__doc__, "sample", texts=60)
     warnings.filterwarnings("ignore", message="Glyph ")  # of characters that the naive figures have no font for
     against_naive(asked.data, asked.texts)
 

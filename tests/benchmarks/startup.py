@@ -8,7 +8,6 @@ what it is to be compared with. A machine that does other things takes more time
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import statistics
@@ -18,6 +17,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.benchmarks.timing import read_options
 
 ROOT = Path(__file__).parents[2]
 ATTNVIZ = str(Path(sys.executable).with_name("attnviz"))
@@ -68,9 +69,7 @@ def seconds(row: Row) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
+    rounds = read_options(__doc__, rounds=9).rounds
     with tempfile.TemporaryDirectory() as folder:
         everything = rows(folder)
         for row in everything:  # files in the cache, byte code, fonts

@@ -9,7 +9,6 @@ with what it comes to for the 25,000 reviews of a split. The bars are 4 and 8 mi
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -25,6 +24,7 @@ from attnviz.options import build
 from attnviz.running import Progress
 from attnviz.specs import TextOptions
 from attnviz.text.dataset import stream_corpus
+from tests.benchmarks.timing import read_options
 from tests.starting import survey
 
 REVIEWS, BARS = 25_000, {"headline": 4.0, "all": 8.0}  # minutes of one core
@@ -35,7 +35,7 @@ def cpu() -> float:
     return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
-def spread(dataset: str | None, n_texts: int, file: Path) -> Path:
+def spread(dataset: str, n_texts: int, file: Path) -> Path:
     """Every n-th text of a data set, as a file."""
     texts = [document.text for document in stream_corpus(TextOptions(dataset=dataset)).documents()]
     chosen = texts[:: max(1, len(texts) // n_texts)]
@@ -54,12 +54,9 @@ def seconds_per_text(file: Path, measure: str, folder: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset", nargs="?")
-    parser.add_argument("--texts", type=int, default=640)
-    asked = parser.parse_args()
+    asked = read_options(__doc__, "sample", texts=640)
     with tempfile.TemporaryDirectory() as place:
-        file = spread(asked.dataset, asked.texts, Path(place) / "spread.jsonl")
+        file = spread(asked.data, asked.texts, Path(place) / "spread.jsonl")
         for measure, bar in BARS.items():
             found = seconds_per_text(file, measure, Path(place) / measure)
             minutes = found * REVIEWS / 60
