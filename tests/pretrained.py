@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidModel
+from attnviz.models.attribution import Attributable
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import find_model
 from attnviz.specs import ModelOptions
@@ -206,6 +207,13 @@ def tiny_gguf(file: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def opened(model: str | Path, needs: type[object] = Attributable, **options: Any) -> Any:
+    """A model with what its answers come from, opened on the CPU as a command does that needs them."""
+    reference = find_model(ModelOptions(model=str(model), device="cpu", **options)).answering(needs)
+    reference.check(needs)
+    return reference.open(())
 
 
 def packaged(name: str) -> Any:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
+from attnviz.models.recording.record import Recording, record
 
 SDPA = functional.scaled_dot_product_attention
 
@@ -26,6 +28,23 @@ def captured(run: Callable[[], Any]) -> list[Call]:
     with torch.no_grad(), capture(calls.append):
         run()
     return calls
+
+
+def recorded(run: Callable[[], Any], **asked: Any) -> Recording:
+    """Record a run without gradients."""
+    with torch.no_grad(), record(**asked) as maps:
+        run()
+    return maps
+
+
+def torchs_own(ours: MultiHeadAttention) -> nn.MultiheadAttention:
+    """torch's module with our weights in it."""
+    theirs = nn.MultiheadAttention(ours.query.in_features, ours.n_heads, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+        theirs.out_proj.load_state_dict(ours.output.state_dict())
+    return theirs
 
 
 def only(run: Callable[[], Any]) -> Call:
@@ -47,6 +66,19 @@ def lying(by: float) -> Iterator[None]:
             return (output[0] * by, *output[1:]) if isinstance(output, tuple) else output * by
 
     with Lying():  # type: ignore[no-untyped-call]
+        yield
+
+
+@contextmanager
+def replaced(projection: nn.Module, head: int, value: Tensor | float = 0.0, d_value: int = 4) -> Iterator[None]:
+    """What a head gives is another value before it is projected, by hand."""
+
+    def replace(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
+        changed = given[0].clone()
+        changed[..., head * d_value : (head + 1) * d_value] = value
+        return (changed,)
+
+    with projection.register_forward_pre_hook(replace):
         yield
 
 

@@ -11,7 +11,7 @@ import torch
 
 from attnviz.commands.attribute import card
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText, TooLarge
-from attnviz.models.attribution import METHODS, Attributable
+from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.subject import attribute
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, Classifies
@@ -20,6 +20,7 @@ from attnviz.records.attribution import Question
 from attnviz.records.training_metrics import Prediction
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
+from tests import pretrained
 from tests.pretrained import NEEDS, built, configured, saved, tokenizer
 
 LABELS = "AutoModelForSequenceClassification"
@@ -33,12 +34,9 @@ def _needs_transformers() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
 
 
-def opened(folder: Path, **options: Any) -> Classifies:
-    reference = find_model(ModelOptions(model=str(folder), device="cpu", **options)).answering(Classifies)
-    reference.check(Classifies)
-    model = reference.open(())
-    assert isinstance(model, Classifies)
-    assert isinstance(model, Attributable)
+def opened(folder: Path, **options: Any) -> Any:
+    """A classifier that cuts texts to what it reads."""
+    model = pretrained.opened(folder, Classifies, **options)
     return model.limit_tokens(model.max_tokens, model.keep)
 
 
@@ -103,7 +101,6 @@ def test_each_of_several_labels_has_a_probability_of_its_own(tmp_path: Path) -> 
     assert found.probabilities == pytest.approx(expected.tolist(), abs=1e-6)
     chosen = model.answers.choose_labels(found)
     assert chosen == tuple(torch.nonzero(expected >= 0.5).flatten().tolist())
-    assert isinstance(model, Attributable)
     subject = model.subject(TEXT, "text", Question())
     assert subject.target.value == pytest.approx(float(expected.max()), abs=1e-6)
     assert subject.target.against == ""
@@ -117,7 +114,6 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
     (found,) = classify(model, TEXT)
     assert found.probabilities == ()
     assert found.scores == pytest.approx((expected,), abs=1e-5)
-    assert isinstance(model, Attributable)
     subject = model.subject(TEXT, "text", Question())
     assert (str(subject.target), subject.target.probability) == ("score", None)
     assert subject.target.score == pytest.approx(expected, abs=1e-5)
@@ -139,7 +135,6 @@ def test_the_number_of_a_regressor_is_explained_by_every_method(kind: str, tmp_p
 def test_of_several_numbers_one_is_to_be_named(tmp_path: Path) -> None:
     names = {0: "valence", 1: "arousal"}
     model = opened(saved(tmp_path, "bert", auto=LABELS, id2label=names, problem_type="regression"))
-    assert isinstance(model, Attributable)
     with pytest.raises(InvalidOption, match="answers with 2 numbers") as refused:
         model.subject(TEXT, "text", Question())
     assert "valence, arousal" in refused.value.hint
@@ -155,7 +150,6 @@ def test_a_long_text_is_cut_to_what_the_model_reads(tmp_path: Path) -> None:
     model = opened(saved(tmp_path, "bert", auto=LABELS))
     (found,) = classify(model, "film " * 60)
     assert (found.n_tokens, found.n_read) == (60, 38)
-    assert isinstance(model, Attributable)
     assert len(model.subject("film " * 60, "text", Question()).ids) == 40
     with pytest.raises(TooLarge, match=r"62 tokens, and .* reads at most 40"):
         classify(model.limit_tokens(None, "head"), "film " * 60)

@@ -73,22 +73,6 @@ def test_of_a_checkpoint_of_each_kind(
         assert len(found.trace.tokens) == 10 + (pool == "cls")
 
 
-def test_attention_over_the_whole_width_is_torchs_own() -> None:
-    """The output of `nn.MultiheadAttention` with the same parameters, which knows nothing of ours."""
-    ready = load_encoder(ModelOptions(model="multi:4", d_model=16), [TEXT])
-    found = worked(ready)
-    (ours,) = ready.attentions
-    theirs = torch.nn.MultiheadAttention(16, 4, batch_first=True)
-    with torch.no_grad():
-        parts = [getattr(ours, name) for name in ("query", "key", "value")]
-        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-        theirs.out_proj.load_state_dict(ours.output.state_dict())  # type: ignore[union-attr]
-        states = torch.tensor(found.trace.states, dtype=torch.float32).unsqueeze(0)
-        output, _ = theirs(states, states, states)
-    assert np.abs(output[0, 3].numpy() - found.trace.output).max() < 1e-6
-
-
 def test_padding_has_no_weight() -> None:
     ready = load_encoder(ModelOptions(model="random:2", max_tokens=14, show_padding=True), [TEXT])
     found = worked(ready)

@@ -14,19 +14,18 @@ from torch.nn import functional
 
 from attnviz.commands.attribute import card as attribution_card
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.models.attribution import METHODS, Attributable
+from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import AttendingCall, Operators, attending
 from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.loading import find_model
 from attnviz.records import Provenance, Tokens
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
-from attnviz.specs import ModelOptions, PoolKind
-from tests.pretrained import NEEDS, built, saved, stories
+from attnviz.specs import PoolKind
+from tests.pretrained import NEEDS, built, opened, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
 IDS = torch.tensor([[2, 7, 4, 9, 11, 5, 9, 3]])
@@ -167,13 +166,11 @@ def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Attributable:
-    model = find_model(ModelOptions(model="multi:8", device="cpu")).open(())
-    assert isinstance(model, Attributable)
-    return model
+def shipped() -> Any:
+    return opened("multi:8")
 
 
-def test_relevance_adds_up(shipped: Attributable) -> None:
+def test_relevance_adds_up(shipped: Any) -> None:
     found = attribute(shipped.subject(TEXT, "text", Question(target="positive")), "relevance")
     assert found.n_passes <= 4
     assert str(found.target) == "positive − negative"
@@ -182,10 +179,7 @@ def test_relevance_adds_up(shipped: Attributable) -> None:
 
 def test_every_method_scores_each_token_of_a_decoder() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
-    reference = find_model(ModelOptions(model=str(stories()), device="cpu")).answering()
-    reference.check(Attributable)
-    model = reference.open(())
-    assert isinstance(model, Attributable)
+    model = opened(stories())
     text = "Once upon a time, there was a little girl who loved to"
     for method in (name for name in NAMES if name != "integrated-gradients"):
         found = attribute(model.subject(text, "text", Question(target=" play", against=" be")), method)
@@ -194,7 +188,7 @@ def test_every_method_scores_each_token_of_a_decoder() -> None:
         model.subject(text, "text", Question(target="a whole sentence"))
 
 
-def test_answers_that_there_are_not_are_refused(shipped: Attributable) -> None:
+def test_answers_that_there_are_not_are_refused(shipped: Any) -> None:
     with pytest.raises(InvalidOption, match="not a label") as refused:
         shipped.subject(TEXT, "text", Question(target="positiv"))
     assert "positive" in refused.value.hint
@@ -287,10 +281,7 @@ def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> 
     pytest.importorskip("transformers", reason=NEEDS)
     names = {0: "bad", 1: "good", 2: "neither"}
     folder = saved(tmp_path, "bert", auto=LABELS, id2label=names, label2id={name: i for i, name in names.items()})
-    reference = find_model(ModelOptions(model=str(folder), device="cpu")).answering()
-    reference.check(Attributable)
-    model = reference.open(())
-    assert isinstance(model, Attributable)
+    model = opened(folder)
     found = attribute(model.subject("the acting saved the film", "text", Question("good", against="bad")), "relevance")
     assert str(found.target) == "good − bad"
     assert found.tokens.pieces == ("[CLS]", "the", "acting", "saved", "the", "film", "[SEP]")
@@ -304,6 +295,5 @@ def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> 
 def test_folders_without_an_answer_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
     pytest.importorskip("transformers", reason=NEEDS)
-    reference = find_model(ModelOptions(model=str(tmp_path))).answering()
     with pytest.raises(InvalidModel):
-        reference.check(Attributable)
+        opened(tmp_path)

@@ -55,10 +55,9 @@ class Block(nn.Module):
         self.out = nn.Linear(8, 8)
 
     def forward(self, states: Tensor, fail: bool = False) -> Tensor:
-        attended = self.out(self.attn(states, states, states, need_weights=False)[0])
+        attended: Tensor = self.out(self.attn(states, states, states, need_weights=False)[0])
         if fail:
             raise ValueError("a bug of the model")
-        assert isinstance(attended, Tensor)
         return attended
 
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidRecord
-from tests.models.captures import drawn
+from tests.models.captures import drawn, recorded
 
 WORDS = ["this", "movie", "is", "not", "great", ",", "but", "the", "acting", "saved", "it", "."]
 N = len(WORDS)
@@ -40,8 +40,7 @@ def divide_by_sum(weights: Tensor) -> Tensor:
     ],
 )
 def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
-    with attnviz.record(tokens=list("abcde")) as maps:
-        run()
+    maps = recorded(run, tokens=list("abcde"))
     (found,) = maps
     assert found.weights.shape == (1, 1, 5, 5)
     np.testing.assert_allclose(found.weights[0, 0], FORMULA.numpy(), atol=1e-5)
@@ -94,8 +93,7 @@ def by_both_transposed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 @pytest.mark.parametrize("n_texts", [1, 2])
 def test_heads_whose_keys_are_on_another_axis(attend: Callable[..., Tensor], n_texts: int) -> None:
     query, key, value = drawn(11, 3, n_texts, 4, 5, 8)
-    with attnviz.record(tokens=[list("abcde")] * n_texts) as maps:
-        attend(query, key, value)
+    maps = recorded(lambda: attend(query, key, value), tokens=[list("abcde")] * n_texts)
     right = (query @ key.mT).softmax(-1).numpy()
     assert [found.weights.shape for found in maps] == [(1, 4, 5, 5)] * n_texts
     for found, of_text in zip(maps, right, strict=True):
@@ -106,8 +104,7 @@ def test_heads_whose_keys_are_on_another_axis(attend: Callable[..., Tensor], n_t
 def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
     states = drawn(12, 2, 5, 8)
     for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):
-        with attnviz.record(tokens=tokens) as maps:
-            (states @ states.mT).softmax(-1) @ states
+        maps = recorded(lambda: (states @ states.mT).softmax(-1) @ states, tokens=tokens)
         assert [found.weights.shape for found in maps] == shapes
 
 
@@ -207,8 +204,7 @@ def by_sum_over_places(model: Picture, states: Tensor) -> Tensor:
 @pytest.mark.parametrize("attend", [by_places, by_sum_over_places])
 def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Picture, Tensor], Tensor]) -> None:
     model = Picture(attend)
-    with attnviz.record() as maps, torch.no_grad():
-        model(drawn(14, 2, 16, 2, 3))
+    maps = recorded(lambda: model(drawn(14, 2, 16, 2, 3)))
     assert len(maps) == 2
     for found, right in zip(maps, model.weights, strict=True):
         np.testing.assert_allclose(found.weights[0, 0], right.numpy(), atol=1e-6)
@@ -222,8 +218,7 @@ def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None
         weights = (scores * 0 + torch.arange(N).view(1, N, 1) * 50.0).softmax(1)
         return weights, (weights * states).sum(1)
 
-    with attnviz.record(tokens=WORDS) as maps:
-        Reader(pool).eval()(torch.arange(N)[None])
+    maps = recorded(lambda: Reader(pool).eval()(torch.arange(N)[None]), tokens=WORDS)
     assert maps[0].keys.pieces == tuple(WORDS)
     assert (maps[0].weights[0, 0, 0] == 0).sum() > N // 2
 
@@ -263,8 +258,7 @@ def test_hops_of_a_memory_network_are_all_seen() -> None:
             return state
 
     model = Memory()
-    with attnviz.record(keys=list("abcdef")) as maps, torch.no_grad():
-        model(torch.arange(24).view(1, 6, 4), torch.arange(3)[None])
+    maps = recorded(lambda: model(torch.arange(24).view(1, 6, 4), torch.arange(3)[None]), keys=list("abcdef"))
     (found,) = maps
     np.testing.assert_allclose(found.weights[0, 0], torch.cat(model.weights).numpy(), atol=1e-6)
 
@@ -307,35 +301,10 @@ def test_a_dense_graph_is_read_by_its_nodes() -> None:
             read: Tensor = weights @ states
             return read
 
-    with attnviz.record(tokens=list("abcde")) as maps:
-        Graph().eval()(drawn(4, 5, 8))
+    maps = recorded(lambda: Graph().eval()(drawn(4, 5, 8)), tokens=list("abcde"))
     (found,) = maps
     assert found.weights.shape == (1, 1, 5, 5)
     assert np.array_equal(found.weights[0, 0] > 0, edges.numpy())
-
-
-def test_additive_and_luong_attention_of_a_decoder() -> None:
-    class Additive(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.mix, self.score = nn.Linear(32, 16), nn.Linear(16, 1, bias=False)
-
-        def forward(self, state: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-            both = torch.cat([state[:, None].expand(-1, read.shape[1], -1), read], -1)
-            weights = functional.softmax(self.score(torch.tanh(self.mix(both))).squeeze(-1), dim=1)
-            return weights, torch.bmm(weights.unsqueeze(1), read).squeeze(1)
-
-    class Luong(nn.Module):
-        def forward(self, state: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-            weights = (state[:, None] * read).sum(2).softmax(1)
-            return weights, (weights[:, None] @ read).squeeze(1)
-
-    for model in (Additive().eval(), Luong()):
-        with attnviz.record(keys=[WORDS, WORDS]) as maps, torch.no_grad():
-            weights, _ = model(drawn(5, 2, 16), drawn(6, 2, N, 16))
-        assert [found.weights.shape for found in maps] == [(1, 1, 1, N)] * 2
-        for found, row in zip(maps, weights, strict=True):
-            np.testing.assert_allclose(found.weights[0, 0, 0], row.numpy(), atol=1e-7)
 
 
 def test_gates_and_soft_words_are_none_of_ours() -> None:
@@ -401,8 +370,7 @@ def test_steps_of_a_recurrent_decoder_are_rows(n_written: int) -> None:
             return state
 
     model, written = Translator().eval(), [f"word {n}" for n in range(n_written)]
-    with attnviz.record(tokens=[written] * 2, keys=[WORDS] * 2) as maps:
-        model(drawn(10, 2, N, 16))
+    maps = recorded(lambda: model(drawn(10, 2, N, 16)), tokens=[written] * 2, keys=[WORDS] * 2)
     assert [one.weights.shape for one in maps] == [(1, 1, n_written, N)] * 2
     for row, one in enumerate(maps):
         np.testing.assert_allclose(one.weights[0, 0], torch.stack(model.weights, 1)[row].numpy(), atol=1e-7)

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
-from attnviz.models.encoder import EncoderBlock
 from attnviz.models.loading import find_model
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
 from attnviz.specs import ModelOptions, PoolKind
 from tests import pretrained
 from tests.made import save_classifier
+from tests.models.captures import replaced
 from tests.pretrained import FAMILIES, NEEDS, SIZES, built, minilm, saved, tokenizer
 
 TEXT = "the film was not good but the acting saved it"
@@ -55,9 +55,8 @@ def make_theirs(folder: Path, kind: str, auto: str, monkeypatch: pytest.MonkeyPa
     return saved(folder / "theirs", kind, auto=auto, **settings)
 
 
-def take_apart(folder: Path, text: str = TEXT, question: Question | None = Question()) -> Stream:  # noqa: B008
-    model = find_model(ModelOptions(model=str(folder), device="cpu")).answering(Decomposable).open(())
-    assert isinstance(model, Decomposable)
+def take_apart(folder: Path, text: str = TEXT, question: Question | None = Question()) -> Any:  # noqa: B008
+    model: Any = find_model(ModelOptions(model=str(folder), device="cpu")).answering(Decomposable).open(())
     return model.take_apart(text, "text", question)
 
 
@@ -101,12 +100,8 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
     folder = make_ours(tmp_path, form)
     stream, classifier = take_apart(folder), load_checkpoint(folder).classifier.eval()
     ids = torch.tensor([stream.subject.ids])
-    first, second = classifier.encoder.blocks
-    assert isinstance(first, EncoderBlock)
-    assert isinstance(second, EncoderBlock)
-
-    def remove(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
-        return (torch.cat([given[0][..., :4], torch.zeros_like(given[0][..., 4:8]), given[0][..., 8:]], dim=-1),)
+    blocks: Any = classifier.encoder.blocks
+    first, second = blocks
 
     with torch.no_grad():
         whole = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
@@ -114,7 +109,7 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
         given = first.attention_residual.before(state)
         between = first.attention_residual.after(state, first.attention(given, given).output)
         thought = first.feed_forward(first.feed_forward_residual.before(between))
-        with first.attention.output.register_forward_pre_hook(remove):
+        with replaced(first.attention.output, 1):
             logits = classifier(ids, torch.ones_like(ids, dtype=torch.bool))[0].double().numpy()
             fewer = first.attention_residual.after(state, first.attention(given, given).output)
         found = stream.answer_without(HeadName(0, 1))
@@ -126,8 +121,7 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
             Writer("head", 0, 1): first.feed_forward_residual.after(fewer, thought),
             Writer("mlp", 0): first.feed_forward_residual.after(between, torch.zeros_like(thought)),
         }
-        bias: Any = second.attention.position
-        of_head = bias(len(ids[0]), len(ids[0]))[2].unfold(0, len(ids[0]), 1).flip(0)
+        of_head = second.attention.position(len(ids[0]), len(ids[0]))[2].unfold(0, len(ids[0]), 1).flip(0)
         for writer, read in states.items():
             key = second.attention.key(second.attention_residual.before(read))[0, :, 8:12]
             scores = key @ stream.blocks[1].attention.query.detach()[0, 2, 5] / 2
@@ -154,12 +148,9 @@ def test_parts_of_encoders_with_norms_behind_sum(
     read = stream.split_logit(stream.subject.answer, stream.subject.against).gradients[-1].any(dim=1).tolist()
     assert read == [each == (0 if auto == LABELS else place) for each in range(len(read))]
 
-    def remove(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
-        return (torch.cat([given[0][..., :4], torch.zeros_like(given[0][..., 4:8]), given[0][..., 8:]], dim=-1),)
-
     layer = model.base_model.transformer.layer[0] if kind == "distilbert" else model.base_model.encoder.layer[0]
     projection = layer.attention.out_lin if kind == "distilbert" else layer.attention.output.dense
-    with torch.no_grad(), projection.register_forward_pre_hook(remove):
+    with torch.no_grad(), replaced(projection, 1):
         found = model(**given).logits[0]
         without = (found if auto == LABELS else found[place]).double().numpy()
     assert np.abs(stream.answer_without(HeadName(0, 1)) - without).max() < 2e-6
@@ -257,9 +248,7 @@ def test_a_writer_is_taken_out_where_it_wrote_and_norms_are_anew(
 @pytest.mark.parametrize("broken", ["weight", "bias"])
 def test_norms_that_are_others_are_refused(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch))
-    norms = stream.blocks[0].norms
-    assert norms is not None
-    getattr(norms[1], broken).mul_(1.01)
+    getattr(stream.blocks[0].norms[1], broken).mul_(1.01)
     with pytest.raises(InvalidModel, match="its parts miss the logit by"):
         stream.split_logit(1, 0)
 

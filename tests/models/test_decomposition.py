@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from attnviz.errors import InvalidModel
-from attnviz.models.attribution import Attributable
 from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
 from attnviz.models.decomposition.stream_pass import find_layers
-from attnviz.models.loading import find_model
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
-from attnviz.specs import ModelOptions
-from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, saved, stories
+from tests.models.captures import replaced
+from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, opened, saved, stories
 
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
@@ -45,12 +42,6 @@ REFUSED = {
 @pytest.fixture(autouse=True)
 def _needs_transformers() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
-
-
-def opened(folder: Path | str) -> Attributable:
-    model = find_model(ModelOptions(model=str(folder), device="cpu")).answering().open(())
-    assert isinstance(model, Attributable)
-    return model
 
 
 def take_apart(folder: Path | str, text: str = TEXT) -> Stream:
@@ -125,12 +116,7 @@ def test_knock_outs_are_those_of_a_model_hooked_by_hand(tmp_path: Path, monkeypa
     model = built("gpt2", "sdpa", CAUSAL)
     ids = torch.tensor([stream.subject.ids])
 
-    def remove(_: nn.Module, given: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-        changed = given[0].clone()
-        changed[..., 4:8] = 0
-        return (changed,)
-
-    with torch.no_grad(), model.transformer.h[0].attn.c_proj.register_forward_pre_hook(remove):
+    with torch.no_grad(), replaced(model.transformer.h[0].attn.c_proj, 1):
         own = model(input_ids=ids).logits[0, -1].double().numpy()
     assert np.abs(stream.answer_without(HeadName(0, 1)) - own).max() < 1e-6
     assert np.abs(stream.answer_without(HeadName(0, 1)) - stream.logits).max() > 0.01

@@ -17,29 +17,24 @@ from torch import Tensor, nn
 from attnviz.models.attention import causal
 from attnviz.models.encoder import PAD_ID, SCALE, Encoder, EncoderConfig, TextEmbedding, positions
 from attnviz.specs import NormKind
+from tests.models.captures import torchs_own
 
 N_WORDS = 10
 
 
-def torchs_own(ours: Any, n_heads: int, pre: bool) -> nn.TransformerEncoderLayer:
+def torchs_layer(ours: Any, pre: bool) -> nn.TransformerEncoderLayer:
     """torch's layer with the weights of our block in it."""
-    d_model = ours.attention.query.in_features
-    d_feed_forward = ours.feed_forward[0].out_features
-    theirs = nn.TransformerEncoderLayer(
-        d_model, n_heads, d_feed_forward, dropout=0.0, activation="gelu", batch_first=True, norm_first=pre
-    )
-    projections = (ours.attention.query, ours.attention.key, ours.attention.value)
-    with torch.no_grad():
-        theirs.self_attn.in_proj_weight.copy_(torch.cat([each.weight for each in projections]))
-        theirs.self_attn.in_proj_bias.copy_(torch.cat([each.bias for each in projections]))
-        for mine, other in (
-            (ours.attention.output, theirs.self_attn.out_proj),
-            (ours.attention_residual.norm, theirs.norm1),
-            (ours.feed_forward[0], theirs.linear1),
-            (ours.feed_forward[2], theirs.linear2),
-            (ours.feed_forward_residual.norm, theirs.norm2),
-        ):
-            other.load_state_dict(mine.state_dict())
+    attention = torchs_own(ours.attention)
+    sizes = (attention.embed_dim, attention.num_heads, ours.feed_forward[0].out_features)
+    theirs = nn.TransformerEncoderLayer(*sizes, dropout=0.0, activation="gelu", batch_first=True, norm_first=pre)
+    theirs.self_attn = attention
+    for mine, other in (
+        (ours.attention_residual.norm, theirs.norm1),
+        (ours.feed_forward[0], theirs.linear1),
+        (ours.feed_forward[2], theirs.linear2),
+        (ours.feed_forward_residual.norm, theirs.norm2),
+    ):
+        other.load_state_dict(mine.state_dict())
     return theirs
 
 
@@ -69,7 +64,7 @@ def test_encoder_is_torchs_encoder(n_heads: int, norm: NormKind, attendable: Ten
             mask = None if attendable is None else ~attendable
             if max_distance:
                 mask = position_mask(block, n_heads, attendable)
-            expected = torchs_own(block, n_heads, norm == "pre")(expected, src_mask=mask)
+            expected = torchs_layer(block, norm == "pre")(expected, src_mask=mask)
         torch.testing.assert_close(encoder(ids, attendable), encoder.norm(expected), atol=1e-5, rtol=1e-5)
 
 

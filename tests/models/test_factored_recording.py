@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
@@ -19,6 +20,7 @@ from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
 from tests import pretrained
+from tests.models.captures import SDPA, drawn, recorded
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
@@ -45,8 +47,7 @@ def both(model: Any, inputs: dict[str, Tensor], **asked: Any) -> tuple[Recording
         plain = model(**inputs)[0]
         with record(factored=True, **asked) as found:
             output = model(**inputs)[0]
-        with record(**asked) as dense:
-            model(**inputs)
+        dense = recorded(lambda: model(**inputs), **asked)
     assert torch.equal(plain, output)  # to the bit: the kernel ran in the place of the function
     return found, dense
 
@@ -119,37 +120,9 @@ def test_a_folder_that_writes_its_attention_out_is_refused(kind: str, tmp_path: 
         attnviz.attention(TEXT, model=str(folder), factored=True)
 
 
-class Attending(nn.Module):
-    """Two heads, and a mask as somebody gives it to the kernel."""
-
-    def __init__(self, n_tokens: int = 6, **given: Any) -> None:
-        super().__init__()
-        self.given, self.states = given, torch.randn(1, 2, n_tokens, 4, generator=torch.Generator().manual_seed(0))
-
-    def forward(self) -> Tensor:
-        return functional.scaled_dot_product_attention(self.states, self.states, self.states, **self.given)
-
-
-class ByHand(Attending):
-    """The same, written out."""
-
-    def forward(self) -> Tensor:
-        return (self.states @ self.states.transpose(-2, -1)).softmax(dim=-1) @ self.states
-
-
-class Heads(nn.Module):
-    """torch's own module."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.attn = nn.MultiheadAttention(8, 2, batch_first=True)
-
-    def forward(self) -> Tensor:
-        states = torch.ones(1, 3, 8)
-        output: Tensor = self.attn(states, states, states, need_weights=False)[0]
-        return output
-
-
+STATES = drawn(0, 1, 2, 6, 4)
+attend = partial(SDPA, STATES, STATES, STATES)
+FAST = nn.MultiheadAttention(8, 2, batch_first=True).eval()
 TRIANGLE = torch.ones(6, 6).tril()
 BAND = TRIANGLE.triu(-2)
 PREFIX = torch.maximum(TRIANGLE, torch.tensor([1.0, 1, 1, 0, 0, 0]))
@@ -159,24 +132,24 @@ ONE_HEAD = torch.stack([TRIANGLE, torch.ones(6, 6)])[None]
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("run", "said"),
     [
-        (Attending(attn_mask=PREFIX.bool()), "a mask that is not a window: query 1"),
-        (Attending(attn_mask=HOLE.bool()), "a mask that is not a window: query 4"),
-        (Attending(attn_mask=ONE_HEAD.bool()), "masks heads differently"),
+        (partial(attend, attn_mask=PREFIX.bool()), "a mask that is not a window: query 1"),
+        (partial(attend, attn_mask=HOLE.bool()), "a mask that is not a window: query 4"),
+        (partial(attend, attn_mask=ONE_HEAD.bool()), "masks heads differently"),
         (
-            Attending(attn_mask=torch.linspace(0, 1, 36).view(6, 6) ** 2),
+            partial(attend, attn_mask=torch.linspace(0, 1, 36).view(6, 6) ** 2),
             "a bias to its scores that is none of distances",
         ),
-        (Attending(attn_mask=torch.zeros(6, 6).bool()), "nobody attend"),
-        (Attending(dropout_p=0.1), "in training mode"),
-        (ByHand(), "written out"),
-        (Heads().eval(), "keeps its q and k"),
+        (partial(attend, attn_mask=torch.zeros(6, 6).bool()), "nobody attend"),
+        (partial(attend, dropout_p=0.1), "in training mode"),
+        (lambda: (STATES @ STATES.mT).softmax(dim=-1) @ STATES, "written out"),
+        (partial(FAST, *[torch.ones(1, 3, 8)] * 3, need_weights=False), "keeps its q and k"),
     ],
 )
-def test_what_is_not_made_of_factors_is_refused(model: nn.Module, said: str) -> None:
-    with pytest.raises(InvalidRecord, match=said), torch.no_grad(), record(factored=True):
-        model()
+def test_what_is_not_made_of_factors_is_refused(run: Callable[[], Any], said: str) -> None:
+    with pytest.raises(InvalidRecord, match=said):
+        recorded(run, factored=True)
 
 
 @pytest.mark.parametrize(
@@ -194,10 +167,7 @@ def test_what_is_not_made_of_factors_is_refused(model: nn.Module, said: str) -> 
 )
 def test_masks_are_known_by_their_cells(mask: Tensor, window: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masks, "CELLS_AT_ONCE", 12)
-    with torch.no_grad(), record(factored=True) as found:
-        Attending(attn_mask=mask)()
-    with torch.no_grad(), record() as dense:
-        Attending(attn_mask=mask)()
+    found, dense = (recorded(partial(attend, attn_mask=mask), factored=each) for each in (True, False))
     assert same(found[0], dense[0]).factors[0].window == window
 
 
@@ -213,12 +183,8 @@ def test_a_bias_by_distance_is_known_by_its_cells(
     """As T5 adds one to its masks, each head another."""
     within = torch.ones(6, 6).tril(6 if window[1] is None else window[1]).triu(-6 if window[0] is None else -window[0])
     given = FALLING + LOW * (1 - within) + LOW * (1 - torch.tensor(keys))
-    attending = Attending(attn_mask=given.clamp(min=LOW)[None])
-    with torch.no_grad():
-        with record(factored=True, attention_mask=[keys]) as found:
-            attending()
-        with record(attention_mask=[keys]) as dense:
-            attending()
+    run = partial(attend, attn_mask=given.clamp(min=LOW)[None])
+    found, dense = (recorded(run, factored=each, attention_mask=[keys]) for each in (True, False))
     (factors,) = same(found[0], dense[0]).factors
     assert factors.window == window
     assert factors.bias is not None
@@ -243,11 +209,9 @@ def test_layers_and_heads_are_chosen_before_anything_is_kept(factored: bool) -> 
     model = pretrained.built("mistral", "sdpa", num_hidden_layers=4)
     inputs = {"input_ids": torch.arange(4, 16)[None]}
     with torch.no_grad():
-        with record() as every:
-            model(**inputs)
+        every = recorded(lambda: model(**inputs))
         for heads in ([3], [1, 2], [0, 1], [3, 0]):
-            with record(factored=factored, layers=[1, 3], heads=heads) as found:
-                model(**inputs)
+            found = recorded(lambda: model(**inputs), factored=factored, layers=[1, 3], heads=heads)
             (maps,) = found
             assert maps.layer_numbers == (1, 3)
             assert maps.head_numbers == tuple(sorted(heads))

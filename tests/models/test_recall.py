@@ -6,24 +6,15 @@ import pytest
 import torch
 
 from attnviz.models.built_in import RECALL
-from attnviz.models.classifier_model import ClassifierModel
-from attnviz.models.loading import find_model
-from attnviz.specs import ModelOptions
+from attnviz.models.protocols import Classifies
+from tests.pretrained import opened
 
 TEXT = "5 a3 b7 12 c0 d15 h1 9 e4 g2 f11 8"
 
 
-def opened(name: str) -> ClassifierModel:
-    reference = find_model(ModelOptions(model=name))
-    reference.check()
-    model = reference.open(())
-    assert isinstance(model, ClassifierModel)
-    return model
-
-
 @pytest.mark.parametrize("heads", RECALL)
 def test_the_query_attends_to_items_and_never_to_itself(heads: str) -> None:
-    model = opened(f"recall:{heads}")
+    model = opened(f"recall:{heads}", Classifies)
     maps = model.attention(TEXT)
     assert (maps.n_heads, maps.keys.pieces) == (int(heads), ("[CLS]", *TEXT.split()))
     query = maps.weights[0, :, 0]
@@ -32,7 +23,7 @@ def test_the_query_attends_to_items_and_never_to_itself(heads: str) -> None:
 
 
 def test_eight_heads_recall_every_value() -> None:
-    model = opened("recall")
+    model = opened("recall", Classifies)
     ids, real = torch.tensor([model.encode(TEXT).ids]), torch.ones(1, 13, dtype=torch.bool)
     with torch.inference_mode():
         logits = model.saved.classifier(ids, real)

@@ -15,7 +15,7 @@ from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.recording.record import record
-from tests.models.captures import drawn
+from tests.models.captures import drawn, recorded
 
 SDPA = functional.scaled_dot_product_attention
 
@@ -68,8 +68,7 @@ def single(query: Tensor, key: Tensor, value: Tensor, causal: bool = False) -> A
 def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: bool, named: bool) -> None:
     """Also with as many heads as tokens."""
     module = Attention(partial(shared, causal=causal, named=named))
-    with record() as maps:
-        module(drawn(80, 2, n_tokens, 16))
+    maps = recorded(lambda: module(drawn(80, 2, n_tokens, 16)))
     for row, one in enumerate(maps):
         assert not one.provenance.facts.guess
         np.testing.assert_allclose(one.weights[0], module.weights[row].detach().numpy(), atol=1e-6)
@@ -85,8 +84,7 @@ def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: boo
 @pytest.mark.parametrize("n_texts", [1, 2, 3])
 def test_what_the_module_reads_tells_texts_from_heads(attend: Callable[..., Any], n_texts: int) -> None:
     module = Attention(attend)
-    with record() as maps:
-        module(drawn(82, n_texts, 5, 16))
+    maps = recorded(lambda: module(drawn(82, n_texts, 5, 16)))
     assert len(maps) == n_texts
     for one, expected in zip(maps, module.weights.detach().numpy(), strict=True):
         np.testing.assert_allclose(one.weights[0], expected, atol=1e-6)
@@ -99,8 +97,7 @@ def test_what_the_module_reads_tells_texts_from_heads(attend: Callable[..., Any]
 def test_masks_that_do_not_hold_their_numbers(bias: Callable[..., Tensor], factored: bool) -> None:
     query, keys = drawn(85, 1, 2, 3, 8), drawn(86, 1, 2, 5, 8)
     allowed = np.tri(3, 5, 2 if bias is causal_lower_right else 0, dtype=bool)
-    with record(factored=factored) as maps:
-        SDPA(query, keys, keys, attn_mask=bias(3, 5))
+    maps = recorded(lambda: SDPA(query, keys, keys, attn_mask=bias(3, 5)), factored=factored)
     scores = (query @ keys.mT / 8**0.5).masked_fill(~torch.from_numpy(allowed), -torch.inf)
     expected = scores.softmax(dim=-1)[0].numpy()[..., : maps[0].weights.shape[-1]]
     np.testing.assert_allclose(maps[0].weights[0], expected, atol=1e-6)
@@ -171,8 +168,7 @@ class Learned(nn.Module):
 
 def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
     model = Learned()
-    with record() as maps:
-        model(torch.tensor([[1, 2, 3], [4, 5, 6]]))
+    maps = recorded(lambda: model(torch.tensor([[1, 2, 3], [4, 5, 6]])))
     assert [one.weights.shape for one in maps] == [(1, 2, 3, 5)] * 2
     for one, weights in zip(maps, model.weights, strict=True):
         assert one.weights[0] == pytest.approx(weights.numpy(), abs=1e-6)
@@ -193,8 +189,7 @@ class Repeats(nn.Module):
 
 def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
     ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    with record() as maps:
-        Repeats()(ids)
+    maps = recorded(lambda: Repeats()(ids))
     assert [one.weights.shape for one in maps] == [(1, 2, 3, 3)] * 4
     refused = pytest.raises(InvalidRecord, match="tokens is of 2 texts, the attention in this block of 4")
     with refused, record(tokens=[list("abc"), list("def")]):

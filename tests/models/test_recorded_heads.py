@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
-from tests.models.captures import drawn
+from tests.models.captures import drawn, recorded
 
 X = drawn(70, 2, 5, 16)
 
@@ -84,8 +84,7 @@ def test_modules_of_one_head_on_the_same_states_are_heads_of_one_layer(
         "layers": layers and [n_layers - 1 if each < 0 else each for each in layers],
         "heads": heads,
     }
-    with record(**chosen) as maps:
-        model(X)
+    maps = recorded(lambda: model(X), **chosen)
     rows, numbers, of_heads = weights_of(model), chosen["layers"] or range(n_layers), heads or range(4)
     assert maps.groups == ("*.heads" if n_layers > 1 else "heads",)
     for row, one in zip(rows, maps, strict=True):
@@ -110,8 +109,7 @@ def test_one_head_in_each_layer_is_no_head_of_one() -> None:
     model = nn.Sequential(*(nn.Sequential(Head(False), nn.Linear(4, 16)) for _ in range(3)))
     choices: list[dict[str, Any]] = [{}, {"layers": [1, 2]}, {"heads": [0]}]
     for chosen in choices:
-        with record(**chosen) as maps:
-            model(X)
+        maps = recorded(lambda: model(X), **chosen)
         assert maps[0].layer_numbers == tuple(chosen.get("layers", range(3)))
         assert maps[0].weights.shape[1] == 1
         assert not maps[0].provenance.facts.guess
@@ -122,8 +120,7 @@ def test_one_head_in_each_layer_is_no_head_of_one() -> None:
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_that_calls_beside_one_another_are_layers_is_a_guess(n_layers: int) -> None:
     model = nn.Sequential(*(Branches() for _ in range(n_layers))).eval()
-    with torch.no_grad(), record() as maps:
-        model(X)
+    maps = recorded(lambda: model(X))
     guess = maps[0].provenance.facts.guess
     assert guess.startswith("That these calls are layers is a guess: the one in 0.branches.1 reads nothing")
 
@@ -157,15 +154,13 @@ def test_calls_whose_outputs_are_put_side_by_side_are_heads_of_one_layer(
     join: Callable[[list[Tensor]], Tensor],
 ) -> None:
     model = nn.Sequential(Loop(join), Loop(join)).eval()
-    with record(tokens=[list("abcde")] * 2) as maps:
-        model(X)
+    maps = recorded(lambda: model(X), tokens=[list("abcde")] * 2)
     assert [one.weights.shape for one in maps] == [(2, 4, 5, 5)] * 2
     for row, one in enumerate(maps):
         right = [layer.weights[row].numpy() for layer in model if isinstance(layer, Loop)]
         np.testing.assert_allclose(one.weights, right, atol=1e-7)
         assert one.provenance.facts.guess == ""
-    with record(layers=[1], heads=[2]) as chosen:
-        model(X)
+    chosen = recorded(lambda: model(X), layers=[1], heads=[2])
     assert (chosen[0].layer_numbers, chosen[0].head_numbers) == ((1,), (2,))
     np.testing.assert_array_equal(chosen[0].weights[0, 0], maps[0].weights[1, 2])
     with pytest.raises(InvalidSelection, match="no head 4"), record(heads=[4]):
@@ -174,6 +169,5 @@ def test_calls_whose_outputs_are_put_side_by_side_are_heads_of_one_layer(
 
 def test_heads_whose_outputs_are_averaged_are_heads_of_one_layer() -> None:
     loop = Loop(lambda heads: torch.stack(heads).mean(0).repeat(1, 1, 4)).eval()
-    with record() as maps:
-        loop(X[:1])
+    maps = recorded(lambda: loop(X[:1]))
     np.testing.assert_allclose(maps[0].weights[0], loop.weights[0].numpy(), atol=1e-7)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,53 +15,14 @@ from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.rollout import rollout
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-
-STATES = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
-
-
-class Attention(nn.Module):
-    """Heads by the kernel, or by hand with something between softmax and values."""
-
-    def __init__(self, n_heads: int = 4, between: nn.Module | None = None, n_memory: int = 0) -> None:
-        super().__init__()
-        self.n_heads, self.between, self.both = n_heads, between, nn.Linear(16, 48)
-        self.memory = nn.Parameter(torch.randn(2, 1, n_heads, n_memory, 16 // n_heads))
-
-    def forward(self, states: Tensor) -> Tensor:
-        query, key, value = (
-            part.reshape(len(states), -1, self.n_heads, 16 // self.n_heads).transpose(1, 2)
-            for part in self.both(states).chunk(3, -1)
-        )
-        if self.between is None:
-            memory = self.memory.expand(-1, len(states), -1, -1, -1)
-            key, value = torch.cat([memory[0], key], 2), torch.cat([memory[1], value], 2)
-            mixed = functional.scaled_dot_product_attention(query, key, value)
-        else:
-            mixed = self.between((query @ key.mT / 2).softmax(-1)) @ value
-        return mixed.transpose(1, 2).flatten(-2)
+from tests.models.captures import drawn, recorded
+from tests.models.structures import STATES, Attention, Stack
 
 
-class Heads(nn.Module):
-    """Talking heads: a linear map over heads, Shazeer et al., 2020."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.mix = nn.Linear(4, 4)
-
-    def forward(self, weights: Tensor) -> Tensor:
-        mixed: Tensor = self.mix(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
-        return mixed
-
-
-class Stack(nn.Module):
-    def __init__(self, layers: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, states: Tensor) -> Tensor:
-        for layer in self.layers:
-            states = states + (layer[1](layer[0](states)) if isinstance(layer, nn.ModuleList) else layer(states))
-        return states
+def by_talking_heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """A linear map over heads, between softmax and values (Shazeer et al. 2020)."""
+    weights = (query @ key.mT / 2).softmax(-1)
+    return functional.linear(weights.permute(0, 2, 3, 1), drawn(1, 4, 4)).permute(0, 3, 1, 2) @ value
 
 
 def groups(maps: attnviz.Recording) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
@@ -70,23 +30,20 @@ def groups(maps: attnviz.Recording) -> list[tuple[str, tuple[int, ...], tuple[in
 
 
 def test_a_stack_with_a_layer_of_other_heads_keeps_its_numbers() -> None:
-    with attnviz.record() as maps:
-        Stack([Attention(n) for n in (2, 4, 4, 4)]).eval()(STATES)
+    maps = recorded(lambda: Stack([Attention(n) for n in (2, 4, 4, 4)]).eval()(STATES))
     assert groups(maps) == [("layers.0", (0,), (1, 2, 5, 5)), ("layers.1-3", (1, 2, 3), (3, 4, 5, 5))]
 
 
 def test_layers_that_are_lists_count_by_the_outer_number() -> None:
     layers = [nn.ModuleList([nn.LayerNorm(16), Attention(n), nn.Identity()]) for n in (4, 4, 2)]
-    with attnviz.record() as maps:
-        Stack(layers).eval()(STATES)
+    maps = recorded(lambda: Stack(layers).eval()(STATES))
     assert groups(maps) == [("layers.0-1.*", (0, 1), (2, 4, 5, 5)), ("layers.2.*", (2,), (1, 2, 5, 5))]
 
 
 def test_stages_of_different_sizes_are_a_group_each() -> None:
     """As in Swin, where several tokens become one between two stages."""
     stages = [nn.Sequential(Attention(2), Attention(2)), nn.Sequential(*(Attention(4) for _ in range(3)))]
-    with attnviz.record() as maps:
-        Stack(stages).eval()(STATES)
+    maps = recorded(lambda: Stack(stages).eval()(STATES))
     assert groups(maps) == [("layers.0.*", (0, 1), (2, 2, 5, 5)), ("layers.1.*", (0, 1, 2), (3, 4, 5, 5))]
 
 
@@ -101,38 +58,40 @@ def test_a_module_that_attends_twice_with_other_rows_is_two_groups() -> None:
             means: Tensor = self.attend(windows.mean(1)[None])
             return windows + means.squeeze(0)[:, None]
 
-    with attnviz.record() as maps:
-        Twice().eval()(torch.randn(1, 16, 16))
+    maps = recorded(lambda: Twice().eval()(torch.randn(1, 16, 16)))
     assert [name for name, *_ in groups(maps)] == ["attend #1"] * 4 + ["attend #2"]
 
 
 def test_what_was_changed_before_the_values_is_said() -> None:
-    talking = [Attention(between=Heads()), Attention(between=Heads()), Attention()]
-    with attnviz.record() as maps:
-        Stack(talking).eval()(STATES)
+    talking = [Attention(mix=by_talking_heads), Attention(mix=by_talking_heads), Attention()]
+    maps = recorded(lambda: Stack(talking).eval()(STATES))
     said = "Not in here: attention whose weights were changed before the values: layers.0 (linear), layers.1 (linear)."
     assert groups(maps) == [("layers.*", (2,), (1, 4, 5, 5))]
     assert maps.not_seen == maps[0].provenance.facts.guess == dict(maps[0].provenance.settings)["guess"] == said
     assert said in repr(maps)
     with pytest.raises(InvalidRecord, match=r"changed before the values: this block \(linear\)"), attnviz.record():
-        Attention(between=Heads()).eval()(STATES)
+        Attention(mix=by_talking_heads)(STATES)
 
 
 def test_weights_that_are_only_looked_at_are_not_changed() -> None:
-    class Looks(nn.Module):
-        def forward(self, weights: Tensor) -> Tensor:
-            self.entropy = -(weights * weights.log()).sum(-1)
-            return weights
+    def look(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        weights = (query @ key.mT / 2).softmax(-1)
+        (weights * weights.log()).sum(-1)
+        return weights @ value
 
-    with attnviz.record() as maps:
-        Attention(between=Looks()).eval()(STATES)
+    maps = recorded(lambda: Attention(mix=look)(STATES))
     assert (len(maps), maps.not_seen) == (1, "")
 
 
 @pytest.mark.parametrize("tokens", [list("abcde"), None])
 def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None:
-    with attnviz.record(tokens=tokens) as maps:
-        Attention(n_memory=3).eval()(STATES)
+    def with_memory(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        memory = drawn(1, 2, 1, 4, 3, 4)
+        return functional.scaled_dot_product_attention(
+            query, torch.cat([memory[0], key], 2), torch.cat([memory[1], value], 2)
+        )
+
+    maps = recorded(lambda: Attention(mix=with_memory)(STATES), tokens=tokens)
     (one,) = maps
     called = tuple(tokens or "01234")
     assert one.keys.pieces == ("⟨before 1⟩", "⟨before 2⟩", "⟨before 3⟩", *called)
@@ -156,8 +115,7 @@ def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -
             return states
 
     names = [[f"{text}{place}" for place in range(16)] for text in "ab"]
-    with attnviz.record(tokens=names) as maps:
-        Swinlet().eval()(torch.randn(2, 16, 16))
+    maps = recorded(lambda: Swinlet().eval()(torch.randn(2, 16, 16)), tokens=names)
     assert [one.provenance.text_name for one in maps] == [f"window {n} of 4" for n in (1, 2, 3, 4)] * 2
     assert {one.weights.shape for one in maps} == {(2, 2, 4, 4)}
     assert all(("may hold others in another layer" in one.provenance.facts.guess) == is_shifted for one in maps)
@@ -184,8 +142,7 @@ def test_windows_behind_heads_are_not_heads() -> None:
             return mixed.permute(0, 2, 3, 1, 4).reshape(1, 16, 16)
 
     model = Windows().eval()
-    with attnviz.record() as maps:
-        model(torch.randn(1, 16, 16))
+    maps = recorded(lambda: model(torch.randn(1, 16, 16)))
     assert [one.weights.shape for one in maps] == [(1, 2, 4, 4)] * 4
     for number, one in enumerate(maps):
         np.testing.assert_allclose(one.weights[0], model.weights[:, number].detach().numpy(), atol=1e-6)
@@ -208,8 +165,7 @@ class Prompted(nn.Module):
 
 
 def test_layers_that_are_wrapped_join_those_that_are_not() -> None:
-    with attnviz.record() as maps:
-        Stack([Attention(), Prompted(Attention()), Prompted(Attention())]).eval()(STATES)
+    maps = recorded(lambda: Stack([Attention(), Prompted(Attention()), Prompted(Attention())]).eval()(STATES))
     assert groups(maps) == [("layers.*", (0, 1, 2), (3, 4, 5, 5))]
 
 
@@ -251,8 +207,7 @@ def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
             mixed: Tensor = self.own(latents, latents)
             return mixed
 
-    with attnviz.record(tokens=list("abcde")) as maps:
-        Latents()(STATES)
+    maps = recorded(lambda: Latents()(STATES), tokens=list("abcde"))
     read, own = maps
     assert (read.queries.pieces, read.keys.pieces) == (("⟨query 0⟩", "⟨query 1⟩", "⟨query 2⟩"), tuple("abcde"))
     assert own.queries.pieces == own.keys.pieces == ("⟨mixed 0⟩", "⟨mixed 1⟩", "⟨mixed 2⟩")
@@ -266,11 +221,9 @@ def test_two_texts_that_read_each_other_have_their_own_names() -> None:
             scores = one @ other.mT
             return scores.softmax(-1) @ other, scores.mT.softmax(-1) @ one
 
-    with attnviz.record() as maps:
-        Both()(STATES[:, :3], STATES)
+    maps = recorded(lambda: Both()(STATES[:, :3], STATES))
     assert [one.queries.pieces for one in maps] == [tuple("012"), tuple("01234")]
-    with attnviz.record(tokens=list("xyz"), keys=list("abcde")) as named:
-        Both()(STATES[:, :3], STATES)
+    named = recorded(lambda: Both()(STATES[:, :3], STATES), tokens=list("xyz"), keys=list("abcde"))
     assert [("".join(one.queries.pieces), "".join(one.keys.pieces)) for one in named] == [
         ("xyz", "abcde"),
         ("abcde", "xyz"),

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.recording.record import Recording, record
-from tests.models.captures import drawn
+from attnviz.models.recording.record import record
+from tests.models.captures import drawn, recorded
 
 X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)
 
@@ -26,12 +26,6 @@ def encoder(n_layers: int = 2) -> nn.TransformerEncoder:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
     return nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=n_layers == 2).eval()
-
-
-def recorded(run: Callable[[], Any], **names: Any) -> Recording:
-    with torch.no_grad(), record(**names) as maps:
-        run()
-    return maps
 
 
 class Module(nn.Module):
@@ -202,8 +196,8 @@ class Layers(nn.Module):
         self.eval()
 
     def forward(self, states: Tensor, memory: Tensor | None = None) -> Tensor:
-        for layer in self.layers:
-            assert isinstance(layer, nn.ModuleDict)
+        layers: Any = self.layers
+        for layer in layers:
             states = states + layer["local"](states, states, states)[0]
             keys = states if memory is None else memory
             states = states + layer["wide"](states, keys.clone(), keys)[0]

@@ -16,26 +16,10 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 import attnviz
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture import kernels
+from tests.models.captures import recorded
+from tests.models.structures import STATES, Attention, Mix, Stack, by_softmax
 
-STATES = torch.randn(1, 5, 16, generator=torch.Generator().manual_seed(0))
-Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
 MADE = "what mixes tokens otherwise, and so has no weights that sum to 1: "
-
-
-def by_softmax(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    return (query @ key.mT / 2).softmax(-1) @ value
-
-
-class Layer(nn.Module):
-    """Four heads of four numbers, which attend as they are told."""
-
-    def __init__(self, mix: Mix = by_softmax) -> None:
-        super().__init__()
-        self.both, self.mix = nn.Linear(16, 48), mix
-
-    def forward(self, states: Tensor) -> Tensor:
-        parts = (part.reshape(len(states), -1, 4, 4).transpose(1, 2) for part in self.both(states).chunk(3, -1))
-        return states + self.mix(*parts).transpose(1, 2).flatten(-2)
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +46,7 @@ def export(model: nn.Module) -> Any:
 @pytest.mark.parametrize("compile_", [trace, freeze, export])
 @pytest.mark.parametrize("mix", [by_softmax, functional.scaled_dot_product_attention])
 def test_a_program_has_the_weights_of_the_model_it_was_made_of(compile_: Callable[..., Any], mix: Mix) -> None:
-    model = nn.Sequential(Layer(mix), Layer(mix)).eval()
+    model = Stack([Attention(mix=mix), Attention(mix=mix)]).eval()
     with torch.no_grad():
         program = compile_(model)
         with attnviz.record() as right:
@@ -76,11 +60,10 @@ def test_a_program_has_the_weights_of_the_model_it_was_made_of(compile_: Callabl
 
 
 def test_a_program_in_which_nothing_attends_is_named() -> None:
-    with torch.no_grad(), attnviz.record() as maps:
-        nn.Sequential(Layer(), trace(nn.Linear(16, 16))).eval()(STATES)
+    maps = recorded(lambda: Stack([Attention(), trace(nn.Linear(16, 16))])(STATES))
     assert (
         maps.not_seen
-        == "Not in here: traced or scripted modules in which no attention was seen: 1 (TopLevelTracedModule)."
+        == "Not in here: traced or scripted modules in which no attention was seen: layers.1 (TopLevelTracedModule)."
     )
 
 
@@ -89,8 +72,7 @@ def test_a_kernel_that_is_all_of_a_layer_is_read() -> None:
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fused = torch.jit.trace(encoder, STATES, check_trace=False)  # type: ignore[no-untyped-call]
-        with attnviz.record() as maps:
-            nn.Sequential(Layer(), fused)(STATES)
+        maps = recorded(lambda: Stack([Attention(), fused])(STATES))
     assert ([one.weights.shape for one in maps], maps.not_seen) == ([(2, 4, 5, 5)], "")
 
 
@@ -134,8 +116,7 @@ def test_keys_that_a_written_out_softmax_forbids_are_forbidden() -> None:
         powers = (query @ key.mT).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf).exp()
         return powers / powers.sum(-1, keepdim=True) @ value
 
-    with attnviz.record() as maps:
-        Layer(causal).eval()(STATES)
+    maps = recorded(lambda: Attention(mix=causal)(STATES))
     assert np.array_equal(maps[0].attendable[0], np.tri(5, dtype=bool))
 
 
@@ -156,9 +137,8 @@ def linearly(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     ],
 )
 def test_what_attends_without_a_softmax_is_named(mix: Mix, name: str) -> None:
-    with attnviz.record() as maps:
-        nn.Sequential(Layer(), Layer(mix)).eval()(STATES)
-    assert maps.not_seen == f"Not in here: {MADE}1 ({name})."
+    maps = recorded(lambda: Stack([Attention(), Attention(mix=mix)])(STATES))
+    assert maps.not_seen == f"Not in here: {MADE}layers.1 ({name})."
     assert len(maps) == 1
 
 
@@ -167,8 +147,7 @@ def test_rotated_queries_and_products_of_weights_are_nothing_of_the_kind() -> No
         turn = (torch.rand(1, 2, 1) @ torch.arange(5.0)[None, None]).mT.repeat(1, 1, 2).cos()
         return functional.scaled_dot_product_attention(query * turn, key * turn, value)
 
-    with attnviz.record() as maps:
-        nn.Sequential(Layer(rotated), nn.Linear(16, 16)).eval()(STATES)
+    maps = recorded(lambda: Stack([Attention(mix=rotated), nn.Linear(16, 16)])(STATES))
     assert (len(maps), maps.not_seen) == (1, "")
 
 

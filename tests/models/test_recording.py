@@ -17,7 +17,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from attnviz.records.grid import Grid
-from tests.models.captures import drawn
+from tests.models.captures import drawn, recorded
 
 # --- models -------------------------------------------------------------------------------------------------------
 
@@ -47,8 +47,7 @@ class SelfAttention(nn.Module):
             att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
             att = functional.softmax(att.masked_fill(~allowed, torch.finfo(att.dtype).min), dim=-1)
             y = self.attn_dropout(att) @ v
-        output = self.c_proj(y.transpose(1, 2).reshape(b, t, c))
-        assert isinstance(output, Tensor)
+        output: Tensor = self.c_proj(y.transpose(1, 2).reshape(b, t, c))
         return output
 
 
@@ -64,8 +63,7 @@ class GPT(nn.Module):
         states = self.wte(ids)
         for layer in self.h:
             states = states + layer(states, real, cached)
-        logits = states @ self.wte.weight.T
-        assert isinstance(logits, Tensor)
+        logits: Tensor = states @ self.wte.weight.T
         return logits.softmax(dim=-1)  # never multiplied, so not attention
 
 
@@ -77,10 +75,8 @@ WORDS = ["the", "cat", "sat", "on", "mats"]
 
 
 def test_the_kernel_and_the_formula_by_hand_give_the_same_record() -> None:
-    with record(WORDS) as fused:
-        GPT(flash=True)(IDS)
-    with record(WORDS) as by_hand:
-        GPT(flash=False)(IDS)
+    fused = recorded(lambda: GPT(flash=True)(IDS), tokens=WORDS)
+    by_hand = recorded(lambda: GPT(flash=False)(IDS), tokens=WORDS)
     assert len(fused) == len(by_hand) == 1
     assert fused.groups == by_hand.groups == ("h.*",)
     np.testing.assert_allclose(fused[0].weights, by_hand[0].weights, atol=1e-6)
@@ -93,8 +89,7 @@ def test_the_kernel_and_the_formula_by_hand_give_the_same_record() -> None:
 
 
 def test_names_and_where_they_come_from() -> None:
-    with record(WORDS, model="nano", trained=True, revision="abc", text_name="a line") as maps:
-        GPT()(IDS)
+    maps = recorded(lambda: GPT()(IDS), tokens=WORDS, model="nano", trained=True, revision="abc", text_name="a line")
     of = maps[0].provenance
     assert maps[0].queries.pieces == tuple(WORDS)
     assert maps[0].queries is maps[0].keys
@@ -123,10 +118,8 @@ def test_titles_name_the_class_and_the_first_words() -> None:
     with record(tokens=["to", "be", "or", "not", "to"]) as named:
         compiled(IDS)
         functional.scaled_dot_product_attention(states, states, states)
-    with record(keys=Grid(1, 5)) as patches:
-        model(IDS)
-    with record(model="", text_name="mine") as own:
-        model(IDS)
+    patches = recorded(lambda: model(IDS), keys=Grid(1, 5))
+    own = recorded(lambda: model(IDS), model="", text_name="mine")
     found = [(maps.provenance.model, maps.provenance.text_name) for maps in (*named, *patches, *own)]
     quoted = "“to be or not to”"
     assert found == [("GPT", quoted), ("PyTorch code", quoted), ("GPT", "1 × 5 patches"), ("", "mine")]
@@ -202,8 +195,7 @@ def test_padding_is_trimmed(side: str, flash: bool, kind: Callable[..., Any], wi
     short = ["[PAD]", "[PAD]", "a", "b", "c"] if side == "left" else ["a", "b", "c", "[PAD]", "[PAD]"]
     with record([WORDS, short if with_padding else ["a", "b", "c"]], attention_mask=kind(real)) as maps:
         GPT(flash)(ids, torch.tensor(real))
-    with record() as alone:
-        GPT(flash)(ids[1:, 2:] if side == "left" else ids[1:, :3])
+    alone = recorded(lambda: GPT(flash)(ids[1:, 2:] if side == "left" else ids[1:, :3]))
     assert maps[0].queries.pieces == tuple(WORDS)
     assert maps[1].queries.pieces == ("a", "b", "c")
     np.testing.assert_allclose(maps[1].weights, alone[0].weights, atol=1e-6)
@@ -213,12 +205,10 @@ def test_padding_is_trimmed(side: str, flash: bool, kind: Callable[..., Any], wi
 def test_padding_without_a_mask_and_in_the_middle() -> None:
     """Keys that nobody attends to are padding, wherever they stand."""
     real = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
-    with record([WORDS, ["a", "b", "c"]]) as maps:
-        GPT()(IDS.expand(2, -1), real)
+    maps = recorded(lambda: GPT()(IDS.expand(2, -1), real), tokens=[WORDS, ["a", "b", "c"]])
     assert [of_row.weights.shape for of_row in maps] == [(3, 2, 5, 5), (3, 2, 3, 3)]
     real = torch.tensor([[1, 1, 0, 1, 1]])
-    with record(WORDS, attention_mask=real) as maps:
-        GPT()(IDS, real)
+    maps = recorded(lambda: GPT()(IDS, real), tokens=WORDS, attention_mask=real)
     assert maps[0].keys.pieces == ("the", "cat", "on", "mats")
     np.testing.assert_array_equal(maps[0].attendable[0], np.tri(4, dtype=bool))
 
@@ -254,8 +244,7 @@ def test_a_cache(flash: bool) -> None:
         model(whole_ids[:, :3], cached=True)
         model(whole_ids[:, 3:4], cached=True)
         model(whole_ids[:, 4:], cached=True)
-    with record() as whole:
-        GPT(flash)(whole_ids)
+    whole = recorded(lambda: GPT(flash)(whole_ids))
     (one,) = maps
     assert one.self_attention
     assert one.keys.pieces == ("the", "cat", "sat", "⟨3⟩", "⟨4⟩", "⟨5⟩")
@@ -286,12 +275,10 @@ def test_steps_that_take_a_token_back_are_those_of_the_text_that_stays() -> None
         model(IDS[:, :3], cached=True)
         for tried, n_kept in (([[9, 2]], 4), ([[*IDS[0, 4:].tolist(), 8, 6]], 5)):
             model(torch.tensor(tried), cached=True)
-            for layer in model.h:
-                assert isinstance(layer, SelfAttention)
-                assert layer.past is not None
+            layers: Any = model.h
+            for layer in layers:
                 layer.past = (layer.past[0][:, :, :n_kept], layer.past[1][:, :, :n_kept])
-    with record(WORDS) as whole:
-        GPT()(torch.tensor([[*IDS[0, :3].tolist(), 9, 4]]))
+    whole = recorded(lambda: GPT()(torch.tensor([[*IDS[0, :3].tolist(), 9, 4]])), tokens=WORDS)
     assert [one.keys.pieces for one in maps] == [tuple(WORDS)]
     np.testing.assert_allclose(maps[0].weights, whole[0].weights, atol=1e-6)
 
@@ -367,8 +354,7 @@ def test_an_encoder_decoder_has_three_groups(n_keys: int) -> None:
     torch.manual_seed(0)
     model = nn.Transformer(8, 2, 2, 2, 16, batch_first=True).eval()
     source = SOURCE[:n_keys]
-    with torch.no_grad(), record(WORDS, keys=source) as maps:
-        model(drawn(12, 1, n_keys, 8), drawn(13, 1, 5, 8))
+    maps = recorded(lambda: model(drawn(12, 1, n_keys, 8), drawn(13, 1, 5, 8)), tokens=WORDS, keys=source)
     assert maps.groups == (
         "encoder.layers.*.self_attn",
         "decoder.layers.*.self_attn",
@@ -468,8 +454,7 @@ def test_weights_are_written_once() -> None:
     """Into the memory that the record keeps."""
     model, ids = GPT(n_layers=4), torch.zeros(1, 300, dtype=torch.long)
     tracemalloc.start()
-    with torch.no_grad(), record() as maps:
-        model(ids)
+    maps = recorded(lambda: model(ids))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert maps[0].weights.shape == (4, 2, 300, 300)

@@ -19,6 +19,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel
 from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, worked
+from tests.models.captures import replaced
 from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, saved, tokenizer
 
 TEXT, OTHER = "the acting saved the film but it was not good", "a cat sat on the mat"
@@ -46,13 +47,7 @@ def hooked(modules: dict[tuple[int, int], nn.Module], values: dict[tuple[int, in
     """By hand: what these heads give is replaced before it is projected."""
     with ExitStack() as stack:
         for (layer, head), module in modules.items():
-
-            def replace(_: nn.Module, given: tuple[Tensor], head: int = head, layer: int = layer) -> tuple[Tensor]:
-                changed = given[0].clone()
-                changed[..., head * D_VALUE : (head + 1) * D_VALUE] = values[layer, head]
-                return (changed,)
-
-            stack.enter_context(module.register_forward_pre_hook(replace))
+            stack.enter_context(replaced(module, head, values[layer, head], D_VALUE))
         yield
 
 

@@ -1,0 +1,42 @@
+"""Small modules of the structures that people publish, of states of 16 numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor, nn
+
+from tests.models.captures import SDPA, drawn
+
+STATES = drawn(0, 1, 5, 16)
+Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def by_softmax(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Attend as it is written out by hand."""
+    return (query @ key.mT / 2).softmax(-1) @ value
+
+
+class Attention(nn.Module):
+    """Heads that mix what [batch head token d_head] are given, as they are told; by the kernel unless told."""
+
+    def __init__(self, n_heads: int = 4, mix: Mix = SDPA) -> None:
+        super().__init__()
+        self.n_heads, self.mix, self.both = n_heads, mix, nn.Linear(16, 48)
+
+    def forward(self, states: Tensor) -> Tensor:
+        parts = self.both(states).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
+        return self.mix(*parts).transpose(1, 2).flatten(-2)
+
+
+class Stack(nn.Module):
+    """Layers on residual states; of a layer that is a list, a norm and what it is for."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, states: Tensor) -> Tensor:
+        for layer in self.layers:
+            states = states + (layer[1](layer[0](states)) if isinstance(layer, nn.ModuleList) else layer(states))
+        return states
