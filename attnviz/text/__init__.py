@@ -7,7 +7,6 @@ Importing this room imports neither datasets nor pyarrow, which take a second: e
 
 from __future__ import annotations
 
-import codecs
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
-from attnviz.text.files import check_encoding, check_size, decode_whole, read_content
+from attnviz.text.files import UTF_8, check_encoding, check_size, decode, find_mark, read_content
 from attnviz.text.source import MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
@@ -33,21 +32,20 @@ NAMES: tuple[Plugin, ...] = (
     Plugin("imdb", "attnviz.text.hub:open_imdb", "the Large Movie Review Dataset, stanfordnlp/imdb on the hub"),
 )
 
-# Each is called with a path, also within an archive, and a Wanted; it yields rows as they are needed.
+# Each is called with a path, also within an archive, and a Wanted; it returns a DataTable, which yields rows as needed.
 ENDINGS: tuple[Plugin, ...] = (
-    Plugin(".parquet", "attnviz.text.arrow:read_parquet", "a Parquet table"),
-    Plugin(".jsonl", "attnviz.text.tables:read_table", "one JSON object a line"),
-    Plugin(".ndjson", "attnviz.text.tables:read_table", "one JSON object a line"),
-    Plugin(".json", "attnviz.text.tables:read_table", "an array of JSON objects, or one a line"),
-    Plugin(".csv", "attnviz.text.tables:read_table", "a table with commas or semicolons"),
-    Plugin(".tsv", "attnviz.text.tables:read_table", "a table with tabs"),
-    Plugin(".txt", "attnviz.text.tables:read_table", "one text a line, perhaps with a label"),
+    Plugin(".parquet", "attnviz.text.arrow:open_parquet", "a Parquet table"),
+    Plugin(".jsonl", "attnviz.text.tables:open_table", "one JSON object a line"),
+    Plugin(".ndjson", "attnviz.text.tables:open_table", "one JSON object a line"),
+    Plugin(".json", "attnviz.text.tables:open_table", "an array of JSON objects, or one a line"),
+    Plugin(".csv", "attnviz.text.tables:open_table", "a table with commas or semicolons"),
+    Plugin(".tsv", "attnviz.text.tables:open_table", "a table with tabs"),
+    Plugin(".txt", "attnviz.text.tables:open_table", "one text a line, perhaps with a label"),
 )
 
 SOURCES = (*NAMES, *ENDINGS)
 MAX_NAMED = 3  # in a notice; the rest is counted
 ARCHIVE_ENDINGS = (".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz")
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 STANDARD_INPUT = "-"
 
 
@@ -189,12 +187,19 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str 
     replaced, read_as = [], list[str]()
     for file in files:
         name, raw = _read_bytes(file)
-        text, is_valid = _decode(raw, name) if encoding is None else (decode_whole(raw, name, encoding), True)
-        named.append((name, text))
-        if not is_valid:
-            replaced.append(name)
-        if encoding is None and raw.startswith(UTF_16):
+        if encoding is None and find_mark(raw) != UTF_8:
             read_as.append(f"{name} was read as UTF-16, as its byte order mark says")
+        elif encoding is None and 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few
+            problem = f"{name} is not UTF-8: many of its bytes are NUL"
+            raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with a byte order mark.")
+        try:
+            text = decode(raw, name, encoding)
+        except InvalidSource:
+            if encoding is not None:
+                raise
+            text = decode(raw, name, errors="replace")
+            replaced.append(name)
+        named.append((name, text))
     documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     return Corpus(
         documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, (*read_as, *notices)
@@ -223,18 +228,3 @@ def _read_bytes(file: str) -> tuple[str, bytes]:
         return "standard input", check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`
         raise InvalidSource(f"standard input cannot be read: {error.strerror}") from error
-
-
-def _decode(raw: bytes, name: str) -> tuple[str, bool]:
-    """Decode UTF-8, or UTF-16 with a byte order mark; return the text and whether every byte was valid.
-
-    Raises InvalidSource where many bytes are NUL: it is in another encoding, or not a text.
-    """
-    encoding, raw = "utf-16" if raw.startswith(UTF_16) else "utf-8", raw.removeprefix(codecs.BOM_UTF8)
-    if encoding == "utf-8" and 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few
-        problem = f"{name} is not UTF-8: many of its bytes are NUL"
-        raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with a byte order mark.")
-    try:
-        return raw.decode(encoding), True
-    except UnicodeDecodeError:
-        return raw.decode(encoding, errors="replace"), False

@@ -73,10 +73,6 @@ class Member:
         """Return whether it is a file."""
         return self.children is None and self.opener is not BytesIO
 
-    def iterdir(self) -> Iterator[Member]:
-        """Iterate over what is in a folder."""
-        return iter((self.children or {}).values())
-
     def open(self) -> BinaryIO:
         """Open a file for its bytes."""
         return self.opener()
@@ -86,26 +82,29 @@ Place: TypeAlias = Path | Member
 
 
 def list_entries(folder: Place) -> list[Place]:
-    """List what is in a folder but hidden files, by name. Raises InvalidSource where it cannot be read."""
+    """List what is in a folder but hidden files, by name; a compressed file is listed as what it holds.
+
+    Raises InvalidSource where it cannot be read.
+    """
     if isinstance(folder, Member):
-        return sorted(folder.iterdir(), key=lambda each: each.name)
-    return [each for each in list_folder(folder, InvalidSource) if not each.name.startswith(".")]
+        return sorted((folder.children or {}).values(), key=lambda each: each.name)
+    found = (each for each in list_folder(folder, InvalidSource) if not each.name.startswith("."))
+    return [open_archive(each) if each.suffix.lower() in COMPRESSED and not _is_tar(each) else each for each in found]
 
 
 def is_archive(path: Path) -> bool:
     """Return whether a file's ending is that of an archive or of a file that was compressed."""
-    return path.suffix.lower() in (*COMPRESSED, ".zip") or path.name.lower().endswith(TARS)
+    return path.suffix.lower() in (*COMPRESSED, ".zip") or _is_tar(path)
 
 
-def is_compressed(path: Path) -> bool:
-    """Return whether a file's ending is that of one file that was compressed."""
-    return path.suffix.lower() in COMPRESSED and not path.name.lower().endswith(TARS)
+def _is_tar(path: Path) -> bool:
+    return path.name.lower().endswith(TARS)
 
 
 def open_archive(path: Path) -> Member:
     """Open an archive as a folder, or a compressed file as the file. Raises InvalidSource where it is damaged."""
     try:
-        if path.name.lower().endswith(TARS):
+        if _is_tar(path):
             return _grow(path, _read_tar(path))
         if path.suffix.lower() in COMPRESSED:
             return Member(str(path), opener=partial(COMPRESSED[path.suffix.lower()], path))
@@ -161,11 +160,6 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) and part not in (".", "..") for part in PurePosixPath(name).parts)
 
 
-def _unpacking(name: str, opener: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
-    unpack = COMPRESSED.get(PurePosixPath(name).suffix.lower())
-    return opener if unpack is None else lambda: unpack(opener())
-
-
 def _grow(path: Path, members: Iterable[tuple[str, Callable[[], BinaryIO]]]) -> Member:
     """Make a tree of folders of names with slashes; hidden files, as macOS adds them, are left out."""
     root = Member(str(path), {})
@@ -181,5 +175,7 @@ def _grow(path: Path, members: Iterable[tuple[str, Callable[[], BinaryIO]]]) -> 
             inner = folder.children.setdefault(part, Member(f"{folder}/{part}", {}))
             folder = inner if inner.children is not None else Member(f"{folder}/{part}", {})
         assert folder.children is not None
-        folder.children[parts[-1]] = Member(f"{folder}/{parts[-1]}", opener=_unpacking(name, opener))
+        unpack = COMPRESSED.get(PurePosixPath(name).suffix.lower())
+        unpacked = opener if unpack is None else lambda unpack=unpack, opener=opener: unpack(opener())
+        folder.children[parts[-1]] = Member(f"{folder}/{parts[-1]}", opener=unpacked)
     return root

@@ -5,8 +5,10 @@ What is chosen is said, and so is what is left. Where two columns fit, both are 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
@@ -45,6 +47,45 @@ class Columns:
         """Return the text and the label of a row. Raises InvalidSource for another type or an unknown label."""
         read = None if self.reading is None else self.reading.read(label, str(self.label), where)
         return as_text(text, self.text, where), read
+
+
+@dataclass(frozen=True, eq=False)
+class DataTable(ABC):
+    """A table that can be read again and again, from its first row on."""
+
+    name: str  # for notices
+    where: str  # its names stand, or its first row
+    names: Sequence[str]
+    wanted: Wanted
+    is_named: bool = True  # whether the file names its columns
+    layout: tuple[str, ...] = ()  # what is not as its ending promises
+    note: str = ""  # what else is to be said of it
+
+    @abstractmethod
+    def list_values(self, column: str) -> Iterator[object]:
+        """Yield what a column holds, up to the first row that cannot be read, which reading names."""
+
+    @abstractmethod
+    def list_rows(self, columns: Columns) -> Iterator[tuple[str, object, object]]:
+        """Yield where each row begins, its text and its label. Raises InvalidSource."""
+
+    def choose_columns(self) -> Columns:
+        """Choose what is read. Raises InvalidSource."""
+        return choose_columns(self.names, self.list_values, self.wanted, self.where, named=self.is_named)
+
+    def read(self) -> Iterator[Row]:
+        """Yield texts and labels. Raises InvalidSource, of a file with its line."""
+        columns = self.choose_columns()
+        for where, text, label in self.list_rows(columns):
+            yield columns.read_row(text, label, where)
+
+    def describe(self) -> tuple[str, ...]:
+        """Say how the table is read where that is not plain; nothing where that fails, since reading says it."""
+        with suppress(InvalidSource):
+            layout = f"read as: {', '.join(self.layout)}" if self.layout else ""
+            notes = (filter(None, (layout, note)) for note in self.choose_columns().notes or (self.note,))
+            return tuple(f"{self.name}: {said}" for said in map("; ".join, notes) if said)
+        return ()
 
 
 def choose_columns(names: Sequence[str], values: Values, wanted: Wanted, where: str, *, named: bool = True) -> Columns:

@@ -6,10 +6,11 @@ The grammar of --split is the same for every source: `train`, `train[:1000]`, `t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 
+from attnviz.bounded import format_bytes
 from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import suggest_name
@@ -17,7 +18,7 @@ from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, describe_argument, load_corpus, mend_surrogates
 from attnviz.text.files import check_encoding
 from attnviz.text.local import open_source
-from attnviz.text.source import Source, Wanted
+from attnviz.text.source import MAX_TEXTS, ROW_BYTES, Source, Wanted
 
 DEFAULT_DATASET = "sample"
 GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
@@ -28,71 +29,69 @@ _ONE_TEXT = re.compile(r"\s*(?P<name>[^\[\]+]*)\[\s*(?P<number>-?[0-9]+)\s*\]\s*
 
 
 @dataclass(frozen=True)
-class Bound:
-    """One end of a slice: a number of texts, or a share of all of them in percent."""
-
-    value: int
-    percent: bool = False
-
-    def resolve(self, count: int) -> int:
-        """Return the bound in texts, rounded as `datasets` does, so that neighbouring shares meet without overlap."""
-        return round(self.value * count / 100) if self.percent else self.value
-
-    def __str__(self) -> str:
-        return f"{self.value}%" if self.percent else str(self.value)
-
-
-@dataclass(frozen=True)
 class Part:
-    """One split, or a slice of it."""
+    """One split, or a slice of it whose `bounds` are numbers of texts, "10%" of all, or "" for an end that is open."""
 
     name: str
-    sliced: bool = False
-    start: Bound | None = None
-    stop: Bound | None = None
+    bounds: tuple[str, ...] = ()  # two; (): the whole split
 
     def positions(self, count: int) -> range:
-        """Return the positions in a split of `count` texts, by Python's rules for slices."""
-        start, stop = (bound and bound.resolve(count) for bound in (self.start, self.stop))
-        return range(*slice(start, stop).indices(count))
+        """Return the positions in a split of `count` texts, by Python's rules for slices.
+
+        Shares are rounded as `datasets` does, so that neighbouring ones meet without overlap.
+        """
+        ends: list[int | None] = [None, None]
+        for place, bound in enumerate(self.bounds):
+            if bound:
+                ends[place] = round(int(bound[:-1]) * count / 100) if bound.endswith("%") else int(bound)
+        return range(*slice(*ends).indices(count))
 
     @property
     def needed(self) -> int | None:
         """How many of the first texts suffice to find the positions; None where all have to be counted."""
-        ends = (self.start or Bound(0), self.stop)
-        if self.stop is None or any(end is None or end.percent or end.value < 0 for end in ends):
-            return None
-        return self.stop.value
+        has_end = self.bounds and self.bounds[1] and not {*"-%"} & {*"".join(self.bounds)}
+        return int(self.bounds[1]) if has_end else None
 
     def __str__(self) -> str:
-        bounds = (str(bound) if bound else "" for bound in (self.start, self.stop))
-        return f"{self.name}[{':'.join(bounds)}]" if self.sliced else self.name
+        return f"{self.name}[{':'.join(self.bounds)}]" if self.bounds else self.name
 
 
 def read_dataset(spec: TextOptions) -> Corpus:
     """Read the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
     source, parts, name = open_parts(spec)
-    needed: dict[str, int | None] = {}
-    for part in parts:
-        so_far = needed.get(part.name, 0)
-        needed[part.name] = None if so_far is None or part.needed is None else max(so_far, part.needed)
-    rows = {split: source.read(split, most) for split, most in needed.items()}
     selected: dict[str, Document] = {}
-    for part in parts:
-        stem = re.sub(r"[^A-Za-z0-9._-]", "-", part.name)  # part of a folder's name
-        for position in part.positions(len(rows[part.name])):
-            text, label = rows[part.name][position]
-            slug, again = f"{stem}-{position}", 1
-            while slug in selected:  # slices may overlap, so one text may occur twice, but each has its own folder
-                again += 1
-                slug = f"{stem}-{position}-again-{again}"
-            selected[slug] = Document(text, f"{source.name} {part.name}[{position}]", slug, label)
+    n_bytes = 0
+    for split, position, text, label in _select_rows(source, parts):
+        n_bytes += len(text) + ROW_BYTES
+        if n_bytes > MAX_TEXTS:
+            raise InvalidSource(
+                f"{source.name} {split} holds more than {format_bytes(MAX_TEXTS)} of texts",
+                hint="--split 'train[:10000]' reads fewer.",
+            )
+        stem = re.sub(r"[^A-Za-z0-9._-]", "-", split)  # part of a folder's name
+        slug, again = f"{stem}-{position}", 1
+        while slug in selected:  # slices may overlap, so one text may occur twice, but each has its own folder
+            again += 1
+            slug = f"{stem}-{position}-again-{again}"
+        selected[slug] = Document(text, f"{source.name} {split}[{position}]", slug, label)
     if not selected:
-        sizes = {split: len(source.read(split, None)) for split in rows}
+        sizes = {part.name: sum(1 for _ in source.rows(part.name)) for part in parts}
         counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
         raise InvalidSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
     documents, notices = mend_surrogates(selected.values())
     return Corpus(name, documents, (*source.notices, *notices))
+
+
+def _select_rows(source: Source, parts: Sequence[Part]) -> Iterator[tuple[str, int, str, int | None]]:
+    """Yield split, position, text and label of each chosen row, with few rows in memory at a time."""
+    for part in parts:
+        n_rows = part.needed if part.bounds else 2**62
+        if n_rows is None:  # for shares and positions from the end, all rows of the split are counted
+            n_rows = sum(1 for _ in source.rows(part.name))
+        positions = part.positions(n_rows)
+        rows = islice(source.rows(part.name), positions.start, positions.stop)
+        for position, (text, label) in enumerate(rows, positions.start):
+            yield part.name, position, text, label
 
 
 def open_parts(spec: TextOptions) -> tuple[Source, tuple[Part, ...], str]:
@@ -136,16 +135,8 @@ def stream_corpus(spec: TextOptions) -> TextStream:
     source, parts, name = open_parts(spec)
 
     def read_documents() -> Iterator[Document]:
-        slugs = count()
-        for part in parts:
-            n_rows = part.needed if part.sliced else 2**62
-            if n_rows is None:  # for shares and positions from the end, all rows of the split are counted
-                n_rows = sum(1 for _ in source.rows(part.name))
-            positions = part.positions(n_rows)
-            rows = islice(source.rows(part.name), positions.start, positions.stop)
-            for position, (text, label) in enumerate(rows, positions.start):
-                title = f"{source.name} {part.name}[{position}]"
-                yield Document(replace_surrogates(text), title, f"text-{next(slugs)}", label)
+        for number, (split, position, text, label) in enumerate(_select_rows(source, parts)):
+            yield Document(replace_surrogates(text), f"{source.name} {split}[{position}]", f"text-{number}", label)
 
     return TextStream(name, read_documents, (*describe_argument(spec), *source.notices))
 
@@ -160,8 +151,9 @@ def parse(written: str) -> tuple[Part, ...]:
             one = _ONE_TEXT.fullmatch(part)
             said = f"One text is --split {one['name']} --index {one['number']}. " if one and one["name"] else ""
             raise InvalidOption(f"--split {written!r} is not a split", hint=f"{said}{GRAMMAR}")
-        ends = [Bound(int(end.removesuffix("%")), end.endswith("%")) if end else None for end in match.groups()[2:]]
-        if any(end and end.percent and abs(end.value) > 100 for end in ends):
+        found = [(end or "").partition("%") for end in match.groups()[2:]]
+        if any(percent and abs(int(number)) > 100 for number, percent, _ in found):
             raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
-        parts.append(Part(match["name"], match["slice"] is not None, *ends))
+        bounds = (f"{int(number)}{percent}" if number else "" for number, percent, _ in found)
+        parts.append(Part(match["name"], tuple(bounds) if match["slice"] else ()))
     return tuple(parts)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 from huggingface_hub import constants
 
 from attnviz.errors import InvalidSource
 from attnviz.store.hub import explain_offline
+from attnviz.text.columns import DataTable
 from attnviz.text.files import summarize_error
 from attnviz.text.labels import name_swapped
 from attnviz.text.source import Source, Wanted
-
-if TYPE_CHECKING:
-    from attnviz.text.arrow import ArrowTable
 
 # Modules of `datasets`; the first is an earlier download.
 FORMATS = ("cache", "parquet", "arrow", "csv", "json", "text")
@@ -111,31 +109,32 @@ def as_source(loaded: Any, wanted: Wanted, name: str, notices: tuple[str, ...] =
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or "train").partition("[")[0]: loaded}
     if not splits:
         raise InvalidSource(f"{name} holds no splits")
-    tables = {split: _as_table(dataset, f"{name} {split}") for split, dataset in splits.items()}
-    with suppress(InvalidSource):  # raised where the rows are read
-        notices += tuple(f"{name}: {note}" for note in next(iter(tables.values())).choose_columns(wanted).notes)
-    return Source(name, tuple(tables), lambda split: tables[split].read_rows(wanted), notices)
+    tables = {split: _open_table(dataset, name, f"{name} {split}", wanted) for split, dataset in splits.items()}
+    notices += next(iter(tables.values())).describe()
+    return Source(name, tuple(tables), lambda split: tables[split].read(), notices)
 
 
-def _as_table(dataset: Any, where: str) -> ArrowTable:
-    """Wrap a `Dataset`, which maps its files into memory. In the format "arrow" it decodes nothing."""
+def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTable:
+    """Open a `Dataset`, which maps its files into memory. In the format "arrow" it decodes nothing."""
     from datasets import ClassLabel, Value
 
-    from attnviz.text.arrow import BATCH_ROWS, ArrowTable  # it imports pyarrow, which a refusal does without
+    from attnviz.text.arrow import BATCH_ROWS, ArrowTable, list_columns  # pyarrow, which a refusal does without
 
-    def find_kind(column: str) -> Any:
-        feature = dataset.features[column]
-        return (
-            dataset.data.schema.field(column).type if type(feature) in (Value, ClassLabel) else type(feature).__name__
-        )
-
-    def find_swapped(column: str) -> Mapping[object, str]:
-        return name_swapped(getattr(dataset.features[column], "names", None) or ())
-
-    def read_batches(columns: Sequence[str]) -> Iterator[Any]:
+    def read_batches(columns: Sequence[str]) -> Iterator[list[Iterator[object]]]:
         try:
-            yield from dataset.select_columns(list(columns)).with_format("arrow").iter(BATCH_ROWS)
+            for batch in dataset.select_columns(list(columns)).with_format("arrow").iter(BATCH_ROWS):
+                yield list_columns(batch, columns)
         except Exception as error:  # such as a missing file of the cache: the library passes on every error
             raise InvalidSource(f"{where} cannot be read: {summarize_error(error)}") from error
 
-    return ArrowTable(where, dataset.column_names, find_kind, find_swapped, read_batches)
+    features, types = dataset.features, dataset.data.schema
+    plain = {each: type(features[each]) in (Value, ClassLabel) for each in features}
+    return ArrowTable(
+        name,
+        where,
+        dataset.column_names,
+        wanted,
+        kinds={each: types.field(each).type if plain[each] else type(features[each]).__name__ for each in features},
+        swapped={each: name_swapped(getattr(features[each], "names", None) or ()) for each in features},
+        batches=read_batches,
+    )

@@ -40,7 +40,7 @@ SCALES = ((5, 2, 4), (10, 4, 7))
 
 @dataclass(frozen=True)
 class LabelReading:
-    """How the values of a column are read. `parse` raises KeyError for a value that it does not know."""
+    """How the values of a column are read. `parse` raises KeyError for a value that it does not know, or for none."""
 
     parse: Callable[[str], int | None]
     said: str  # what the values are taken for
@@ -48,9 +48,12 @@ class LabelReading:
 
     def read(self, value: object, column: str, where: str) -> int | None:
         """Return the label that a value stands for, or None. Raises InvalidSource for another than was seen before."""
+        name = normalize_label(value)
         try:
-            return self.parse(normalize_label(value))
+            return self.parse(name)
         except KeyError as error:
+            if name in NO_LABEL:
+                return None
             found = f"{where}: {column!r} holds {value!r:.40}, which is not a label"
             hint = f"Before it there are {self.said}; --label-column none reads texts alone."
             raise InvalidSource(found, hint=hint) from error
@@ -74,10 +77,13 @@ def choose_reading(
 
     Raises InvalidSource where two readings fit.
     """
-    seen = _collect_values(values, LOOKED_AT_RATINGS if is_rating else LOOKED_AT)
+    remaining = islice(values, MAX_ROWS)
+    seen = {normalize_label(value) for value in islice(remaining, LOOKED_AT_RATINGS if is_rating else LOOKED_AT)}
+    while len(seen.difference(NO_LABEL)) < 2 and (value := next(remaining, None)) is not None:
+        seen.add(normalize_label(value))
     named = seen.difference(NO_LABEL)
     if not named:
-        return LabelReading(dict.fromkeys(NO_LABEL).__getitem__, "none", is_plain=seen <= {"", "-1"})
+        return LabelReading(dict[str, None]().__getitem__, "none", is_plain=seen <= {"", "-1"})
     with_minus = named | seen & {"-1"}
     if with_minus == {"-1", "0", "1"}:
         raise InvalidSource(
@@ -106,23 +112,13 @@ def name_swapped(names: Sequence[object]) -> dict[object, str]:
     return dict(enumerate(map(str, names))) if [WORDS.get(normalize_label(name)) for name in names] == [1, 0] else {}
 
 
-def _collect_values(values: Iterable[object], looked_at: int) -> set[str]:
-    remaining = islice(values, MAX_ROWS)
-    seen = {normalize_label(value) for value in islice(remaining, looked_at)}
-    while len(seen.difference(NO_LABEL)) < 2 and (value := next(remaining, None)) is not None:
-        seen.add(normalize_label(value))
-    return seen
-
-
 def _from_mapping(meanings: Mapping[str, int | None], seen: set[str]) -> LabelReading:
-    known = {**dict.fromkeys(NO_LABEL, None), **meanings}
-    written = [f"{name or 'nothing'} {'none' if known[name] is None else known[name]}" for name in sorted(seen)]
-    return LabelReading(known.__getitem__, list_first(written, MAX_SAID))
+    labels = {name: meanings.get(name) for name in sorted(seen)}
+    written = [f"{name or 'nothing'} {'none' if label is None else label}" for name, label in labels.items()]
+    return LabelReading(meanings.__getitem__, list_first(written, MAX_SAID))
 
 
 def _parse_class(name: str) -> int | None:
-    if name in NO_LABEL:
-        return None
     if name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS:
         return int(name)
     raise KeyError(name)
@@ -139,8 +135,6 @@ def _read_ratings(named: set[str]) -> LabelReading | None:
     largest, low, high = scale
 
     def parse(name: str) -> int | None:
-        if name in NO_LABEL:
-            return None
         if not NUMBER.fullmatch(name) or float(name) > largest:
             raise KeyError(name)
         return 0 if float(name) <= low else 1 if float(name) >= high else None

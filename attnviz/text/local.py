@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -18,10 +18,10 @@ from attnviz.display import list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES
-from attnviz.text.archives import Place, find_member, is_archive, is_compressed, list_entries, open_archive
-from attnviz.text.files import decode_whole, read_content, read_lines
+from attnviz.text.archives import Place, find_member, is_archive, list_entries, open_archive
+from attnviz.text.columns import DataTable
+from attnviz.text.files import decode, read_content, read_lines
 from attnviz.text.source import SPLIT_NAMES, Row, Source, Wanted, check_no_columns
-from attnviz.text.tables import describe_table
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"  # the packaged reviews
 MAX_NAMED = 8  # files or folders in a message
@@ -87,7 +87,7 @@ def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
 
 def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
     """Open a folder by what is in it, or in its only subfolder: copies of repositories have files one level down."""
-    inner = [each for each in _list_entries(path) if each.is_dir()]
+    inner = [each for each in list_entries(path) if each.is_dir()]
     for folder in (path, *(inner if len(inner) == 1 else ())):
         if splits := find_class_folders(folder):
             return open_class_folders(splits, folder, wanted, title)
@@ -95,7 +95,7 @@ def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
             return open_class_files(labelled, wanted, title)
         if files := _group_by_split(folder):
             return _make_source(files, wanted, title)
-        readable = [each for each in _list_entries(folder) if each.is_file() and each.suffix.lower() in _READERS]
+        readable = [each for each in list_entries(folder) if each.is_file() and each.suffix.lower() in _READERS]
         if len(readable) == 1:
             return _open_file(readable[0], wanted, title)
         if len(readable) > 1:
@@ -112,7 +112,7 @@ def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
 def _group_by_split(folder: Place) -> dict[str, list[Place]]:
     """Return the files of each split. Raises InvalidSource for a split that occurs twice or lacks numbered parts."""
     found: dict[str, list[Place]] = {}
-    for path in _list_entries(folder):
+    for path in list_entries(folder):
         split = _find_split_name(path)
         if split is not None and path.suffix.lower() in _READERS and path.is_file():
             found.setdefault(split, []).append(path)
@@ -129,20 +129,21 @@ def _group_by_split(folder: Place) -> dict[str, list[Place]]:
 
 
 def _make_source(files: Mapping[str, Sequence[Place]], wanted: Wanted, title: str) -> Source:
-    def rows(split: str) -> Iterator[Row]:
-        return chain.from_iterable(load(_READERS[path.suffix.lower()])(path, wanted) for path in files[split])
+    def open_table(path: Place) -> DataTable:
+        table: DataTable = load(_READERS[path.suffix.lower()])(path, wanted)
+        return table
 
-    notices = dict.fromkeys(notice for paths in files.values() for notice in _describe(paths[0], wanted))
+    notices: dict[str, None] = {}
+    for paths in files.values():
+        with suppress(InvalidSource):  # raised where the rows are read
+            notices |= dict.fromkeys(open_table(paths[0]).describe())
     known = [split for split in SPLIT_NAMES if split in files]
-    return Source(title, (*known, *sorted({*files} - {*known})), rows, tuple(notices))
-
-
-def _describe(path: Place, wanted: Wanted) -> tuple[str, ...]:
-    if path.suffix.lower() == ".parquet":
-        from attnviz.text.arrow import describe_parquet  # it imports pyarrow, which other files do without
-
-        return describe_parquet(path, wanted)
-    return describe_table(path, wanted)
+    return Source(
+        title,
+        (*known, *sorted({*files} - {*known})),
+        lambda split: chain.from_iterable(open_table(path).read() for path in files[split]),
+        tuple(notices),
+    )
 
 
 def _find_split_name(path: Place) -> str | None:
@@ -150,13 +151,6 @@ def _find_split_name(path: Place) -> str | None:
     if shard:
         return shard["split"]
     return path.stem.lower() if path.stem.lower() in SPLIT_NAMES else None
-
-
-def _list_entries(folder: Place) -> list[Place]:
-    """List what is in a folder but hidden files; a compressed file is listed as what it holds."""
-    return [
-        open_archive(each) if isinstance(each, Path) and is_compressed(each) else each for each in list_entries(folder)
-    ]
 
 
 def _make_title(path: Path) -> str:
@@ -201,7 +195,7 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
         for label, place in splits[split].items():
             for path in sorted(list_entries(place), key=_parse_number):
                 if path.suffix.lower() == ".txt" and path.is_file():
-                    yield decode_whole(read_content(path), str(path), wanted.encoding), label
+                    yield decode(read_content(path), str(path), wanted.encoding), label
 
     used = [place for labelled in splits.values() for place in labelled.values()]
     left = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from attnviz.bounded import format_bytes
 from attnviz.errors import InvalidOption, InvalidSource
@@ -36,22 +35,6 @@ class Source:
     splits: tuple[str, ...]
     rows: Callable[[str], Iterator[Row]]
     notices: tuple[str, ...] = ()
-
-    def read(self, split: str, needed: int | None) -> list[Row]:
-        """Read the first rows of a split, as many as are needed (None: all of them).
-
-        Raises InvalidSource as soon as they take more memory than a data set may.
-        """
-        found, n_bytes = list[Row](), 0
-        for text, label in islice(self.rows(split), needed):
-            n_bytes += len(text) + ROW_BYTES
-            if n_bytes > MAX_TEXTS:
-                raise InvalidSource(
-                    f"{self.name} {split} holds more than {format_bytes(MAX_TEXTS)} of texts",
-                    hint="--split 'train[:10000]' reads fewer.",
-                )
-            found.append((text, label))
-        return found
 
 
 def as_text(value: object, column: str, where: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,147 +20,114 @@ from attnviz.bounded import format_bytes
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
-from attnviz.text.columns import MAX_NAMED, Columns, choose_columns, names_text_and_label
-from attnviz.text.files import UTF_8, decode_whole, find_mark, open_file, read_lines
+from attnviz.text.columns import MAX_NAMED, Columns, DataTable, names_text_and_label
+from attnviz.text.files import UTF_8, decode, find_mark, open_file, read_lines
 from attnviz.text.layout import LOOKED_AT, NAMES_OF_SEPARATORS, Layout, choose_layout, take_first_lines
-from attnviz.text.source import MAX_TEXT, Row, Wanted, check_no_columns
+from attnviz.text.source import MAX_TEXT, Wanted, check_no_columns
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 MAX_JSON = 2**28  # bytes of a .json, which is read whole; of .jsonl a line is
 _LABEL = r"(?P<label>-?[0-9]{1,2}|neg|pos|negative|positive)"
 BARE_LABEL = re.compile(r"(?P<label>[01]) (?P<text>.+)")  # both of them: else 1 may be a text's first word
-LABELLED_LINES = {
+LINES = {  # of a .txt, which is the first of these that all of its first lines are
     re.compile(rf"(?P<text>[^\t]*\S *)\t *{_LABEL}\s*", re.IGNORECASE): "a text, a tab and a label a line",
     re.compile(rf"{_LABEL}\t(?P<text>[^\t]+)", re.IGNORECASE): "a label, a tab and a text a line",
     re.compile(r"(?P<label>__label__\S+) (?P<text>.+)"): "a label and a text a line, as fastText has them",
     BARE_LABEL: "a label and a text a line",
+    re.compile(
+        "(?P<text>.*)", re.DOTALL
+    ): "",  # an empty line is an empty text, so that lines and texts have one number
 }
+TABS = "tabs are read as part of the texts; use .tsv for columns"
 
 Fields = Mapping[str, Any]  # of a row, by the names of its columns
+Rows = Generator[tuple[str, Fields], None, None]  # each with the `file:line` where it begins
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table in plain text that can be read again and again. Of `rows`, each has the `file:line` where it begins."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextTable(DataTable):
+    """A table in plain text by its rows, each with the `file:line` where it begins."""
 
-    path: Place
-    where: str  # its names stand, or its first row
-    names: Sequence[str]
-    rows: Callable[[], Generator[tuple[str, Fields], None, None]]
-    wanted: Wanted
-    is_named: bool = True  # whether the file names its columns
-    layout: tuple[str, ...] = ()  # what is not as its ending promises
+    rows: Callable[[], Rows]
 
-    def choose_columns(self) -> Columns:
-        """Choose what is read. Raises InvalidSource."""
-        return choose_columns(self.names, self._list_values, self.wanted, self.where, named=self.is_named)
-
-    def read(self) -> Generator[Row, None, None]:
-        """Yield texts and labels. Raises InvalidSource with file and line."""
-        columns = self.choose_columns()
+    def list_rows(self, columns: Columns) -> Iterator[tuple[str, object, object]]:
+        """Yield the rows. Raises InvalidSource with file and line."""
         with closing(self.rows()) as rows:
             for where, fields in rows:
                 if columns.text not in fields:
                     raise InvalidSource(f"{where}: there is no field {columns.text!r}")
-                label = None if columns.label is None else fields.get(columns.label)
-                yield columns.read_row(fields[columns.text], label, where)
+                yield where, fields[columns.text], None if columns.label is None else fields.get(columns.label)
 
-    def describe(self) -> tuple[str, ...]:
-        """Say how the file is read where that is not plain. Raises InvalidSource."""
-        notes, said = self.choose_columns().notes, [*self.layout]
-        if self.wanted.encoding is None:
-            with open_file(self.path) as file:
-                encoding = find_mark(file.read(3))
-            said += [] if encoding == UTF_8 else [encoding.upper()]
-        layout = f"read as: {', '.join(said)}" if said else ""
-        return tuple(
-            f"{self.path.name}: {'; '.join(filter(None, (layout, note)))}" for note in notes or ("",) if layout or note
-        )
-
-    def _list_values(self, name: str) -> Iterator[object]:
+    def list_values(self, column: str) -> Iterator[object]:
         """Yield the values of a column up to the first row that cannot be read, which reading names."""
         first = self._first_rows
-        rest = islice(self._list_rows(), LOOKED_AT, None) if len(first) == LOOKED_AT else ()
-        return (fields.get(name) for fields in chain(first, rest))
+        rest = islice(self._list_readable_rows(), LOOKED_AT, None) if len(first) == LOOKED_AT else ()
+        return (fields.get(column) for fields in chain(first, rest))
 
     @cached_property
     def _first_rows(self) -> list[Fields]:
         """Read the rows that columns are guessed from, once for all columns."""
-        return list(islice(self._list_rows(), LOOKED_AT))
+        return list(islice(self._list_readable_rows(), LOOKED_AT))
 
-    def _list_rows(self) -> Iterator[Fields]:
+    def _list_readable_rows(self) -> Iterator[Fields]:
         with suppress(InvalidSource), closing(self.rows()) as rows:
             for _, fields in rows:
                 yield fields
 
 
-def open_table(path: Place, wanted: Wanted) -> TextTable | None:
-    """Open a file as a table; None: a .txt of texts. Raises InvalidSource."""
+def open_table(path: Place, wanted: Wanted) -> TextTable:
+    """Open a file by its ending. Raises InvalidSource, and InvalidOption where a file without columns is to have some.
+
+    A byte order mark that is not that of UTF-8 is said, as is all else that the ending does not.
+    """
     ending = path.suffix.lower()
     if ending in SEPARATORS:
-        return _open_separated(path, wanted, SEPARATORS[ending])
-    if ending in (".jsonl", ".ndjson"):
-        return _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding))
-    if ending == ".json":
-        return _open_json(path, wanted)
-    return _open_labelled_lines(path, wanted)
+        table = _open_separated(path, wanted, SEPARATORS[ending])
+    elif ending in (".jsonl", ".ndjson"):
+        table = _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding))
+    elif ending == ".json":
+        table = _open_json(path, wanted)
+    else:
+        table = _open_lines(path, wanted)
+    if wanted.encoding is None:
+        with open_file(path) as file:
+            encoding = find_mark(file.read(3))
+        said = () if encoding == UTF_8 else (encoding.upper(),)
+        table = replace(table, layout=(*table.layout, *said))
+    return table
 
 
-def read_table(path: Place, wanted: Wanted) -> Generator[Row, None, None]:
-    """Read the rows of a file by its ending, of a .txt without labels its lines.
-
-    Raises InvalidSource with file and line.
-    """
-    table = open_table(path, wanted)
-    if table is not None:
-        yield from table.read()
-        return
-    check_no_columns(wanted, path.name)
-    with closing(read_lines(path, wanted.encoding)) as lines:
-        for line in lines:  # an empty line is an empty text, so that lines and texts have the same numbers
-            yield line.removesuffix("\n").removesuffix("\r"), None
-
-
-def describe_table(path: Place, wanted: Wanted) -> tuple[str, ...]:
-    """Say how a file is read where that is not plain.
-
-    Raises nothing: errors are raised where the file is read.
-    """
-    with suppress(InvalidSource):
-        table = open_table(path, wanted)
-        if table is not None:
-            return table.describe()
-        with closing(read_lines(path, wanted.encoding)) as lines:
-            with_tabs = ["\t" in line.rstrip() for line in take_first_lines(lines)[0]]
-            if 2 * sum(with_tabs) > len(with_tabs):
-                return (f"{path.name}: tabs are read as part of the texts; use .tsv for columns",)
-    return ()
-
-
-def _open_labelled_lines(path: Place, wanted: Wanted) -> TextTable | None:
-    """Open a .txt whose first line names columns, or whose every line has a label. None: another."""
+def _open_lines(path: Place, wanted: Wanted) -> TextTable:
+    """Open a .txt: a table, where its first line names columns; lines with labels, where all have one; else texts."""
     with closing(read_lines(path, wanted.encoding)) as lines:
         first, _ = take_first_lines(lines)
     for separator, kind in NAMES_OF_SEPARATORS.items():
         if names_text_and_label(first[0].split(separator)):
             table = _open_separated(path, wanted, separator)
             return replace(table, layout=(f"a table with {kind}", *table.layout))
-    for form in LABELLED_LINES:
-        labels = {(found := form.fullmatch(line.rstrip("\r\n"))) and found["label"] for line in first}
-        if None not in labels and (form is not BARE_LABEL or len(labels) > 1):
+    first = [_strip_end(line) for line in first]
+    for form in LINES:
+        found = [form.fullmatch(line) for line in first]
+        if all(found) and (form is not BARE_LABEL or len({each["label"] for each in found if each}) > 1):
             break
-    else:
-        return None
+    layout, note = (LINES[form],) if LINES[form] else (), ""
+    if not layout:
+        check_no_columns(wanted, path.name)
+        note = TABS if 2 * sum("\t" in line.rstrip() for line in first) > len(first) else ""
 
-    def rows() -> Generator[tuple[str, Fields], None, None]:
+    def rows() -> Rows:
         with closing(read_lines(path, wanted.encoding)) as given:
             for number, line in enumerate(given, 1):
-                found = form.fullmatch(line.rstrip("\r\n"))
+                found = form.fullmatch(_strip_end(line))
                 if found is None:
                     raise InvalidSource(f"{path}:{number}: the line has no label, as those before it have")
                 yield f"{path}:{number}", found.groupdict()
 
-    return TextTable(path, str(path), ("text", "label"), rows, wanted, layout=(LABELLED_LINES[form],))
+    return TextTable(path.name, str(path), [*form.groupindex], wanted, layout=layout, note=note, rows=rows)
+
+
+def _strip_end(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
 
 
 def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
@@ -173,7 +140,7 @@ def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
         raise InvalidSource(f"{where}: the header names no columns")
     names = header if layout.has_header else [str(place) for place in range(len(header))]
 
-    def rows() -> Generator[tuple[str, Fields], None, None]:
+    def rows() -> Rows:
         with closing(_read_records(path, layout, wanted.encoding)) as records:
             for where, fields in islice(records, 1 if layout.has_header else 0, None):
                 if len(fields) != len(names):
@@ -185,7 +152,8 @@ def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
                     )
                 yield where, dict(zip(names, fields, strict=True))
 
-    return TextTable(path, where, names, rows, wanted, layout.has_header, layout.describe(usual))
+    said = layout.describe(usual)
+    return TextTable(path.name, where, names, wanted, is_named=layout.has_header, layout=said, rows=rows)
 
 
 def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generator[tuple[str, list[str]], None, None]:
@@ -211,9 +179,7 @@ def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generato
             raise InvalidSource(f"{path}:{reader.line_num}: {said}{since}") from error
 
 
-def _open_objects(
-    path: Place, wanted: Wanted, rows: Callable[[], Generator[tuple[str, Fields], None, None]], *said: str
-) -> TextTable:
+def _open_objects(path: Place, wanted: Wanted, rows: Callable[[], Rows], *said: str) -> TextTable:
     """Open objects of JSON. The first ones decide which field holds the texts: some lack a field that others have."""
     with closing(rows()) as objects:
         where, first = next(objects, (f"{path}:1", {}))
@@ -223,10 +189,10 @@ def _open_objects(
                 names.update(dict.fromkeys(fields))
     if not first:
         raise InvalidSource(f"{where}: there is no object with fields")
-    return TextTable(path, where, list(names), rows, wanted, layout=said)
+    return TextTable(path.name, where, list(names), wanted, layout=said, rows=rows)
 
 
-def _read_objects(path: Place, encoding: str | None) -> Generator[tuple[str, Fields], None, None]:
+def _read_objects(path: Place, encoding: str | None) -> Rows:
     with closing(read_lines(path, encoding)) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -254,7 +220,7 @@ def _parse_json(content: str, path: Place, first_line: int) -> Any:
 def _open_json(path: Place, wanted: Wanted) -> TextTable:
     """Open a .json: an object a line, an array of objects, or an object that holds one or columns of equal length."""
     with closing(read_lines(path, wanted.encoding)) as lines:
-        first, *others = islice((line for line in lines if line.strip()), 2) or ("",)
+        first, *others = list(islice((line for line in lines if line.strip()), 2)) or ("",)
     if others:
         with suppress(InvalidSource):
             _parse_object(first, path, 1)
@@ -265,9 +231,9 @@ def _open_json(path: Place, wanted: Wanted) -> TextTable:
         raise InvalidSource(
             f"{path} is longer than the {format_bytes(MAX_JSON)} of a .json", hint="Write an object a line, as .jsonl."
         )
-    records, said = _list_records(_parse_json(decode_whole(raw, str(path), wanted.encoding), path, 1), path)
+    records, said = _list_records(_parse_json(decode(raw, str(path), wanted.encoding), path, 1), path)
 
-    def rows() -> Generator[tuple[str, Fields], None, None]:
+    def rows() -> Rows:
         for number, record in enumerate(records):
             if not isinstance(record, dict):
                 raise InvalidSource(f"{path}: item {number} is not a JSON object", hint='Write {"text": "…"} for each.')

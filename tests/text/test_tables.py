@@ -34,6 +34,7 @@ WRONG = [
     ("a.jsonl", b'{"text": ' + b"[" * 100_000 + b"\n", ":1: JSON that is nested too deeply"),
     ("a.jsonl", b'{"text": ' + b"9" * 5_000 + b"}\n", ":1: JSON that is nested too deeply"),
     ("a.jsonl", b'{"text": "caf\xe9"}\n', ":1: byte 0xe9 at position 13 is not UTF-8"),
+    ("a.json", b" \n\n", ":3: not JSON: Expecting value"),
     ("a.txt", b"", ":1: the file is empty"),
     ("a.txt", b"fine\nna\xefve\n", ":2: byte 0xef at position 2 is not UTF-8"),
     ("a.parquet", b"PAR1 not really PAR1", " is not a readable Parquet file: "),

@@ -16,7 +16,7 @@ from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.weights_file import read_weights_file
 from attnviz.records import AttentionMaps
 from attnviz.text import decode_argument
-from attnviz.text.files import decode_strictly, read_content
+from attnviz.text.files import UTF_8, decode, read_content
 
 Names = Sequence[str] | None
 
@@ -39,7 +39,7 @@ def read_token_names(file: str | None, words: str | None = None) -> tuple[Names,
     if file is None:
         return (None, ()) if words is None else (decode_argument(words).split(), ())
     path = expand_path(file, InvalidSource)
-    text = decode_strictly(read_content(path), file).removeprefix("\ufeff")
+    text = decode(read_content(path), file, UTF_8)
     if path.suffix.lower() == ".json":
         try:
             names, read_as = json.loads(text), "of its list"
