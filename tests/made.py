@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -252,6 +253,19 @@ def notes(report: Report) -> str:
     return "\n".join(note.text for note in report.notes)
 
 
+class Bomb:
+    """Unpickling this would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+TRACE = "code-was-run"  # a file that a bomb leaves beside the one that it lies in
+
+
 def half(file: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
@@ -262,11 +276,24 @@ def a_folder(file: Path) -> None:
     file.mkdir()
 
 
-class Bomb:
-    """Unpickling this would create a file."""
+def pickled(file: Path) -> None:
+    file.write_bytes(pickle.dumps(Bomb(file.with_name(TRACE))))
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
-    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
-        return Path.touch, (self.path,)
+def saved_by_torch(file: Path) -> None:
+    import torch
+
+    torch.save({"words.weight": Bomb(file.with_name(TRACE))}, file)
+
+
+# What may have become of a file that was good.
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "half": half,
+    "a folder": a_folder,
+    "pickle": pickled,
+    "torch's pickle": saved_by_torch,
+    "empty": lambda file: file.write_bytes(b""),
+    "no text": lambda file: file.write_bytes(b"\xff\xfe\x1b[31m" + bytes(64)),
+    "nested": lambda file: file.write_bytes(b"[" * 100_000),
+    "a list": lambda file: file.write_bytes(b"[]"),
+}

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,13 +21,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
 from attnviz.cli import app
 from attnviz.commands.survey.files import NAME as SURVEY
 from attnviz.commands.survey.files import load_files
-from attnviz.commands.train.inputs import WEIGHTS
+from attnviz.commands.train.inputs import STATE, WEIGHTS
+from attnviz.commands.train.state import load_state
 from attnviz.models.checkpoint import load_checkpoint
 from tests.process import PROGRAM, Run, bare_environment
 
@@ -60,28 +61,26 @@ def run_in(folder: Path, *command: str, **streams: Any) -> Run:
     return Run(done.returncode, done.stdout or b"", done.stderr)
 
 
-def cut_at_bars(folder: Path, *pieces: str) -> tuple[str, ...]:
-    """Options for a text of these pieces, whatever they are, and a vocabulary that cuts it there."""
-    words = {entry: number for number, entry in enumerate(dict.fromkeys(("[PAD]", "[UNK]", *pieces)))}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("|", behavior="removed")
-    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "text.txt").write_bytes("|".join(pieces).encode())
-    return ("--text-file", "text.txt", "--vocab", "tokenizer.json")
-
-
-def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
+def started(folder: Path, *args: str, **settings: Any) -> subprocess.Popen[bytes]:
     """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    settings = {"cwd": folder, "env": environment(), **streams, **settings}
     return subprocess.Popen(
-        [*PROGRAM, *args],
-        cwd=folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=more.get("stderr", subprocess.PIPE),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        [*PROGRAM, *args], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **settings
     )
+
+
+def ended(process: subprocess.Popen[bytes]) -> Run:
+    """How a run ended that was started before."""
+    out, err = process.communicate(timeout=60)
+    return Run(process.returncode, out, err)
+
+
+def wait_for(process: subprocess.Popen[bytes], pictures: str, n_pictures: int, folder: Path) -> None:
+    """Until that many pictures of a run are there: it has more to make."""
+    while len(list(folder.glob(pictures))) < n_pictures:
+        assert process.poll() is None
+        time.sleep(0.005)
 
 
 def stopped(process: subprocess.Popen[bytes], number: int) -> Run:
@@ -231,6 +230,8 @@ def pdf(file: Path) -> None:
 def record(file: Path) -> None:
     if file.name == WEIGHTS:
         load_checkpoint(file.parent)
+    elif file.name == STATE:
+        load_state(file)
     else:
         attnviz.load(file)
 

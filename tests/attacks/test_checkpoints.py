@@ -15,42 +15,10 @@ from safetensors.torch import load_file, save_file
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
-from tests.made import Bomb, a_folder, half, save_classifier
+from tests.made import DAMAGES, TRACE, Bomb, save_classifier
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
-TRACE = "code-was-run"
 Damage = Callable[[Path], None]
-
-
-def missing(file: Path) -> None:
-    file.unlink()
-
-
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def pickled(file: Path) -> None:
-    file.write_bytes(pickle.dumps(Bomb(Path(TRACE))))
-
-
-def saved_by_torch(file: Path) -> None:
-    torch.save({"words.weight": Bomb(Path(TRACE))}, file)
-
-
-def not_text(file: Path) -> None:
-    file.write_bytes(b"\xff\xfe\x1b[31m" + os.urandom(64))
-
-
-def nested(file: Path) -> None:
-    file.write_bytes(b"[" * 100_000)
-
-
-def a_list(file: Path) -> None:
-    file.write_bytes(b"[]")
-
-
-DAMAGES: tuple[Damage, ...] = (missing, empty, half, pickled, saved_by_torch, a_folder, not_text, nested, a_list)
 
 
 def config(**sizes: object) -> Damage:
@@ -145,17 +113,12 @@ def test_a_whole_one_is_read(checkpoint: Path, run_here: RunHere) -> None:
 
 
 @pytest.mark.parametrize("file", [WEIGHTS, VOCABULARY, CONFIG])
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_damaged_file(
-    file: str,
-    damage: Damage,
-    checkpoint: Path,
-    run_here: RunHere,
-    tmp_path: Path,
-) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, *DAMAGES.values()], ids=["missing", *DAMAGES])
+def test_a_damaged_file(file: str, damage: Damage, checkpoint: Path, run_here: RunHere, tmp_path: Path) -> None:
     damage(checkpoint / file)
     refused(run_here("heatmap", "--text", "the cat", "--model", checkpoint), f"checkpoint/{file}")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+    assert not (checkpoint / TRACE).exists()
 
 
 def test_weights_that_overflow_do_not_classify(checkpoint: Path, run_here: RunHere) -> None:
@@ -181,17 +144,13 @@ def test_files_that_do_not_belong_together(
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
-def test_the_bomb_would_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    pickle.loads(pickle.dumps(Bomb(Path(TRACE))))
+def test_the_bomb_would_go_off(tmp_path: Path) -> None:
+    pickle.loads(pickle.dumps(Bomb(tmp_path / TRACE)))
     assert (tmp_path / TRACE).exists()
 
 
-def test_a_pickle_beside_the_weights_is_not_looked_at(checkpoint: Path, run_here: RunHere, tmp_path: Path) -> None:
+def test_a_pickle_beside_the_weights_is_not_looked_at(checkpoint: Path, run_here: RunHere) -> None:
     for name in ("pytorch_model.bin", "model.pt", "tokenizer.pkl"):
-        pickled(checkpoint / name)
+        DAMAGES["pickle"](checkpoint / name)
     worked(run_here("heatmap", "--text", "the cat", "--model", checkpoint))
-    assert not (tmp_path / TRACE).exists()
-
-
-# Records
+    assert not (checkpoint / TRACE).exists()

@@ -5,34 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, check_whole, refused, run_in, started, stopped, worked
+from tests.attacks.endings import (
+    RunHere,
+    check_streams,
+    check_whole,
+    ended,
+    refused,
+    run_in,
+    started,
+    stopped,
+    wait_for,
+    worked,
+)
 from tests.process import PROGRAM, Run, leave_part
 
 MANY = ("heatmap", "--dataset", "sample", "--index", "0-7", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
 LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40")
 STOPPED = (130, -signal.SIGINT)  # a shell says 130 for both: the second died while a library had the signal to itself
-PATIENCE = 60.0  # seconds
-
-
-def ended(process: subprocess.Popen[bytes]) -> Run:
-    out, err = process.communicate(timeout=PATIENCE)
-    return Run(process.returncode, out, err)
-
-
-def wait_for(folder: Path, n_pictures: int) -> None:
-    """Until that many pictures are there."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if len(list(folder.glob("attention/*/layer-*.png"))) >= n_pictures:  # not in folders that come and go
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"no {n_pictures} pictures in {PATIENCE:g} s")
 
 
 # Pipes
@@ -122,7 +116,7 @@ def test_killed_and_run_again(run_here: RunHere, tmp_path: Path) -> None:
     """Whatever is there is whole; the second run completes, and clears away what the first left half-written."""
     for n_pictures in (1, 4):
         process = started(tmp_path, *MANY)
-        wait_for(tmp_path, n_pictures)
+        wait_for(process, "attention/*/layer-*.png", n_pictures, tmp_path)
         process.kill()
         assert ended(process).exit_code == -signal.SIGKILL
         for part in tmp_path.rglob("*.part"):  # hidden, and never mistaken for a picture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from attnviz import store
-from tests.attacks.endings import RunHere, check_whole, notes, refused, with_disks, worked
+from tests.attacks.endings import RunHere, refused, with_disks, worked
 from tests.made import random_maps
 from tests.process import Run, RunCli
 
@@ -79,12 +78,6 @@ def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path
         assert stat.S_ISCHR(Path(device).stat().st_mode)
 
 
-def test_a_pipe_where_a_picture_should_go(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "attention").mkdir()
-    os.mkfifo(tmp_path / "attention/layer-0-head-0.png")
-    refused(run_here(*DRAW), "cannot write attention/layer-0-head-0.png: nobody reads this pipe", code=74)
-
-
 WRITING = {
     "heatmap": DRAW,
     "render": ("render", "attention.safetensors"),
@@ -104,23 +97,3 @@ def test_a_folder_that_another_run_writes_to(args: tuple[str, ...], run_here: Ru
     with store.locked(tmp_path / "out"):
         refused(run_here(*args, "--out", "out"), "another run of attnviz is writing to out. Wait for it, or choose")
         assert [path.name for path in (tmp_path / "out").iterdir()] == [".attnviz.lock"]
-
-
-def test_a_folder_where_a_picture_should_go(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "attention/layer-0-head-0.png").mkdir(parents=True)
-    refused(run_here(*DRAW), "cannot write attention/layer-0-head-0.png: Is a directory", code=74)
-    assert [path.name for path in (tmp_path / "attention").iterdir()] == ["layer-0-head-0.png"]
-
-
-def test_pictures_of_an_earlier_run_are_named_and_those_of_others_left_alone(run_here: RunHere, tmp_path: Path) -> None:
-    worked(run_here("heatmap", "--text", "a b", "--heads", "2", "--dpi", "40"))
-    (tmp_path / "attention/mine.txt").write_bytes(b"mine")
-    (tmp_path / "attention/.mine.part").write_bytes(b"mine")
-    run = worked(run_here("heatmap", "--text", "a b", "--heads", "2", "--dpi", "40", "--head", "1"))
-    assert [note for note in notes(run) if "earlier" in note] == [
-        "attention also holds 2 pictures of an earlier run, such as layer-0-head-0.png"
-    ]
-    assert (tmp_path / "attention/mine.txt").read_bytes() == (tmp_path / "attention/.mine.part").read_bytes() == b"mine"
-    (tmp_path / "attention/mine.txt").unlink()
-    (tmp_path / "attention/.mine.part").unlink()
-    assert len(check_whole(tmp_path)) == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +12,11 @@ import pytest
 
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, refused, worked
-from tests.made import Bomb, half
+from tests.made import TRACE, half, pickled
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
 WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
-TRACE = "code-was-run"
 CODE = f"open({TRACE!r}, 'w').close()\n"
 
 
@@ -36,11 +34,7 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 def only_pickled(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(Path(TRACE))))
-
-
-def pickled_as_safetensors(folder: Path) -> None:
-    (folder / WEIGHTS).write_bytes(pickle.dumps(Bomb(Path(TRACE))))
+    pickled(folder / "pytorch_model.bin")
 
 
 def code_of_its_own(folder: Path, model_type: str) -> None:
@@ -83,7 +77,7 @@ def header(content: object) -> Callable[[Path], None]:
 
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "weights only pickled": (only_pickled, "pytorch_model.bin, a form that can run code"),
-    "a pickle called safetensors": (pickled_as_safetensors, f"{WEIGHTS} is not a whole safetensors file"),
+    "a pickle called safetensors": (lambda f: pickled(f / WEIGHTS), f"{WEIGHTS} is not a whole safetensors file"),
     "code for an unknown type": (lambda f: code_of_its_own(f, "theirs"), "needs program code of its own"),
     "half of the weights": (lambda f: half(f / WEIGHTS), f"{WEIGHTS} is not a whole safetensors file: it is"),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), f"holds no {WEIGHTS}"),
@@ -114,7 +108,7 @@ def test_a_damaged_or_hostile_folder(
     damage(folder)
     run = run_here("heatmap", "--model", "model", "--text", "the cat", "--out", "out")
     refused(run, says)
-    assert not (tmp_path / TRACE).exists()
+    assert not list(tmp_path.rglob(TRACE))
     assert not (tmp_path / "out").exists()
 
 
@@ -155,51 +149,3 @@ def test_what_cannot_be_asked_of_a_model_of_others(
     options: tuple[str, ...], says: str, whole: Path, run_here: RunHere
 ) -> None:
     refused(run_here("heatmap", "--model", whole, "--text", "the cat", *options), says)
-
-
-HOSTILE = "[/] [red] [unk] :smile: $$ $_$ $\\frac$ </script> [PAD] <unk> [SEP] a\x1b[31mb \u202e"
-
-
-def test_a_hostile_text_through_a_model_of_others(whole: Path, run_here: RunHere) -> None:
-    run = run_here("heatmap", "--model", whole, "--text", f"the {HOSTILE} cat", "--out", "out", "--table", "full")
-    worked(run)
-    assert "\x1b" not in run.stdout
-    assert "\u202e" not in run.stdout
-
-
-SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
-PICTURES = {**SMALL, "image_size": 32, "patch_size": 8}
-SOUNDS = {
-    "vocab_size": 32,
-    "d_model": 16,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "max_source_positions": 20,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 1,
-}
-BOTH = {"text_config": SMALL | {"vocab_size": 32}, "vision_config": PICTURES, "projection_dim": 16}
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings", "says"),
-    [
-        ("vit", PICTURES, "is a ViTModel, which reads pixel_values, not text"),
-        ("whisper", SOUNDS, "is a WhisperModel, which reads input_features, not text"),
-        ("clip", BOTH, "is a CLIPModel, which reads pixel_values beside text"),
-    ],
-)
-def test_a_model_that_reads_no_text_says_what_it_reads(
-    kind: str, settings: dict[str, Any], says: str, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(made.FAMILIES, kind, settings)
-    made.saved(tmp_path / "model", kind)
-    run = run_here("heatmap", "the cat", "--model", "model", "--out", "out")
-    refused(run, says)
-    assert "with attnviz.record() as maps: model(" in run.stderr

@@ -1,4 +1,4 @@
-"""Bytes and files that are not what they should be: mended with one warning where a text is given, else named."""
+"""Names, titles and folders that a terminal would obey: written out wherever they are said."""
 
 from __future__ import annotations
 
@@ -6,31 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, document, notes, refused, worked
-from tests.process import RunCli
-
-REPLACED = "invalid Unicode was replaced by \ufffd (U+FFFD)"
-DOT = ("--model", "dot", "--json", "--dpi", "40")
-
-# File name, content, and what the refusal says.
-
-
-def test_arguments_files_and_standard_input_that_are_not_utf8(run_cli: RunCli, tmp_path: Path) -> None:
-    (tmp_path / "latin1.txt").write_bytes("Größe café".encode("latin-1"))
-    given = ("--text", b"caf\xe9 \xff", "--text", b"good", "--text-file", "latin1.txt", "--text-file", "-")
-    run = worked(run_cli("heatmap", *given, *DOT, stdin=b"\x80 b"))
-    assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [
-        ["caf", "\ufffd", "\ufffd"],
-        ["good"],
-        ["Gr", "\ufffd", "\ufffd", "e", "caf", "\ufffd"],
-        ["\ufffd", "b"],
-    ]
-    (warning,) = [note for note in notes(run) if "U+FFFD" in note]
-    assert set(warning.removesuffix(f": {REPLACED}").split(", ")) == {
-        "“caf\ufffd \ufffd”",
-        "latin1.txt",
-        "standard input",
-    }
+from tests.attacks.endings import RunHere, refused, worked
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from attnviz.renderers.figure.layout import spell_maps
 from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, notes, worked
+from tests.made import HOSTILE
 from tests.renderers.figure.reports import labelled
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
@@ -77,6 +79,37 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
     for label in case.shown or case.pieces:
         (written,) = spell_maps(labelled([label]))[0].rows  # a mark alone stands in quotes
         assert drawn.count(in_svg(written)) >= 2, "once beside its row, once below its column"
+
+
+def test_a_name_of_padding_is_a_word_like_any_other(run_here: RunHere, tmp_path: Path) -> None:
+    """Of a vocabulary that cuts at bars: in the text, [PAD] can be attended to; what fills up behind it cannot."""
+    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "cat": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("|", behavior="removed")
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    asked = ("--text", "cat|[PAD]|cat", "--vocab", "tokenizer.json", "--show-padding", "--max-tokens", "5")
+    (text,) = document(worked(run_here("heatmap", *asked, "--model", "dot", "--json")))["texts"]
+    assert text["queries"]["special"] == [False] * 3 + [True] * 2
+    attendable = np.array(text["attendable"])
+    assert attendable[:, :3].all()
+    assert not attendable[:, 3:].any()
+    assert np.array(text["weights"])[..., 1].min() > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("compare random:1 random:2 --theory", "table"),
+        ("explain", "latex"),
+        ("explain --by-hand --model random:2", "markdown"),
+        ("attribute", "table"),
+    ],
+)
+def test_texts_are_data_in_every_command(command: str, printed: str, run_here: RunHere, tmp_path: Path) -> None:
+    known = " the film was good" * 8  # of too many words that it does not know a model gives no answer
+    asked = ("--text", " ".join(HOSTILE) + known, "--format", "png,svg,pdf", "--print", printed)
+    worked(run_here(*command.split(), *asked))
+    assert check_whole(tmp_path)
 
 
 def test_markup_changes_no_weight(run_here: RunHere) -> None:

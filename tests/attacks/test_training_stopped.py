@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import environment, started
-from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole
+from attnviz.commands.train.inputs import STATE
+from tests.attacks.endings import check_whole, environment, started
+from tests.commands.train.runs import CHECKPOINT, FILES, SIZES, TINY
+from tests.made import content
 
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
 PATIENCE = 120.0  # seconds
@@ -32,9 +34,10 @@ def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
     process = started(tmp_path, *TINY, "--json", stderr=writing)
     os.close(writing)
     out, _ = process.communicate(timeout=PATIENCE)
-    printed, kept = json.loads(out), json.loads((tmp_path / "model" / METRICS).read_bytes())
+    printed, kept = json.loads(out), json.loads((tmp_path / "model/metrics.json").read_bytes())
     assert printed | {"schema": 0} == kept | {"schema": 0}  # each form has a version of its own
-    assert check_whole(tmp_path / "model") == FILES
+    check_whole(tmp_path / "model")
+    assert content(tmp_path / "model").keys() == {*FILES}
     assert process.returncode == 0
 
 
@@ -156,4 +159,5 @@ def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
     assert "; model holds epoch " in what
     assert how.startswith("note: the same command with --resume goes on after step ")
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1
-    assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}
+    check_whole(tmp_path / "model")
+    assert content(tmp_path / "model").keys() == {STATE, *CHECKPOINT}

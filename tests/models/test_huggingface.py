@@ -101,9 +101,14 @@ def test_what_a_model_does_not_take_is_said_in_its_own_words(tmp_path: Path) -> 
         model.attention(TEXT)
 
 
-def test_a_model_that_reads_no_text_says_what_it_reads(tmp_path: Path) -> None:
+def test_a_model_that_reads_no_text_says_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidModel, match=r"perceiver is a PerceiverModel, which reads inputs, not text\. .*record"):
         opened(made.saved(tmp_path / "perceiver", "perceiver"))
+    images = {**made.SIZES, "image_size": 32, "patch_size": 8}
+    both = {"text_config": made.SIZES, "vision_config": images, "projection_dim": 16}
+    monkeypatch.setitem(made.FAMILIES, "clip", both)
+    with pytest.raises(InvalidModel, match="is a CLIPModel, which reads pixel_values beside text"):
+        opened(made.saved(tmp_path / "clip", "clip"))
 
 
 def test_windows_are_by_layer_and_sinks_are_told(tmp_path: Path) -> None:

@@ -185,13 +185,6 @@ def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: 
     refused(run_here("explain", TEXT, *asked), said)
 
 
-@pytest.mark.parametrize("text", ["the", "$_$ [/] </script> \x1b[31m", "猫 the \u202e film", "[PAD] [UNK] <unk>"])
-def test_texts_that_are_data(text: str, run_here: RunHere) -> None:
-    run = worked(run_here("explain", "--text", text, "--format", "png,html"))
-    assert run.stdout.startswith("multi:8 ")
-    assert "\x1b[31m" not in run.stdout
-
-
 def test_heads_left_out_are_left_out_of_the_explanation(run_here: RunHere) -> None:
     whole = read_json(run_here, TEXT)
     first = whole["heads"][0]

@@ -19,6 +19,11 @@ from tests.starting import train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 FILES = (*CHECKPOINT, "metrics.json", "README.md", "learning-curve.png")
+SIZES = (
+    *("--batch-size", "8", "--d-model", "16", "--heads", "2", "--size", "300"),
+    *("--pretrain", "0", "--learning-rate", "0.005"),
+)
+TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)  # the command of `SPEC`
 SPEC = build(
     TrainSpec,
     dataset="sample",
