@@ -166,13 +166,14 @@ def test_weights_are_worked_out_in_full_and_held_against_what_the_script_allows(
         return exact(*args)
 
     monkeypatch.setattr(kernels, "_work_out", noted)
-    sides, what = torch.randn(3, 1, 2, 5, 8), "this block"
+    query, key, value = torch.randn(3, 1, 2, 5, 8)
+    asked, what = kernels.Asked(query, key, value), "this block"
     with pytest.raises(InvalidRecord, match="do not give its output"):
-        kernels.dot_product(rounded, sides.unbind(), {}, what)
+        kernels.dot_product(rounded, asked, what)
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
-        kernels.dot_product(rounded, sides.unbind(), {}, what)
+        kernels.dot_product(rounded, asked, what)
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)

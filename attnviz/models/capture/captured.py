@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Float32
@@ -13,7 +13,6 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 
 How = Literal["recomputed", "multiplied", "factored"]
-Kernel = Callable[..., Any]  # any function of torch's
 
 # Of the largest value. A kernel adds in another order and rounds what it gives; one that computes something else than
 # softmax(q kᵀ · scale + mask) · value misses by far more.
@@ -32,7 +31,7 @@ EVALUATE = "Call model.eval() before recording."
 
 
 def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
-    """Which scores, or additive masks, let attention through."""
+    """Tell which scores, or additive masks, let attention through."""
     low = scores <= MASKED_IN_WINDOWS
     if not bool(low.any()):
         return ~low
@@ -52,7 +51,7 @@ def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
 
 
 def to_batch_heads(tensor: Tensor) -> Tensor:
-    """[batch, head, …, …] of a tensor whose last two axes are kept and whose third to last is the heads, if there."""
+    """Return [batch, head, …, …]: the last two axes are kept, and the third to last is the heads, if there."""
     while tensor.ndim < 4:
         tensor = tensor.unsqueeze(0)
     return tensor.flatten(0, -4)
@@ -61,7 +60,7 @@ def to_batch_heads(tensor: Tensor) -> Tensor:
 def renormalise(
     weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"] | None, of: torch.dtype
 ) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"] | None, float]:
-    """Weights that were rounded to half precision, scaled so that rows and sinks sum to 1 again, and by how much.
+    """Scale weights that were rounded to half precision, so that rows and sinks sum to 1 again; return by how much.
 
     No weight changes by more than its row had been rounded. A row that misses 1 for another reason stays as it is.
     """
@@ -87,7 +86,7 @@ def full_precision() -> Iterator[None]:
 
 
 def check_error(error: float, dtype: torch.dtype, what: str) -> float:
-    """The error itself. Raises InvalidRecord where it is too large for the dtype that the model multiplied in."""
+    """Return the error. Raises InvalidRecord where it is too large for the dtype that the model multiplied in."""
     multiplied = ROUNDED_TO.get(torch.get_float32_matmul_precision(), dtype) if dtype == torch.float32 else dtype
     tolerance = TOLERANCES.get(multiplied, TOLERANCES[torch.bfloat16])
     if not error <= tolerance:  # written so that NaN is wrong too
@@ -100,6 +99,6 @@ def check_error(error: float, dtype: torch.dtype, what: str) -> float:
 
 
 def refuse_dropout(share: float, what: str) -> None:
-    """Raises InvalidRecord where weights are dropped at random: those are not the model's attention."""
+    """Raise InvalidRecord where weights are dropped at random: those are not the model's attention."""
     if share > 0:
         raise InvalidRecord(f"{what} drops {share:.0%} of the weights: the model is in training mode", hint=EVALUATE)

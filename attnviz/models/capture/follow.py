@@ -82,7 +82,11 @@ class Follower:
     def __init__(self, store: Store, note: Callable[[str], None]) -> None:
         self.store, self._note = store, note
         self._parts: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Tensor], Operation]] = {}
-        self._rules: dict[Any, Callable[[Operation, Sequence[Known | None]], Ids | None]] = {}
+        self._rules: dict[str, Callable[[Operation, Sequence[Known | None]], Ids | None]] = {
+            "embedding": self._look_up,
+            **dict.fromkeys(CONVOLUTIONS, self._convolve),
+            **dict.fromkeys(EDGES, self._add_along_edges),
+        }
 
     def follow(self, of: Operation) -> None:
         """Keep what is known of a result."""
@@ -103,9 +107,8 @@ class Follower:
             share = of.args[1] if len(of.args) > 1 and isinstance(of.args[1], float) else 0.5
             self.store.put(of.result, Known(None, dropped=1 - share))
         elif any(known) or of.name == "embedding" or of.name in CONVOLUTIONS:
-            if of.function not in self._rules:
-                self._rules[of.function] = self._find_rule(of)
-            self._mark(of, known, self._rules[of.function](of, known))
+            otherwise = self._reduce if "keepdim" in _names(of.function) else self._combine
+            self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
         """Whether an operator that is made of others can be followed as it is, which takes less time."""
@@ -114,15 +117,6 @@ class Follower:
             is_plain = known is not None and known.softmax is None and not self.store.varies(known.ids, -1)
             return is_plain and is_learned(args[1])
         return name in WHOLE and not (name == "dropout" and args[2])
-
-    def _find_rule(self, of: Operation) -> Callable[[Operation, Sequence[Known | None]], Ids | None]:
-        if of.name in CONVOLUTIONS:
-            return self._convolve
-        if of.name in EDGES:
-            return self._add_along_edges
-        if of.name == "embedding":
-            return self._look_up
-        return self._reduce if "keepdim" in _names(of.function) else self._combine
 
     def _mark(self, of: Operation, known: Sequence[Known | None], ids: Ids | None) -> None:
         """Keep what is known of the results that hold states, or numbers of words where nothing did."""

@@ -24,7 +24,7 @@ FIELDS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale
 
 
 def is_kernel(name: str) -> bool:
-    """Whether an operator attends, by its name."""
+    """Tell whether an operator attends, by its name."""
     return any(sign in name for sign in SIGNS) and "backward" not in name
 
 
@@ -43,7 +43,7 @@ def read_kernel(of: Operation) -> Fused | None:
         return _read_flex(of)
     arguments = of.function._schema.arguments
     given = {each.name: each.default_value for each in arguments if each.has_default_value()} | of.arguments
-    output = of.result[0] if isinstance(of.result, tuple | list) else of.result
+    output = of.results[0]
     if of.name.startswith("_scaled_dot_product"):
         named = {NAMES.get(name, name): value for name, value in given.items()}
         sums = of.result[1] if of.name.endswith("for_cpu") else None
@@ -53,12 +53,11 @@ def read_kernel(of: Operation) -> Fused | None:
     within, behind = ((given[f"{part}_weight"], given[f"{part}_bias"]) for part in ("qkv", "proj"))
     if of.name == "_native_multi_head_attention":
         sides = [_pad(given[side]) for side in ("query", "key", "value")]
-        mask = _within(given["query"]) if given["query"].is_nested else _mask(given)
-        asked = _project(sides, *within, given["num_head"], mask)
+        asked = _project(sides, *within, given["num_head"], _mask(given["query"], given))
         return Fused(asked, output, finish=lambda mixed: functional.linear(mixed, *behind))
     states, first = _pad(given["src"]), _norm(given, 1)
-    mask = _within(given["src"]) if given["src"].is_nested else _mask(given)
-    asked = _project([first(states) if given["norm_first"] else states] * 3, *within, given["num_heads"], mask)
+    mask, read = _mask(given["src"], given), first(states) if given["norm_first"] else states
+    asked = _project([read] * 3, *within, given["num_heads"], mask)
 
     def finish(mixed: Tensor) -> Tensor:
         after, second = states + functional.linear(mixed, *behind), _norm(given, 2)
@@ -84,14 +83,14 @@ def _pad(states: Tensor) -> Tensor:
     return states.to_padded_tensor(0.0) if states.is_nested else states
 
 
-def _within(nested: Tensor) -> Tensor:
-    """Which keys of each text there are."""
-    lengths = torch.tensor([len(text) for text in nested.unbind()])
-    return (torch.arange(int(lengths.max())) < lengths[:, None])[:, None, None]
+def _mask(states: Tensor, given: dict[str, Any]) -> Tensor | None:
+    """Return [text, 1, query, key], True where attention is allowed. Types are those of torch: 0 a square, 1 padding.
 
-
-def _mask(given: dict[str, Any]) -> Tensor | None:
-    """[text, 1, query, key], True where attention is allowed. Types are those of torch: 0 a square, 1 padding."""
+    Of texts of several lengths these say it.
+    """
+    if states.is_nested:
+        lengths = torch.tensor([len(text) for text in states.unbind()])
+        return (torch.arange(int(lengths.max())) < lengths[:, None])[:, None, None]
     mask, kind = given["mask"], given["mask_type"]
     if mask is None:
         return None
@@ -109,12 +108,11 @@ def _project(states: list[Tensor], weight: Tensor, bias: Tensor | None, n_heads:
 
 
 def _read_flex(of: Operation) -> Fused:
-    """Whatever a score is changed to is the same as a bias, which is what it is changed by."""
+    """Read flex_attention: whatever a score is changed to is the same as a bias, which is what it is changed by."""
     query, key, value, score_mod, block_mask, scale, options, *buffers = (*of.args, *of.kwargs.values())
     n_shared = query.shape[1] // key.shape[1]
     key, value = (side.repeat_interleave(n_shared, dim=1).expand(len(query), -1, -1, -1) for side in (key, value))
     work_out = sys.modules[type(of.function).__module__]._math_attention_inner
     before, after = work_out(query, key, value, score_mod, block_mask, scale, options, *buffers)
     bias = (after - before).to(query.dtype)
-    output = of.result[0] if isinstance(of.result, tuple) else of.result
-    return Fused(Asked(query, key, value, bias, scale=scale), output)
+    return Fused(Asked(query, key, value, bias, scale=scale), of.results[0])

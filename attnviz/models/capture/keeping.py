@@ -93,12 +93,10 @@ class Keeper:
             return self._hand_over(seen, arranged, attendable, ("factored", error), rows)
         found = recompute(asked, None if kernel.finish else kernel.output, what)
         error = found.error if kernel.finish is None else _measure_error(kernel, found, what)
-        weights = found.weights.flatten(0, 1)
-        allowed = None
+        weights, allowed = found.weights.flatten(0, 1), None
         if not bool(found.attendable.all()):
             allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
-        seen = seen._replace(weights=weights, allowed=allowed)
-        return self._keep_rows(seen, weights, None, ("recomputed", error))
+        return self._keep_rows(seen._replace(allowed=allowed), weights, None, ("recomputed", error))
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -121,9 +119,7 @@ class Keeper:
             weights.masked_fill_(~allowed, 0)
         elif not seen.follows_softmax:
             allowed = weights > 0
-        sink = None
-        if seen.is_cut:
-            sink = 1 - weights.sum(dim=-1)
+        sink = 1 - weights.sum(dim=-1) if seen.is_cut else None
         weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
         return self._keep_rows(seen._replace(allowed=allowed), weights, sink, ("multiplied", error))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
 from attnviz.models.capture.captured import (
-    Kernel,
     check_error,
     find_allowed,
     full_precision,
@@ -41,7 +40,7 @@ class Asked:
 
 
 def read_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
-    """The arguments, with a mask in the place of torch's tensors that stand for one and do not hold it."""
+    """Read the arguments, with a mask in the place of torch's tensors that stand for one and do not hold it."""
     asked = Asked(*args, **kwargs)
     biases = sys.modules.get("torch.nn.attention.bias")  # imported by who has one; it brings torch's compiler: seconds
     if biases is None or not isinstance(asked.attn_mask, biases.CausalBias):
@@ -57,27 +56,16 @@ class Recomputed(NamedTuple):
     error: float  # by which weights · value misses the output, relative to the largest value
 
 
-class Operands(NamedTuple):
-    """Several heads of one call, each with the keys and values that it looks at."""
-
-    query: Float[Tensor, "head query d_head"]
-    key: Float[Tensor, "head key d_head"]
-    value: Float[Tensor, "head key d_value"]
-    output: Float[Tensor, "head query d_value"]
-    mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
-
-
-def dot_product(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str) -> tuple[Tensor, Recomputed]:
-    """The kernel's own output, and its weights. Raises InvalidRecord where they do not give that output."""
-    asked = read_arguments(args, kwargs)
+def dot_product(kernel: Callable[..., Any], asked: Asked, what: str) -> tuple[Tensor, Recomputed]:
+    """Run a kernel, and return its own output and its weights. Raises InvalidRecord where they do not give it."""
     refuse_dropout(asked.dropout_p, what)
-    output = kernel(*args, **kwargs)
+    output = kernel(**vars(asked))
     with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
         return output, recompute(asked, output, what)
 
 
 def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
-    """The weights of a kernel, held against its output where that is given.
+    """Work out the weights of a kernel, and hold them against its output where that is given.
 
     In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
     dtype = asked.query.dtype if output is None else output.dtype
@@ -95,16 +83,17 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     weights = query.new_empty(shape, dtype=torch.float32)
     largest = float(value.abs().amax()) if value.numel() else 0.0
     if dtype == exact and value.shape[-1] > N_MIXED:
-        value, of_kernel = _mix(value), _mix(of_kernel)
+        mixture = _make_mixture(value.shape[-1]).to(value)
+        value, of_kernel = value @ mixture, of_kernel @ mixture
     worst = query.new_zeros(())
     step = max(1, AT_ONCE // max(1, n_queries * n_keys))
     query = query.expand(n_batch, n_heads, -1, -1)
     for row in range(n_batch):
         for first in range(0, n_heads, step):
             of = (row, slice(first, first + step))
-            part = Operands(query[of], key[of], value[of], of_kernel[of], None if mask is None else mask[of])
+            parts = (None if each is None else each[of] for each in (query, key, value, of_kernel, mask, weights))
             with full_precision():
-                worst = torch.maximum(worst, _work_out(part, weights[of]))
+                worst = torch.maximum(worst, _work_out(*parts))  # type: ignore[arg-type]
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
     attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
     if mask is not None:
@@ -113,38 +102,41 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     return Recomputed(weights, attendable, check_error(error, dtype, what))
 
 
-def _mix(values: Float[Tensor, "batch head position d_value"]) -> Float[Tensor, "batch head position mixed"]:
-    """A few random mixtures of the components, the same for values and output (Freivalds 1979).
+@cache
+def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
+    """Return a few random mixtures of the components, the same for values and output (Freivalds 1979).
 
     Weights that give them give every component, and it takes a fraction of the time to see.
     """
-    return values @ _make_mixture(values.shape[-1]).to(values)
-
-
-@cache
-def _make_mixture(d_value: int) -> Float[Tensor, "d_value mixed"]:
     return torch.randn(d_value, N_MIXED, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_value)
 
 
-def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Float[Tensor, ""]:
-    """Fill in the weights of some heads. Returns by how much they miss the output."""
-    scores = part.query @ part.key.transpose(-2, -1)
+def _work_out(
+    query: Float[Tensor, "head query d_head"],
+    key: Float[Tensor, "head key d_head"],
+    value: Float[Tensor, "head key d_value"],
+    given: Float[Tensor, "head query d_value"],
+    mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None,
+    weights: Float32[Tensor, "head query key"],
+) -> Float[Tensor, ""]:
+    """Fill in the weights of some heads, each with its keys and values; return by how much they miss `given`."""
+    scores = query @ key.transpose(-2, -1)
     empty = forbidden = None
-    if part.mask is not None:
-        passing = part.mask if part.mask.dtype == torch.bool else find_allowed(part.mask)
+    if mask is not None:
+        passing = mask if mask.dtype == torch.bool else find_allowed(mask)
         empty = ~passing.any(dim=-1, keepdim=True)
-        if part.mask.dtype == torch.bool:
-            scores = scores.masked_fill_(~part.mask, -torch.inf)
+        if mask.dtype == torch.bool:
+            scores = scores.masked_fill_(~mask, -torch.inf)
         else:
-            scores = scores.add_(part.mask)
+            scores = scores.add_(mask)
             forbidden = ~passing
     exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
     if empty is not None and bool(empty.any()):
         exact = exact.masked_fill_(empty, 0)  # NaN, or the same for every key
     if forbidden is not None:
         exact = exact.masked_fill_(forbidden, 0)  # of a key that -100 forbids, 4e-44 is left
-    output = (part.value.transpose(-2, -1) @ exact.transpose(-2, -1)).transpose(-2, -1)  # faster where mixtures are few
-    missed = (output - part.output).abs_()
+    output = (value.transpose(-2, -1) @ exact.transpose(-2, -1)).transpose(-2, -1)  # faster where mixtures are few
+    missed = (output - given).abs_()
     if empty is not None:
         missed.masked_fill_(empty, 0)  # kernels give 0, NaN or the mean of the values to a query without keys
     if exact is not weights:

@@ -29,7 +29,7 @@ class SymbolicMask(NamedTuple):
     bias: Float32[Tensor, "head distance"] | None = None  # as `Factors` has it; None: nothing is added to scores
 
     def blocks(self, n_queries: int, n_keys: int) -> Iterator[tuple[slice, Bool[Tensor, "query key"]]]:
-        """What queries may attend to, a stretch of them at a time."""
+        """Yield what queries may attend to, a stretch of them at a time."""
         back, forward = (n_queries + n_keys if reach is None else reach for reach in self.window)
         keys = torch.arange(n_keys)
         step = max(1, CELLS_AT_ONCE // n_keys)
@@ -42,9 +42,10 @@ class SymbolicMask(NamedTuple):
 
 
 def symbolic(mask: Tensor, what: str) -> SymbolicMask:
-    """Of a mask [head, query, key], bool or additive. Raises InvalidRecord where it is anything else."""
+    """Read a mask [head, query, key], bool or additive. Raises InvalidRecord where it is anything else."""
     alike = mask.stride(0) == 0 or len(mask) == 1
-    if mask.dtype != torch.bool and _adds(mask[:1] if alike else mask):
+    stretches = (rows for of_head in (mask[:1] if alike else mask) for rows in _stretches(of_head))
+    if mask.dtype != torch.bool and any(rows.masked_fill(~_passing(rows), 0).any() for rows in stretches):
         return _with_bias(mask, what)
     if not alike and any(not torch.equal(mask[0], other) for other in mask[1:]):
         raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
@@ -52,7 +53,7 @@ def symbolic(mask: Tensor, what: str) -> SymbolicMask:
 
 
 def _read_mask(mask: Tensor, what: str) -> SymbolicMask:
-    """Of a mask [query, key] that adds nothing."""
+    """Read a mask [query, key] that adds nothing."""
     if mask.stride(0) == 0 or len(mask) == 1:
         return SymbolicMask(EVERYWHERE, _unless_all(_passing(mask[:1])[0]))
     square = mask.shape[0] == mask.shape[1]
@@ -76,40 +77,29 @@ def _read_mask(mask: Tensor, what: str) -> SymbolicMask:
 
 
 def _with_bias(mask: Float[Tensor, "head query key"], what: str) -> SymbolicMask:
-    """Of one that adds a number for each distance to what it lets through, as in T5."""
+    """Read a mask that adds a number for each distance to what it lets through, as in T5."""
     mask = mask.cpu()
     n_heads, n_queries, n_keys = mask.shape
     passing = _passing(mask)
     found = symbolic(passing, what)
+    there = passing[0] if found.fitting is None else passing[0] & found.fitting[:, None]
+    distances = (torch.arange(n_keys) + torch.arange(n_queries - 1, -1, -1)[:, None])[there]
     line = torch.zeros(n_heads, n_queries + n_keys - 1, dtype=mask.dtype)  # from the last query to the first key
-    seen = torch.zeros(line.shape[1], dtype=torch.bool)
-    for query in range(n_queries):
-        if found.fitting is not None and not found.fitting[query]:
-            continue
-        distances = slice(n_queries - 1 - query, n_queries - 1 - query + n_keys)
-        of_query, there = line[:, distances], passing[0, query]
-        known, new = there & seen[distances], there & ~seen[distances]
-        if not torch.equal(of_query[:, known], mask[:, query, known]):
-            raise InvalidRecord(f"{what} adds a bias to its scores that is none of distances", hint=MATRIX)
-        of_query[:, new] = mask[:, query, new]
-        seen[distances] |= there
-    places = seen.nonzero()
-    first, last, farthest = int(places[0]), int(places[-1]), max(n_queries, n_keys) - 1
+    line[:, distances] = mask[:, there]
+    if not torch.equal(line[:, distances], mask[:, there]):
+        raise InvalidRecord(f"{what} adds a bias to its scores that is none of distances", hint=MATRIX)
+    first, last, farthest = int(distances.min()), int(distances.max()), max(n_queries, n_keys) - 1
     missing = farthest + 1 - n_queries + first, farthest + 1 - n_keys + line.shape[1] - 1 - last
     line = torch.nn.functional.pad(line[None, :, first : last + 1], missing, mode="replicate")[0]
-    return found._replace(bias=_trim(line).float())
-
-
-def _trim(line: Float[Tensor, "head distance"]) -> Float[Tensor, "head nearer"]:
-    """As far from the middle as it changes: all that lies farther has the number of the farthest."""
+    # As far from the middle as it changes: all that lies farther has the number of the farthest.
     middle = line.shape[1] // 2
     changes = (line.diff(dim=1) != 0).any(dim=0).nonzero().flatten().tolist()
     farthest = max((max(middle - place, place + 1 - middle) for place in changes), default=0)
-    return line[:, middle - farthest : middle + farthest + 1].clone()
+    return found._replace(bias=line[:, middle - farthest : middle + farthest + 1].float())
 
 
 def _limit(reach: Int[Tensor, " query"], farthest: int) -> int | None:
-    """How far queries see; None where that is as far as there are keys."""
+    """Return how far queries see; None where that is as far as there are keys."""
     seen = max(0, int(reach.max()))
     return None if seen >= farthest else seen
 
@@ -119,29 +109,20 @@ def _unless_all(keys: Bool[Tensor, " key"]) -> Bool[Tensor, " key"] | None:
 
 
 def _passing(rows: Tensor) -> Bool[Tensor, "*head query key"]:
-    """Which keys some rows of a mask let through."""
+    """Tell which keys some rows of a mask let through."""
     rows = rows.cpu()
     return rows if rows.dtype == torch.bool else find_allowed(rows)
 
 
-def _adds(mask: Float[Tensor, "head query key"]) -> bool:
-    """Whether it adds something to what it lets through."""
-    for of_head in mask:
-        for rows in _stretches(of_head):
-            if bool((rows.masked_fill(~_passing(rows), 0) != 0).any()):
-                return True
-    return False
-
-
 def _stretches(mask: Tensor) -> Iterator[Tensor]:
-    """Some rows of a mask [query, key] at a time."""
+    """Yield some rows of a mask [query, key] at a time."""
     step = max(1, CELLS_AT_ONCE // mask.shape[1])
     for start in range(0, 1 if mask.stride(0) == 0 else len(mask), step):
         yield mask[start : start + step].cpu()
 
 
 def _reach(mask: Tensor) -> tuple[Bool[Tensor, " key"], Int[Tensor, " query"], Int[Tensor, " query"]]:
-    """The keys that any query attends to, and the first and last of each; the last of a query without keys is -1."""
+    """Find the keys that any query attends to, and the first and last of each query, -1 for one without keys."""
     keys = torch.zeros(mask.shape[1], dtype=torch.bool)
     firsts, lasts = [], []
     for passing in map(_passing, _stretches(mask)):

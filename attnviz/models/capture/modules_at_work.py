@@ -49,13 +49,20 @@ class ModulesAtWork:
 
     @property
     def is_within(self) -> bool:
-        """Whether an outermost module is at work."""
+        """Tell whether an outermost module is at work."""
         return bool(self._calls)
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """A module begins. What the outermost reads are tokens, as are states that nobody has seen being made."""
         if not self._calls:
-            self._begin_pass(module, next((one for one in given if isinstance(one, Tensor)), None))
+            known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
+            found = self._last_of_class.get(type(module))
+            if found is None or module in found.modules or known is None or not known.after & found.seen:
+                found = self._last_of_class[type(module)] = Pass(self._n_passes)
+                self._n_passes += 1
+            found.modules.append(module)
+            found.seen = 0
+            self._pass, self.store.number = found, found.number
             tensors = list(_list_tensors((*given, *named.values())))
             by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
             for tensor in tensors:
@@ -67,33 +74,22 @@ class ModulesAtWork:
         self._n_runs += 1
         self._calls.append(ModuleCall(module, self._n_runs, self.n_seen))
 
-    def _begin_pass(self, module: nn.Module, read: Tensor | None) -> None:
-        known, found = self.store.get(read), self._last_of_class.get(type(module))
-        if found is None or module in found.modules or known is None or not known.after & found.seen:
-            found = self._last_of_class[type(module)] = Pass(self._n_passes)
-            self._n_passes += 1
-        found.modules.append(module)
-        found.seen = 0
-        self._pass, self.store.number = found, found.number
-
     def _seed(self, tensor: Tensor, by_text: bool) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
         ids: Ids
+        known = self.store.get(tensor)
+        is_new = not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
         if tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
             ids = self.store.seed(tensor.shape)
-        elif tensor.is_floating_point() and tensor.ndim in (2, 3) and self._is_new(tensor):
+        elif tensor.is_floating_point() and tensor.ndim in (2, 3) and is_new:
             shape = (*tensor.shape[:-1], 1) if tensor.ndim == 2 and by_text else tensor.shape[:-1]
             ids = self.store.seed(shape)
             ids = (ids if len(shape) == tensor.ndim else ids.unsqueeze(-1)).expand(tensor.shape)
         else:
             return
         self.store.put(tensor, Known(ids))
-
-    def _is_new(self, tensor: Tensor) -> bool:
-        known = self.store.get(tensor)
-        return not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """A module ends, perhaps with an exception, and those in it that had no chance to end."""

@@ -111,11 +111,6 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._names: dict[Any, str] = {}
         self._composite: set[Any] = set()  # operators that are made of others
 
-    @property
-    def n_seen(self) -> int:
-        """How many attentions were seen, also of layers that nobody asked for."""
-        return self.at_work.n_seen
-
     def _note(self, kind: str) -> None:
         place = self.at_work.find_path()[0] or "this block"
         if kind.startswith("changed "):

@@ -105,10 +105,6 @@ class StreamBlock:
         """Return what a head writes into the stream."""
         return self.attention.mixed[head] @ self.projection.weight[:, head].detach().T
 
-    def call_with(self, state: Float[Tensor, "text token d_model"]) -> Arguments:
-        """Return what the module is called with to read other states."""
-        return replace_state(self.given, state)
-
 
 def replace_state(given: Arguments, state: Tensor) -> Arguments:
     """Return what a module is called with to read another state."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.subject import Subject, frozen
 from attnviz.models.capture.kernels import Asked
-from attnviz.models.decomposition.blocks import StreamBlock
+from attnviz.models.decomposition.blocks import StreamBlock, replace_state
 from attnviz.models.decomposition.stream_pass import FORMS, TOLERANCE, Kernels, StreamPass
 from attnviz.models.predicting import read_logits
 from attnviz.models.without import change_heads
@@ -142,7 +142,7 @@ class Stream:
             raise KeysFound(asked.key)
 
         while batch := list(islice(left, max(1, AT_ONCE // block.state.shape[1]))):
-            args, kwargs = block.call_with(torch.stack(batch))
+            args, kwargs = replace_state(block.given, torch.stack(batch))
             try:  # nothing behind the keys is computed
                 with torch.no_grad(), Kernels(stop):
                     block.module(*args, **kwargs)

@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import LINEAR, reads_heads
-from attnviz.models.capture.captured import Kernel, to_batch_heads
+from attnviz.models.capture.captured import to_batch_heads
 from attnviz.models.capture.kernels import Asked, dot_product, read_arguments
 from attnviz.models.decomposition.blocks import (
     Arguments,
@@ -132,12 +132,16 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         kernel = functional.scaled_dot_product_attention
         if self._layer is None:
             return torch.as_tensor(kernel(**vars(asked)))
-        asked = self._put_in_order(asked)
+        if self._reversed is not None and asked.query is not self._reversed[1]:
+            self._reversed = None
+        if self._reversed is not None:  # our encoders hand queries over from the last to the first
+            query, mask = self._reversed[0], asked.attn_mask  # read first: the mask's flip comes by `run`, too
+            asked = replace(asked, query=query, attn_mask=None if mask is None else mask.flip(-2))
         n_tokens = self._layer[1].shape[1]
         lengths = asked.query.shape[-2], asked.key.shape[-2]
         if self._attention is not None or lengths != (n_tokens, n_tokens):
             raise self._refuse("a layer of it attends more than once, or to others than its tokens")
-        output, seen = dot_product(kernel, (), vars(asked), f"a layer of {self._name}")
+        output, seen = dot_product(kernel, asked, f"a layer of {self._name}")
         mask, bias = asked.attn_mask, None
         if mask is not None and mask.dtype != torch.bool:
             bias = to_batch_heads(mask.detach())[0].masked_fill(~seen.attendable[0], 0).expand_as(seen.weights[0])
@@ -154,14 +158,6 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         torch.set_grad_enabled(False)  # nothing behind queries and keys is read, and an MLP's graph is large
         return output.detach().flip(-2) if self._reversed is not None else output.detach()
 
-    def _put_in_order(self, asked: Asked) -> Asked:
-        """Put queries that a kernel takes from the last to the first, as our encoders have them, in their order."""
-        if self._reversed is None or asked.query is not self._reversed[1]:
-            self._reversed = None
-            return asked
-        mask = asked.attn_mask
-        return replace(asked, query=self._reversed[0], attn_mask=None if mask is None else mask.flip(-2))
-
     def _close(self, module: nn.Module, given: Any, output: Any) -> Any:
         result = output[0] if isinstance(output, tuple) else output
         assert self._layer is not None
@@ -175,25 +171,15 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
             if not _is_close(norms[0].read, before + written, before, written):
                 raise self._refuse(NOT_A_SUM)
             before, written, after = norms[0].given, torch.zeros_like(written), norms[1].read
-        mlp = self._find_mlp(before, written, after)
+        left = after - before - written  # nothing, or the output of one module
+        outputs = (each.reshape(left.shape) for each in (torch.zeros_like(left), *reversed(self._outputs)))
+        mlp = next((each for each in outputs if _is_close(each, left, before, written, after)), None)
+        if mlp is None:
+            raise self._refuse(NOT_A_SUM)
         torch.set_grad_enabled(True)
         self.blocks.append(StreamBlock(module, arguments, state, self._attention, self._projection, mlp, norms))
         self._layer, self._reversed, self.final = None, None, result.detach().requires_grad_()
         return (self.final, *output[1:]) if isinstance(output, tuple) else self.final
-
-    def _find_mlp(
-        self,
-        before: Float[Tensor, "token d_model"],
-        written: Float[Tensor, "token d_model"],
-        after: Float[Tensor, "token d_model"],
-    ) -> Float[Tensor, "token d_model"]:
-        """Find what is left of a layer when its heads are taken away: nothing, or the output of one module."""
-        left = after - before - written
-        for found in (torch.zeros_like(left), *reversed(self._outputs)):
-            mlp = found.reshape(left.shape)
-            if _is_close(mlp, left, before, written, after):
-                return mlp
-        raise self._refuse(NOT_A_SUM)
 
     def _refuse(self, why: str) -> InvalidModel:
         return InvalidModel(f"{self._name} cannot be taken apart: {why}", hint=FORMS)
@@ -211,7 +197,7 @@ class Kernels(TorchFunctionMode):
         self._attend = attend
 
     def __torch_function__(
-        self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
         if function is functional.scaled_dot_product_attention:

@@ -41,7 +41,7 @@ class About:
 
 
 def records(groups: Sequence[Group], names: Names, about: About, families: Sequence[Family]) -> Iterator[AttentionMaps]:
-    """One of each row of each group.
+    """Yield a record of each row of each group.
 
     Raises InvalidRecord where names or mask do not fit, or a row is no distribution.
     """
@@ -63,7 +63,7 @@ def records(groups: Sequence[Group], names: Names, about: About, families: Seque
 def assemble(
     group: Group, sides: Sequence[AxisLabels], provenances: Sequence[Provenance], value_norms: np.ndarray | None = None
 ) -> Iterator[AttentionMaps]:
-    """A record of each row, without padding. Each call is let go when it is copied."""
+    """Yield a record of each row, without padding. Each call is let go when it is copied."""
     (layers, _), heads, spans = group.layers, group.calls[0].heads, [_spans(side) for side in sides]
     if group.calls[0].factors is not None:
         for row, (side, provenance) in enumerate(zip(sides, provenances, strict=True)):
@@ -92,7 +92,7 @@ def assemble(
 
 
 def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Factors:
-    """The factors of a layer, without padding. Raises InvalidRecord where padding does not lie where a mask has it."""
+    """Leave padding out of a layer's factors. Raises InvalidRecord where it does not lie where a mask has it."""
     rows = group.calls[layer].factors
     assert rows is not None
     factors, fitting = rows.factors[row], rows.fitting[row]
@@ -137,7 +137,7 @@ def record_of(
     provenance: Provenance,
     **numbers: Any,
 ) -> AttentionMaps:
-    """`numbers`: of layers, heads, and the norms of values.
+    """Make a record. `numbers`: of layers, heads, and the norms of values.
 
     Raises InvalidRecord where a row is no distribution, and says what padding may have to do with it.
     """
@@ -156,14 +156,14 @@ def record_of(
 
 
 def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:
-    """Which layers of the model a group has, unless it has all."""
+    """Yield which layers of the model a group has, unless it has all."""
     numbers, n_layers = group.layers
     if numbers != tuple(range(n_layers or len(numbers))):
         yield "layers_in_model", ",".join(map(str, numbers))
 
 
 def facts_of(group: Group, window: tuple[int, int] | None = None) -> Facts:
-    """What is known of a group of calls, as typed facts of its record. `window`: which, and of how many."""
+    """Return what is known of a group of calls, as typed facts of its record. `window`: which, and of how many."""
     number, n_windows = window or (None, None)
     return Facts(
         group=group.name,
@@ -176,35 +176,33 @@ def facts_of(group: Group, window: tuple[int, int] | None = None) -> Facts:
 
 
 def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
-    """How the weights of a group came to be known, and by how much they miss what the model made of them."""
+    """Say how the weights of a group came to be known, and by how much they miss what the model made of them."""
     ways = dict.fromkeys(WORDS[call.how] for call in group.calls)
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
-
-
-def _name_text(side: AxisLabels, facts: Facts) -> str:
-    """Name what is attended to by its first words, or by its size where nothing in it has a name."""
-    if facts.window is not None:
-        return f"window {facts.window + 1} of {facts.n_windows}"
-    if side.grid is not None:
-        return f"{side.grid.n_rows} × {side.grid.n_columns} patches"
-    if side.keys.pieces == tuple(map(str, range(len(side.keys)))):
-        return format_count(len(side.keys), "tokens")
-    return quote_beginning(" ".join(side.keys.pieces))
 
 
 def provenance_of(
     about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
 ) -> Provenance:
-    """Where a record comes from; what is uncertain, and what is in no record, stands among the settings, too."""
+    """Say where a record comes from; what is uncertain, and what is in no record, stands among the settings, too."""
     facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess, about.not_seen))))
     sides = (side.queries,) if side.queries is side.keys else (side.queries, side.keys)
     text = "\n".join(" ".join(each.pieces) for each in sides)
+    if (name := about.text_name) is None:  # what is attended to: its first words, or its size where it has no names
+        if facts.window is not None:
+            name = f"window {facts.window + 1} of {facts.n_windows}"
+        elif side.grid is not None:
+            name = f"{side.grid.n_rows} × {side.grid.n_columns} patches"
+        elif side.keys.pieces == tuple(map(str, range(len(side.keys)))):
+            name = format_count(len(side.keys), "tokens")
+        else:
+            name = quote_beginning(" ".join(side.keys.pieces))
     return Provenance(
         model=about.model or "",
         revision=about.revision,
         trained=about.trained,
         text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        text_name=_name_text(side, facts) if about.text_name is None else about.text_name,
+        text_name=name,
         settings=(*settings, *([("guess", facts.guess)] if facts.guess else [])),
         versions=versions(),
         facts=facts,

@@ -33,6 +33,7 @@ GUESSES = {  # by the number of axes
 }
 UNNAMED = "Tokens are called by their positions: no names were given."
 OF_KEYS = "The names are those of the keys: there are as many, and queries are called by their positions."
+UNEVEN = "Rows sum to {:.4f} to {:.4f}; numbers count them as if they summed to 1."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
 
 
@@ -111,10 +112,15 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     given = file.weights if isinstance(file.weights, list | tuple) else ()
     numbers = tuple(number for number, layer in enumerate(given) if layer is not None)
     n_layers = len(given) if len(numbers) < len(given) else None
-    causal = side.queries is side.keys and _looks_back_only(weights)
+    anywhere = weights.max(axis=(0, 1)) > 0
+    looks_back_only = np.tril(anywhere, -1).any() and not np.triu(anywhere, 1).any()
+    causal = bool(side.queries is side.keys and looks_back_only)
     attendable = np.tri(len(side.queries), dtype=bool) if causal else np.ones(weights.shape[2:], dtype=bool)
     guess += [CAUSAL] if causal else []
-    guess += filter(None, (_describe_sums(weights), file.guess))
+    sums = weights.sum(axis=-1, dtype=np.float64)
+    if np.abs(sums - 1).max(initial=0) > EXACT:
+        guess.append(UNEVEN.format(sums.min(), sums.max()))
+    guess += [file.guess] if file.guess else []
     about = About(file.name or "module" if model is None else model, file.revision, trained, text_name)
     settings = (("weights", "as given"), ("row", row), *((("array", file.array),) if file.array else ()))
     provenance = provenance_of(
@@ -187,16 +193,8 @@ def _split_axes(
     return weights, guess
 
 
-def _describe_sums(weights: Float[np.ndarray, "layer head query key"]) -> str:
-    """Say where rows do not sum to 1: every measure counts them as if they did."""
-    sums = weights.sum(axis=-1, dtype=np.float64)
-    if np.abs(sums - 1).max(initial=0) <= EXACT:
-        return ""
-    return f"Rows sum to {sums.min():.4f} to {sums.max():.4f}; numbers count them as if they summed to 1."
-
-
 def _array(layer: Any, rounding: float) -> np.ndarray:
-    """Float32 of a tensor on any device, an array or lists. Rows that rounding made miss 1 sum to 1 again.
+    """Return float32 of a tensor on any device, an array or lists. Rows that rounding made miss 1 sum to 1 again.
 
     Those of half precision may miss it by ROUNDED, others by `rounding`. Raises InvalidRecord.
     """
@@ -234,7 +232,7 @@ def _side(
     row: int,
     real: Bool[np.ndarray, "row token"] | None,
 ) -> AxisLabels:
-    """Which positions are kept, and their names. Raises InvalidRecord where names or mask do not fit."""
+    """Find which positions are kept, and their names. Raises InvalidRecord where names or mask do not fit."""
     n_queries, n_keys = shape[2:]
     same = keys is None and n_queries == n_keys
     kept = np.ones(n_keys, dtype=bool)
@@ -258,18 +256,7 @@ def _names(
         return tuple(name for name, real in zip(names, kept, strict=True) if real)
     if len(names) != kept.sum():
         fitting = f"{int(kept.sum())}, in weights of {shape[2]} queries and {shape[3]} keys"
-        raise InvalidRecord(f"{len(names)} {what} do not fit attention of {fitting}", hint=_find_hint(names, len(kept)))
+        many, few = f"Name each of the {len(kept)} positions once.", f"Name markers too, such as [CLS]. {PADDING}"
+        hint = many if len(names) > len(kept) else few
+        raise InvalidRecord(f"{len(names)} {what} do not fit attention of {fitting}", hint=hint)
     return names
-
-
-def _find_hint(names: Pieces, n_there: int) -> str:
-    """Say what would make names fit."""
-    if len(names) > n_there:
-        return f"Name each of the {n_there} positions once."
-    return f"Name markers too, such as [CLS]. {PADDING}"
-
-
-def _looks_back_only(weights: Float[np.ndarray, "layer head query key"]) -> bool:
-    """Whether some weight lies before the diagonal and none after it."""
-    anywhere = weights.max(axis=(0, 1)) > 0
-    return bool(np.tril(anywhere, -1).any() and not np.triu(anywhere, 1).any())

@@ -32,7 +32,7 @@ Places = tuple[np.ndarray, np.ndarray, np.ndarray]  # of heads, queries and keys
 
 
 def _put_together(calls: list[Call], places: Sequence[Places], shape: tuple[int, ...]) -> Call:
-    """One call of several, which are let go one by one. What is placed beyond `shape` is left out."""
+    """Make one call of several, which are let go one by one. What is placed beyond `shape` is left out."""
     first, last, error, after = calls[0], calls[-1], max(call.error for call in calls), 0
     guess = next((call.guess for call in calls if call.guess), "")
     has_sink = any(call.sink is not None for call in calls)
@@ -59,7 +59,7 @@ def _put_together(calls: list[Call], places: Sequence[Places], shape: tuple[int,
 
 
 def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list[list[Call]]:
-    """Calls that are parts of the same whole; None: a call is no part of any."""
+    """Gather calls that are parts of the same whole; None: a call is no part of any."""
     found: dict[object, list[Call]] = defaultdict(list)
     for call in calls:
         whole = find_whole(call)
@@ -71,7 +71,7 @@ def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list
 
 
 def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
-    """Calls in their order, those that are the heads of one layer as one call; only the chosen layers and heads.
+    """Join calls that are the heads of one layer, and leave the chosen layers and heads of all, in their order.
 
     Heads of one layer are in one run of a module, or their paths differ in nothing but the last number, which counts
     from 0 without a gap.
@@ -80,7 +80,13 @@ def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     """
     calls = [_join_heads(each, choice) for each in _gather(calls, _find_run)]
     found = []
-    for each in _gather(calls, _find_list):
+
+    def find_list(call: Call) -> object:
+        """Find what heads in numbered modules have in common."""
+        run = _find_run(call)
+        return (*run[:-2], _leave_last_number(call.path)) if run and NUMBER.search(call.path) else None
+
+    for each in _gather(calls, find_list):
         numbered = {int(NUMBER.findall(call.path)[-1]): call for call in each if len(each) > 1}
         if numbered and sorted(numbered) == list(range(len(each))):
             path, n_alike = _leave_last_number(each[0].path), each[0].n_alike[:-1]
@@ -90,7 +96,7 @@ def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     return sorted(found, key=lambda call: call.place)
 
 
-def _find_run(call: Call) -> object:
+def _find_run(call: Call) -> tuple[object, ...] | None:
     if call.shape[1] != 1 or call.keys is None:
         return None
     empty = ~call.attendable.any(axis=-1)
@@ -98,14 +104,8 @@ def _find_run(call: Call) -> object:
     return call.number, call.after, call.shape, call.how, *ids, call.path, call.run
 
 
-def _find_list(call: Call) -> object:
-    """What heads in numbered modules have in common."""
-    run = _find_run(call)
-    return (*run[:-2], _leave_last_number(call.path)) if isinstance(run, tuple) and NUMBER.search(call.path) else None
-
-
 def _leave_last_number(path: str) -> str:
-    """Such as "blocks.0.heads" of "blocks.0.heads.3"."""
+    """Return such as "blocks.0.heads" of "blocks.0.heads.3"."""
     last = list(NUMBER.finditer(path))[-1]
     return path[: last.start()].rstrip("._") + path[last.end() :]
 
@@ -126,7 +126,7 @@ def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
 
 
 def _choose(call: Call, choice: LayersAndHeads) -> Call:
-    """The chosen heads of a call that has all. Raises InvalidSelection."""
+    """Leave the chosen heads of a call that has all. Raises InvalidSelection."""
     if choice.heads is None or call.factors is not None or call.n_heads_in_model != call.shape[1]:
         return call
     heads = choice.heads_of(call.shape[1], f"the attention in {call.path or 'this block'}")
@@ -139,25 +139,27 @@ def _choose(call: Call, choice: LayersAndHeads) -> Call:
 
 def join_steps(calls: Sequence[Call], families: Sequence[Family]) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
-    return [_join_steps(each, families) if len(each) > 1 else each[0] for each in _gather(calls, _find_loop)]
+    found = []
+    for each in _gather(calls, _find_loop):
+        n_steps, (n_rows, n_heads, _, n_keys) = len(each), each[0].shape
+        if n_steps == 1:
+            found.append(each[0])
+            continue
+        asking = [call.queries for call in each if call.queries is not None]
+        queries = np.concatenate(asking, axis=1) if len(asking) == n_steps else None
+        is_state = any(families[family].is_mixed for family in find_families(queries))
+        if queries is not None and (is_state or len(np.unique(queries[0])) < n_steps):
+            queries = None
+        places = [(np.arange(n_heads), np.array([step]), np.arange(n_keys)) for step in range(n_steps)]
+        whole = _put_together(each, places, (n_rows, n_heads, n_steps, n_keys))
+        found.append(replace(whole, queries=queries, n_steps=n_steps))
+    return found
 
 
 def _find_loop(call: Call) -> object:
     if call.keys is None or call.shape[2] > 1 or call.shape[3] == 1 or call.factors is not None:
         return None
     return call.number, call.path, call.shape, call.heads, call.keys.tobytes()
-
-
-def _join_steps(calls: list[Call], families: Sequence[Family]) -> Call:
-    n_steps, (n_rows, n_heads, _, n_keys) = len(calls), calls[0].shape
-    asking = [call.queries for call in calls if call.queries is not None]
-    queries = np.concatenate(asking, axis=1) if len(asking) == n_steps else None
-    if queries is not None:
-        is_state = any(families[family].is_mixed for family in find_families(queries))
-        queries = None if is_state or len(np.unique(queries[0])) < n_steps else queries
-    places = [(np.arange(n_heads), np.array([step]), np.arange(n_keys)) for step in range(n_steps)]
-    whole = _put_together(calls, places, (n_rows, n_heads, n_steps, n_keys))
-    return replace(whole, queries=queries, n_steps=n_steps)
 
 
 def find_families(ids: PlaceIds | None) -> tuple[int, ...]:
@@ -178,7 +180,7 @@ class Series:
     starts: dict[int, int] = field(default_factory=dict)  # where in the whole text each family that was read begins
 
     def renumber(self, ids: PlaceIds) -> PlaceIds:
-        """Ids by their places in the whole text; what was not read in it is of nobody."""
+        """Return ids by their places in the whole text; what was not read in it is of nobody."""
         found = np.full_like(ids, NOBODY)
         for family in {*find_families(ids)} & {*self.starts}:
             of = (family_of(ids) == family) & ~np.isin(ids, self.taken_back)
@@ -187,7 +189,7 @@ class Series:
         return found
 
     def goes_on(self, calls: dict[Place, Call]) -> bool:
-        """Whether a pass goes on from here."""
+        """Tell whether a pass goes on from here."""
         new = _find_queries(calls)
         if calls.keys() != self.calls.keys() or new is None or family_of(new[0, 0]) in self.starts:
             return False
@@ -214,7 +216,7 @@ class Series:
         return alike
 
     def join(self, is_fit: bool) -> Iterator[tuple[Call, int]]:
-        """One call of each place; where rows are of several texts every call by itself, and why."""
+        """Yield one call of each place; where rows are of several texts every call by itself, and why."""
         for place, calls in self.calls.items():
             if is_fit:
                 yield self._as_one(calls) if len(calls) > 1 else calls[0], place[1]
@@ -226,11 +228,11 @@ class Series:
                 )
 
     def _place(self, ids: PlaceIds | None) -> PlaceIds | None:
-        """The same, but for what was not read in it."""
+        """Renumber ids, but for what was not read in the text."""
         return None if ids is None else np.where((found := self.renumber(ids)) >= 0, found, ids)
 
     def _as_one(self, calls: list[Call]) -> Call:
-        """Each call's queries at their places, and its keys where these are of the text that grows."""
+        """Put each call's queries at their places, and its keys where these are of the text that grows."""
         first, n_steps = calls[0], len(calls)
         if first.factors is not None:
             raise InvalidRecord(
@@ -256,7 +258,7 @@ class Series:
 
 
 def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) -> list[tuple[Call, int]]:
-    """The calls of passes that go on where others ended as calls of one pass. Each comes with its how manieth it is.
+    """Join the calls of passes that go on where others ended. Each comes with its how manieth it is.
 
     Where one pass of a model has a cache of other rows, none of the model's passes are joined.
     """
@@ -279,7 +281,7 @@ def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) 
 
 
 def _find_queries(calls: dict[Place, Call]) -> PlaceIds | None:
-    """The queries of the first call whose queries are among its keys: what the pass read of a text that may grow."""
+    """Find the first queries that are among the keys of their call: what the pass read of a text that may grow."""
     for call in calls.values():
         if call.queries is not None and call.keys is not None:
             known = call.queries[call.queries >= 0]

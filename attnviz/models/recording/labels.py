@@ -44,7 +44,7 @@ class AxisLabels(NamedTuple):
 def label(
     groups: Sequence[Group], names: Names, families: Sequence[Family]
 ) -> Iterator[tuple[Group, list[AxisLabels]]]:
-    """Each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
+    """Yield each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
     known = list(families)
     _turn([call for group in groups for call in group.calls], known)
     made: dict[tuple[Text, int, int], int] = {}
@@ -79,7 +79,7 @@ def _number(family: PlaceIds | int, row: PlaceIds, place: PlaceIds) -> PlaceIds:
 
 
 def _make_ids(call: Call, names: Names, families: list[Family], made: dict[tuple[Text, int, int], int]) -> Call:
-    """Of a call of which nothing is known: one text where there are as many queries as keys, unless two are named."""
+    """Give ids to a call without: of one text where there are as many queries as keys, unless two are named."""
     n_rows, _, *sizes = call.shape
     are_two = sizes[0] != sizes[1] or (names.tokens is not None and names.matches_length("keys", sizes[1]))
     sides = []
@@ -106,7 +106,10 @@ class PassLabels:
         for group, call in calls:
             for ids in (call.queries, call.keys):
                 for family in find_families(ids):
-                    self._measure(family, ids[family_of(ids) == family])  # type: ignore[index]
+                    of, own = families[family], ids[family_of(ids) == family]  # type: ignore[index]
+                    n_rows, n_places = self._sizes.get(family, (of.n_rows, of.n_places))
+                    sizes = max(n_rows, int(row_of(own).max()) + 1), max(n_places, int(place_of(own).max()) + 1)
+                    self._sizes[family] = sizes
                     self._places.setdefault(family, group.place)
         self._lengths |= {n for _, n in self._sizes.values()}
         self._texts: dict[int, Text] = {}
@@ -114,11 +117,6 @@ class PassLabels:
             self._assign(group)
         self._on_axis: dict[int, str] = {}  # tokens that are named by their places on an axis with others
         self._mask()
-
-    def _measure(self, family: int, ids: PlaceIds) -> None:
-        of = self._families[family]
-        n_rows, n_places = self._sizes.get(family, (of.n_rows, of.n_places))
-        self._sizes[family] = max(n_rows, int(row_of(ids).max()) + 1), max(n_places, int(place_of(ids).max()) + 1)
 
     def _assign(self, group: Group) -> None:
         """Decide whose names the families of a group have: of two lists it is the one that fits."""
@@ -163,7 +161,7 @@ class PassLabels:
             )
 
     def label(self, group: Group) -> list[AxisLabels]:
-        """What the queries and keys of each row are called."""
+        """Say what the queries and keys of each row are called."""
         first, others = group.calls[0], group.calls[1:]
         alike = all(_equal(call.queries, first.queries) and _equal(call.keys, first.keys) for call in others)
         texts = [_find_text(first, row) for row in range(len(first.attendable))]
@@ -176,11 +174,9 @@ class PassLabels:
             kept_queries = kept if same else np.ones(group.shape[2], dtype=bool)
             if queries is not None and not same and alike:
                 kept_queries = (queries < 0) | ~np.isin(queries, self._padding)
-            of_keys = self._call(keys, kept, alike)
-            if queries is None and alike:
-                of_queries = self._call_asked(group.shape[2], text)
-            else:
-                of_queries = of_keys if same else self._call(queries, kept_queries, alike)  # type: ignore[arg-type]
+            of_keys = of_queries = self._call(keys, kept, alike)
+            if not same:
+                of_queries = self._call(queries, kept_queries, alike, text)
             found.append(
                 AxisLabels(
                     of_queries,
@@ -195,16 +191,18 @@ class PassLabels:
             )
         return found
 
-    def _call_asked(self, n: int, text: int) -> Tokens:
-        """Learned queries, states of a loop, the mean of a text: what is called by no token."""
-        if self._names.keys is not None and self._names.matches_length("tokens", n) and self._names.tokens:
-            return tokens_of(self._names.tokens[min(text, len(self._names.tokens) - 1)])
-        return tokens_of(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
+    def _call(self, ids: PlaceIds | None, kept: Bool[np.ndarray, " token"], alike: bool, text: int = 0) -> Tokens:
+        """Name the kept tokens of a side, by their places in it where other layers have others there.
 
-    def _call(self, ids: PlaceIds, kept: Bool[np.ndarray, " token"], alike: bool) -> Tokens:
-        """Name the kept tokens of a side, by their places in it where other layers have others there."""
+        Without ids they are of no token: learned queries, states of a loop, the mean of a text.
+        """
         if not alike:
             return tokens_of(tuple(map(str, range(int(kept.sum())))))
+        if ids is None:
+            rows, n = self._names.tokens, len(kept)
+            if rows and self._names.keys is not None and self._names.matches_length("tokens", n):
+                return tokens_of(rows[min(text, len(rows) - 1)])
+            return tokens_of(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
         called = self._call_axis(ids)
         if called is None:
             called = [""] * len(ids)
@@ -217,7 +215,7 @@ class PassLabels:
         return tokens_of(tuple(name for name, is_kept in zip(called, kept, strict=True) if is_kept))
 
     def _call_axis(self, ids: PlaceIds) -> list[str] | None:
-        """Where several texts, or a text and what is no token, stand on an axis with as many names: these."""
+        """Return the names of an axis where several texts, or a text and what is no token, stand on it."""
         families = find_families(ids)
         if not families or (len(families) == 1 and (ids >= 0).all()):
             return None
@@ -229,9 +227,9 @@ class PassLabels:
         return list(given)
 
     def _name(self, ids: Int[np.ndarray, " token"]) -> list[str]:
-        """Name some tokens of one row of a family."""
+        """Name some tokens of one row of a family. Raises InvalidRecord where names do not fit."""
         family, row, places = int(family_of(ids[0])), int(row_of(ids[0])), place_of(ids)
-        of, (_, n), text = self._families[family], self._sizes[family], self._texts[family]
+        of, (n_texts, n), text = self._families[family], self._sizes[family], self._texts[family]
         if of.is_new:
             return [f"⟨new {nth}⟩" for nth in range(len(ids))]
         if of.is_mixed and not self._names.matches_length(text, n):
@@ -243,7 +241,14 @@ class PassLabels:
         ranks = places - np.searchsorted(padded, places)  # among those that are no padding
         if (rows := self._names.find_names(text)) is None:
             return list(map(str, ranks))
-        given, grows = self._row(rows, text, family, row), n > of.n_places  # a text that grew: some may have no name
+        if len(rows) != n_texts:
+            one_by_one = "Record each text in a block of its own, or all of them as one batch."
+            raise InvalidRecord(
+                f"{text} is of {'1 text' if len(rows) == 1 else f'{len(rows)} texts'}, the attention in "
+                f"{self._places[family]} of {n_texts}",
+                hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
+            )
+        given, grows = list(rows[row]), n > of.n_places  # a text that grew: some may have no name
         if len(given) in (n, of.n_places):
             given = [name for place, name in enumerate(given) if place not in padded]
         if grows or len(given) == n - len(padded):
@@ -255,21 +260,9 @@ class PassLabels:
             f"{found} in {text}, but the attention in {self._places[family]} is of {n - len(padded)}", hint=PADDING
         )
 
-    def _row(self, rows: Sequence[Pieces], text: Text, family: int, row: int) -> Sequence[str]:
-        """Raises InvalidRecord where there are not as many rows as the text has."""
-        n_texts = self._sizes[family][0]
-        if len(rows) == n_texts:
-            return rows[row]
-        one_by_one = "Record each text in a block of its own, or all of them as one batch."
-        raise InvalidRecord(
-            f"{text} is of {'1 text' if len(rows) == 1 else f'{len(rows)} texts'}, the attention in "
-            f"{self._places[family]} of {n_texts}",
-            hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
-        )
-
 
 def tokens_of(pieces: Pieces) -> Tokens:
-    """As if the text were the pieces with one space between them."""
+    """Make tokens as if the text were the pieces with one space between them."""
     ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
     offsets = tuple((int(end) - len(piece), int(end)) for piece, end in zip(pieces, ends, strict=True))
     return Tokens(pieces, offsets, (False,) * len(pieces))

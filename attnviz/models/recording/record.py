@@ -26,7 +26,8 @@ class Recording(Displayable, Sequence[AttentionMaps]):
     """Records in the order of passes, groups and rows of the batch; empty until the block that makes them ends."""
 
     def __init__(self, records: Sequence[AttentionMaps] = ()) -> None:
-        self._records, self._not_seen = list(records), ""
+        self._records = list(records)
+        self.not_seen = ""  # what attended in the block and is in no record, in sentences; "": nothing is known of any
 
     @overload
     def __getitem__(self, place: int) -> AttentionMaps: ...
@@ -45,13 +46,8 @@ class Recording(Displayable, Sequence[AttentionMaps]):
         return f"Recording({len(self)} records{first}{apart}{missing})"
 
     @property
-    def not_seen(self) -> str:
-        """What attended in the block and is in no record, in sentences; "" where nothing is known of any."""
-        return self._not_seen
-
-    @property
     def not_joined(self) -> str:
-        """Why the steps of a text that grows are records of their own; "" where none had to be."""
+        """Say why the steps of a text that grows are records of their own; "" where none had to be."""
         settings = (dict(maps.provenance.settings) for maps in self._records)
         return next((str(each["not_joined"]) for each in settings if "not_joined" in each), "")
 
@@ -151,7 +147,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
     calls[:] = join_steps(join_heads(_tell_texts(_number_layers(calls), named), choice), watching.store.families)
-    if not calls and watching.n_seen:
+    if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
         raise _nothing(watching)
@@ -161,14 +157,12 @@ def record(  # noqa: PLR0913 - each is an option of its own
         names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
     about = About(model, revision, trained, text_name, " ".join(watching.unread.describe()))
-    recording._records, recording._not_seen = (
-        list(records(groups, names, about, watching.store.families)),
-        about.not_seen,
-    )
+    recording._records = list(records(groups, names, about, watching.store.families))
+    recording.not_seen = about.not_seen
 
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
-    """What the caller called things; patches are named once it is known how many keys there are."""
+    """Read what the caller called things; patches are named once it is known how many keys there are."""
     if isinstance(keys, Grid):
         check_no_mask(attention_mask)
         return Names(read_names("tokens", tokens), None, None, keys)
