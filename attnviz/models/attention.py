@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ SCORES_AT_ONCE = 2**17  # that the processor's cache holds
 BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
 KEYS_AT_ONCE = 512  # whose lengths are worked out
 
-Places: TypeAlias = tuple[slice, slice]  # maps, and rows of each
 Norms = Float32[np.ndarray, "head key"]
 
 
@@ -31,7 +30,7 @@ def attention_weights(
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
     by_distance: Float[Tensor, "*#batch distance"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
-    """softmax(q kᵀ / √d_head + bias) over the attendable keys, section 3.2.1. Each row sums to 1.
+    """Compute softmax(q kᵀ / √d_head + bias) over the attendable keys, section 3.2.1. Each row sums to 1.
 
     `by_distance` is the bias by how far the key lies behind the query, see `PositionBias`. Raises InvalidOption when a
     query may attend to nothing: its softmax is undefined (NaN).
@@ -45,27 +44,12 @@ def attention_weights(
         if hidden is not None:
             scores.masked_fill_(hidden, -torch.inf)
         return scores.softmax(dim=-1)
-    weights = query.new_empty(*query.shape[:-1], key.shape[-2])
-    flat = weights.view(-1, *weights.shape[-2:])
-    for places, scores in _scores(query, key.transpose(-2, -1), hidden, by_distance):
-        torch.softmax(scores, dim=-1, out=flat[places])  # as many as the processor's cache holds at a time
-    return weights
-
-
-def _scores(
-    query: Float[Tensor, "*batch query d_head"],
-    key: Float[Tensor, "*batch d_head key"],
-    hidden: Bool[Tensor, "*#batch #query key"] | None,
-    by_distance: Float[Tensor, "*#batch distance"] | None,
-) -> Iterator[tuple[Places, Float[Tensor, "several query key"]]]:
-    """Scores of queries that are scaled, some maps of a batch or some rows of one at a time, and where they belong.
-
-    The scores may be overwritten.
-    """
-    *batch, n_queries, n_keys = *query.shape[:-1], key.shape[-1]
-    queries, keys = query.reshape(-1, *query.shape[-2:]), key.reshape(-1, *key.shape[-2:])
+    *batch, n_queries, n_keys = *query.shape[:-1], key.shape[-2]
+    weights = query.new_empty(*batch, n_queries, n_keys)
+    queries, keys = query.reshape(-1, *query.shape[-2:]), key.transpose(-2, -1).reshape(-1, key.shape[-1], n_keys)
     biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(queries), -1)
     masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(queries), *hidden.shape[-2:])
+    # Some maps of the batch or some rows of one at a time, as many as the processor's cache holds.
     step = max(1, SCORES_AT_ONCE // (n_queries * n_keys))
     for first in range(0, len(queries), step):
         heads = slice(first, first + step)
@@ -75,7 +59,8 @@ def _scores(
             scores = torch.bmm(*factors) if bias is None else bias.baddbmm_(*factors)
             if masks is not None:
                 scores.masked_fill_(_rows(masks[heads], block), -torch.inf)
-            yield (heads, block), scores
+            torch.softmax(scores, dim=-1, out=weights.view(-1, n_queries, n_keys)[heads, block])
+    return weights
 
 
 def attend(
@@ -138,7 +123,7 @@ def _bias(
 
 
 def _rows(hidden: Bool[Tensor, "*batch #query key"], block: slice) -> Bool[Tensor, "*batch _rows key"]:
-    """Of a block of queries, or of every query alike."""
+    """Select the rows of a mask that a block of queries needs."""
     return hidden if hidden.shape[-2] == 1 else hidden[..., block, :]
 
 

@@ -80,14 +80,20 @@ def shuffle_batches(
 
 
 def batch_by_length(
-    lengths: Sequence[int], batch_size: int, max_tokens: int | None = None
+    lengths: Sequence[int], batch_size: int, max_tokens: int | None = None, *, alike: bool = False
 ) -> Iterator[Int[np.ndarray, " text"]]:
-    """Every text once, the shortest first; in batches of no more than `max_tokens`, or of one text."""
+    """Yield every text once, the shortest first; in batches of no more than `max_tokens`, or of one text.
+
+    `alike`: only texts of one length are in a batch.
+    """
     order = np.argsort(lengths, kind="stable")
     first = 0
     while first < len(order):
         size, most = 1, min(batch_size, len(order) - first)
-        while size < most and (max_tokens is None or (size + 1) * lengths[order[first + size]] <= max_tokens):
+        while size < most:
+            longest = lengths[order[first + size]]
+            if (max_tokens and (size + 1) * longest > max_tokens) or (alike and longest > lengths[order[first]]):
+                break
             size += 1
         yield order[first : first + size]
         first += size

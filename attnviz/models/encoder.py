@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -230,10 +231,9 @@ def choose_heads(factors: Factors, heads: Sequence[int]) -> Factors:
     places = list(heads)
     if places == list(range(len(factors.query))):
         return factors
-    bias = None if factors.bias is None else factors.bias[places]
-    parts = {name: getattr(factors, name)[places] for name in ("query", "key")}
-    sums = None if factors.log_sum_exp is None else factors.log_sum_exp[places]
-    return replace(factors, **parts, log_sum_exp=sums, bias=bias)
+    parts = {name: getattr(factors, name) for name in ("query", "key", "log_sum_exp", "bias")}
+    chosen: dict[str, Any] = {name: None if part is None else part[places] for name, part in parts.items()}
+    return replace(factors, **chosen)
 
 
 def _attend_with_sums(

@@ -202,7 +202,7 @@ class EncoderModel:
     def _weights(
         self, ids: tuple[int, ...], attendable: Tensor, layers: Sequence[int], heads: Sequence[int]
     ) -> np.ndarray:
-        """Of these; layers behind the last of them are not run."""
+        """Compute the weights of these layers and heads; layers behind the last of them are not run."""
         with enough_memory(), torch.inference_mode():
             every = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
             if self.n_layers == 1 and len(heads) == self.n_heads:
@@ -212,11 +212,8 @@ class EncoderModel:
             for layer, of_layer in zip(range(layers[-1] + 1), every, strict=False):
                 if layer in layers:
                     kept = torch.from_numpy(weights[layers.index(layer)])
-                    if len(heads) == self.n_heads:
-                        kept.copy_(of_layer)  # at once: each copy waits for the device
-                    else:
-                        for place, head in enumerate(heads):
-                            kept[place].copy_(of_layer[head])
+                    # At once: each copy waits for the device.
+                    kept.copy_(of_layer if len(heads) == self.n_heads else of_layer[list(heads)])
         return weights
 
     def provenance(self, text: str, text_name: str, n_tokens: int, choice: LayersAndHeads = EVERY) -> Provenance:

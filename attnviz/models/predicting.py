@@ -92,9 +92,8 @@ def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text 
 
 
 def probabilities(classifier: Classifier, found: Float[Tensor, "text label"]) -> Float[np.ndarray, "text label"]:
-    """Calibrated, from logits."""
-    calibrated: np.ndarray = (found / classifier.temperature.cpu()).double().softmax(dim=-1).numpy()
-    return calibrated
+    """Return calibrated probabilities, from logits."""
+    return read_logits(found / classifier.temperature.cpu(), "label")
 
 
 def read_logits(logits: Float[Tensor, "text answer"], kind: AnswerKind) -> Float64[np.ndarray, "text answer"]:

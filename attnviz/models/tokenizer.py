@@ -24,7 +24,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
-from attnviz.models.tokenizer_bounds import caught_panics, check_tokenizer, is_panic
+from attnviz.models.tokenizer_bounds import check_tokenizer, is_panic, reading_text
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind, VocabularyOptions
 
@@ -32,7 +32,6 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores,
 
 PADDING, UNKNOWN, CLASSIFY = "[PAD]", "[UNK]", "[CLS]"
 EMPTY = "It is empty, blank, or holds only line breaks."
-DECODE = "Decode it with errors='replace'."
 RARE = "It is blank, or no word of it occurs often enough for --min-frequency."
 BATCH = 256  # texts encoded at a time
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
@@ -117,11 +116,8 @@ class TextTokenizer:
         return -1 if found is None else int(found)
 
     def _encode(self, text: str, max_tokens: int | None, keep: KeepKind) -> Encoding:
-        try:
-            with caught_panics():
-                found = self._tokenizer.encode(text, add_special_tokens=False)
-        except TypeError as error:
-            raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
+        with reading_text():
+            found = self._tokenizer.encode(text, add_special_tokens=False)
         all_ids, all_offsets, all_special = found.ids, found.offsets, found.special_tokens_mask  # each makes a new list
         if not all_ids:
             raise InvalidText("no tokens in the text", hint=EMPTY)
@@ -158,11 +154,8 @@ class TextTokenizer:
     def _encode_each(self, texts: Iterable[str]) -> Iterator[Any]:
         remaining = iter(texts)
         while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
-            try:
-                with caught_panics():
-                    found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            except TypeError as error:
-                raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
+            with reading_text("a text"):
+                found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             yield from found
 
     @property
@@ -222,11 +215,9 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
             pre_tokenizers.Split(Regex(_PIECE), behavior="removed", invert=True),  # white space in between is
         ]
     )
-    try:
-        sizes = {"vocab_size": spec.size, "min_frequency": spec.min_frequency}
+    sizes = {"vocab_size": spec.size, "min_frequency": spec.min_frequency}
+    with reading_text("a text"):
         tokenizer.train_from_iterator(texts, trainer(**sizes, special_tokens=SPECIAL, show_progress=False))
-    except (TypeError, UnicodeEncodeError) as error:
-        raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
     if tokenizer.get_vocab_size() <= len(SPECIAL):
         raise InvalidText("no tokens in the text", hint=EMPTY if spec.min_frequency == 1 else RARE)
     return TextTokenizer(tokenizer, classify)

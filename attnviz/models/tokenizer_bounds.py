@@ -16,7 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import InvalidModel
+from attnviz.errors import InvalidModel, InvalidText
 
 MAX_ID = 10_000_000  # BPE makes room for as many before it begins
 MAX_TEMPLATE = 64  # markers around a text
@@ -111,12 +111,17 @@ def is_panic(error: BaseException) -> bool:
 
 
 @contextmanager
-def caught_panics() -> Iterator[None]:
-    """Raise InvalidModel for what the library raises about a file's own patterns and tables, its panics included."""
+def reading_text(what: str = "the text") -> Iterator[None]:
+    """Raise InvalidText for half of a surrogate pair, InvalidModel for what a file's own patterns and tables lead to.
+
+    The library raises bare Exception, and panics.
+    """
     try:
         yield
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InvalidText(f"{what} holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
     except BaseException as error:
-        if type(error) is not Exception and not is_panic(error):  # bare Exception is what the library raises
+        if type(error) is not Exception and not is_panic(error):
             raise
         reason = " ".join(str(error).split())[:200]
         raise InvalidModel(f"the tokenizer of this model fails on this text: {reason}", hint=HINT) from error

@@ -86,13 +86,11 @@ def remove_heads(
             projection = projections[layer]
             part = projection.select(projection.weight, head)
             if means is not None:
-                _add_to_bias(projection.module, part @ projection.select(means[layer].to(part.dtype), head))
+                constant = part @ projection.select(means[layer].to(part.dtype), head)
+                before = projection.module.bias
+                constant = before + constant if isinstance(before, Tensor) else constant
+                projection.module.bias = nn.Parameter(constant, requires_grad=False)
             part.zero_()
-
-
-def _add_to_bias(module: nn.Module, constant: Float[Tensor, " d_model"]) -> None:
-    bias = module.bias
-    module.bias = nn.Parameter(bias + constant if isinstance(bias, Tensor) else constant, requires_grad=False)
 
 
 def change_heads(projection: nn.Module, change: Callable[[Tensor], Tensor]) -> RemovableHandle:

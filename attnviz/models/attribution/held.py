@@ -87,8 +87,10 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
             RULES[ran.name](self, node, ran)
         elif is_kernel(ran.name):  # attends by weights that are held: from the values alone
             node.register_hook(lambda given, _: (None, None, *given[2:3], *(None for _ in given[3:])))
-        elif any(map(self._varies, _list_saved(node))):  # of a linear operator autograd keeps nothing that it read
-            node.register_prehook(partial(self._note, ran.name, self._name_place()))
+        elif any(self._varies(getattr(node, kept)) for kept in dir(node) if kept.startswith("_saved_")):
+            # Of a linear operator autograd keeps nothing that it read.
+            names = (self._names.get(id(each)) for each in reversed(self._at_work))
+            node.register_prehook(partial(self._note, ran.name, next(filter(None, names), "")))
 
     def count(self, node: Any, numbers: Any) -> None:
         """Count numbers that went into what a node stands for and that no word brings."""
@@ -111,31 +113,18 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
         self.settle()
         while self._at_work and self._at_work.pop() is not module:
             pass
-        if not _is_activation(module) or len(given) != 1 or not isinstance(output, Tensor):
+        is_activation = type(module).__module__.startswith(ACTIVATIONS) and not isinstance(module, NO_GATE)
+        if not is_activation or len(given) != 1 or not isinstance(output, Tensor):
             return None
         if not self._varies(given[0]) or output.shape != given[0].shape:
             return None
         share, rest = _find_gate(given[0], output)
         return given[0] * share + rest if bool(rest.any()) else given[0] * share
 
-    def _name_place(self) -> str:
-        return next((self._names[id(each)] for each in reversed(self._at_work) if self._names.get(id(each))), "")
-
     def _note(self, name: str, where: str, got: Gradients) -> None:
         said = f"{name} in {where}" if where else name
         if said not in self.not_held and any(each is not None and bool(each.any()) for each in got):
             self.not_held.append(said)
-
-
-def _list_saved(node: Any) -> Iterator[Any]:
-    """What autograd keeps for a node."""
-    for name in dir(node):
-        if name.startswith("_saved_"):
-            yield getattr(node, name)
-
-
-def _is_activation(module: nn.Module) -> bool:
-    return type(module).__module__.startswith(ACTIVATIONS) and not isinstance(module, NO_GATE)
 
 
 @torch.no_grad()

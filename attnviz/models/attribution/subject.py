@@ -84,15 +84,12 @@ class Subject:
         """The text as a batch of one."""
         return torch.tensor([self.ids], device=self.answering.device)
 
-    def choose_logit(self, logits: Logits) -> Float[Tensor, " text"]:
-        """The logit that is explained, of each text."""
-        found = logits[:, self.answer]
-        return found if self.against is None else found - logits[:, self.against]
-
     def run(self, watching: Pass, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
-        """The logit, of a pass that `watching` sees."""
+        """Return the logit that is explained, of a pass over each text that `watching` sees."""
         with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
-            return self.choose_logit(self.answering.logits(self.batch if batch is None else batch))
+            logits = self.answering.logits(self.batch if batch is None else batch)
+            found = logits[:, self.answer]
+            return found if self.against is None else found - logits[:, self.against]
 
     def values(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
         """Of the answer, for each part of the text that is kept: its probability, or the number that it is.
@@ -101,13 +98,10 @@ class Subject:
         """
         ids, found = np.array(self.ids), np.empty(len(kept))
         parts = [ids[keep] for keep in kept]
-        for length in sorted({len(part) for part in parts}):
-            same = [place for place, part in enumerate(parts) if len(part) == length]
-            for chosen in batch_by_length([length] * len(same), max(1, AT_ONCE // max(1, length))):
-                places = [same[place] for place in chosen]
-                batch = torch.from_numpy(np.stack([parts[place] for place in places]))
-                with enough_memory():
-                    found[places] = self.answering.values(batch)[:, self.answer]
+        for places in batch_by_length(list(map(len, parts)), len(parts), AT_ONCE, alike=True):
+            batch = torch.from_numpy(np.stack([parts[place] for place in places]))
+            with enough_memory():
+                found[places] = self.answering.values(batch)[:, self.answer]
         return found
 
 

@@ -227,12 +227,9 @@ class HuggingFaceClassifier(HeadedModel):
         needed = work.fixed + n_texts * (longest * work.per_token + FLOAT32 * cells)
         check_room(f"texts of {longest:,} tokens, {n_texts} at a time,", needed, self.spec.max_memory)
         found = np.empty((len(lengths), len(self.answers.labels)))
-        for length in sorted(set(lengths)):
-            same = [place for place, each in enumerate(lengths) if each == length]
-            for chosen in batch_by_length([length] * len(same), BATCH, BATCH_TOKENS):
-                places = [same[place] for place in chosen]
-                ids = torch.tensor([encodings[place].ids for place in places], device=self.device)
-                with enough_memory(), torch.inference_mode():
-                    found[places] = read_logits(self._logits(ids), self.answers.kind)
+        for places in batch_by_length(lengths, BATCH, BATCH_TOKENS, alike=True):
+            ids = torch.tensor([encodings[place].ids for place in places], device=self.device)
+            with enough_memory(), torch.inference_mode():
+                found[places] = read_logits(self._logits(ids), self.answers.kind)
         check_finite(found)
         return found

@@ -17,8 +17,8 @@ from tokenizers import Encoding as Encoded
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
-from attnviz.models.tokenizer import DECODE, EMPTY, name_tokens
-from attnviz.models.tokenizer_bounds import caught_panics
+from attnviz.models.tokenizer import EMPTY, name_tokens
+from attnviz.models.tokenizer_bounds import reading_text
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind
 
@@ -123,10 +123,8 @@ class HuggingFaceTokenizer:
 
     def targets(self, text: str, start_id: int) -> HuggingFaceEncoding:
         """What a decoder has read when it has written `text`: its start marker, and each token but an end marker."""
-        try:
+        with reading_text("the target text"):
             found = self._tokenizer(text_target=text).encodings[0]
-        except TypeError as error:
-            raise InvalidText("the target text holds half of a surrogate pair", hint=DECODE) from error
         tokens = self._tokens(found, [text])
         n = len(found.ids) - (tokens.special[-1] if found.ids else 0)
         if not any(not special for special in tokens.special[:n]):
@@ -172,11 +170,8 @@ class HuggingFaceTokenizer:
         return Tokens(tuple(pieces), tuple(offsets), tuple(i in special for i in ids))
 
     def _encode(self, text: str) -> Encoded:
-        try:
-            with caught_panics():
-                found: Encoded = self._backend.encode(text, add_special_tokens=False)
-        except TypeError as error:
-            raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
+        with reading_text():
+            found: Encoded = self._backend.encode(text, add_special_tokens=False)
         if not found.ids:
             raise InvalidText("no tokens in the text", hint=EMPTY)
         return found
