@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import nan
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -353,68 +352,22 @@ Picture = Heatmap | HeatmapGrid | Charts | Calculation
 Block = Picture | Table | Note | Section
 
 
-@dataclass(frozen=True)
-class AtlasMeasure:
-    """One number of each head of an atlas, and what to hold it against; NaN where that is not known."""
-
-    title: str
-    unit: str
-    description: str
-    values: tuple[float, ...]
-    halves: tuple[float, ...] = ()  # of their 95 % intervals; (): there are none
-    equal: float = nan  # what attention gives that favours no key
-    chance: float = nan  # the largest of any head of random models
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionMoment:
-    """One row of attention, cut to some tokens of its text."""
-
-    title: str  # the kind, such as "strongest"
-    text: int  # its place among the atlas's texts
-    query: int  # this and the next are positions
-    keys: tuple[int, ...]
-    weights: tuple[float, ...]
-    n_keys: int  # that the query may attend to
-    to_first: float
-    effective_keys: float
-
-
-@dataclass(frozen=True)
-class AtlasHead:
-    """One head of an atlas. Its names are the patterns that it was found to follow, each with how strongly."""
-
-    layer: int
-    head: int
-    names: tuple[tuple[str, str], ...]  # such as ("previous token", "0.93")
-    by_offset: tuple[float, ...]  # shares of attention on keys, from as far before the query to as far after it
-    words: tuple[tuple[str, float, int], ...]  # that receive most: × an equal share, times in the texts
-    moments: tuple[AttentionMoment, ...]
-    facts: tuple[tuple[str, str], ...]  # others, such as what it is worth
-
-
-@dataclass(frozen=True)
-class AtlasText:
-    """Stretches of one text, token by token. `options` open it again; "" where nothing does."""
-
-    title: str
-    options: str
-    positions: tuple[int, ...]
-    tokens: tuple[str, ...]  # each after a space where the text has room before it
-
-
-@dataclass(frozen=True, eq=False)
-class Atlas:
-    """All heads of a model over many texts, to be looked at one by one."""
-
-    measures: tuple[AtlasMeasure, ...]
-    axes: tuple[int, int]  # of them, the two that a reader sees first
-    heads: tuple[AtlasHead, ...]
-    letters: tuple[tuple[str, str], ...]  # of each pattern that names a head: ("previous token", "P")
-    texts: tuple[AtlasText, ...]
-    equal_by_offset: tuple[float, ...]
-    words: tuple[tuple[str, int, tuple[tuple[int, float], ...]], ...]  # times in the texts, heads that look at it most
-    commands: tuple[tuple[str, str], ...]  # questions, and what answers them: {options}, {head}, {query} are filled in
+# All heads of a model over many texts, to be looked at one by one: tables, as lists of rows by the names of columns.
+#   "measures": numbers of each head ("title", "unit", "about", "values"), half of their 95 % intervals ("halves", []
+#       where there are none), and what to hold them against, NaN where that is not known: what attention gives that
+#       favours no key ("equal"), and the largest of any head of random models ("chance"). "axes" are the two that a
+#       reader sees first.
+#   "heads": "layer", "head"; the patterns that it was found to follow, each with how strongly ("names", such as
+#       [("previous token", "0.93")]), of which "letters" has a letter each; shares of attention on keys, from as far
+#       before the query to as far after it ("curve"; "equal" of the atlas for attention that favours no key); words
+#       that receive most, × an equal share, and times in the texts ("words"); what was tested of it ("facts"); and rows
+#       of attention ("moments"), cut to some tokens of a text: "kind", "text" (its place among "texts"), "query" and
+#       "keys" (positions), "weights", "n_keys" (that the query may attend to), "to_first", "effective_keys".
+#   "texts": stretches of them, token by token: "title", "positions", "tokens", each after a space where the text has
+#       room before it; "options" open it again, "" where nothing does.
+#   "words": times in the texts, and the heads that look at them most.
+#   "commands": questions, and what answers them; {options}, {head} and {query} are filled in.
+Atlas = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from math import atan, cos, pi, sin, sqrt, tan
+from math import atan, ceil, cos, log, pi, sin, sqrt, tan
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -15,6 +15,8 @@ from jaxtyping import Float64, Int64
 
 SHARE = 0.95
 MIN_TEXTS = 10  # fewer texts have no interval: see `summarize`
+CANCELS = 1e-8  # what is left of 1 below this has lost half of its digits
+LEAST_P = 1e-300  # smaller ones are not told apart
 MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 
@@ -142,7 +144,18 @@ def t_quantile(degrees: int, share: float = SHARE) -> float:
 
 def p_value(t: float, degrees: int) -> float:
     """Return how often Student's t of so many degrees of freedom is as far from 0 by chance, on either side."""
-    return max(0.0, 1.0 - _integrate_t(atan(abs(t) / sqrt(degrees)), degrees))
+    angle, n_within = atan(abs(t) / sqrt(degrees)), degrees // 2
+    if (beyond := 1.0 - _integrate_t(angle, degrees)) > CANCELS:
+        return beyond
+    # As many terms as there are degrees for sum to what lies within, and all to 1: what lies beyond is the others.
+    n_terms = n_within + ceil(-40 / log(cos(angle) ** 2)) + 1
+    others = _list_terms(angle, degrees, n_terms)[n_within:].sum()
+    return float(others * sin(angle) * (2 / pi * cos(angle) if degrees % 2 else 1.0))
+
+
+def write_p_value(p_value: float) -> str:
+    """Write a p-value with two digits."""
+    return f"< {LEAST_P:g}" if p_value < LEAST_P else f"{p_value:.2g}"
 
 
 def correct_p_values(p_values: Sequence[float]) -> list[float]:
@@ -156,8 +169,13 @@ def correct_p_values(p_values: Sequence[float]) -> list[float]:
 
 def _integrate_t(angle: float, degrees: int) -> float:
     """Return the share of Student's t within ± √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 4)."""
-    steps = np.arange(2 + degrees % 2, degrees - 1, 2)
-    powers = 1 + float(np.cumprod((steps - 1) / steps * cos(angle) ** 2).sum())
+    powers = 1 + float(_list_terms(angle, degrees, degrees // 2)[1:].sum())
     if degrees % 2 == 0:
         return sin(angle) * powers
     return 2 / pi * (angle + (sin(angle) * cos(angle) * powers if degrees > 1 else 0.0))
+
+
+def _list_terms(angle: float, degrees: int, n: int) -> Float64[np.ndarray, " term"]:
+    """Return the first terms of the series in cos² of the angle, of even degrees or of odd ones."""
+    steps = np.arange(2 + degrees % 2, 2 * n + degrees % 2, 2)
+    return np.cumprod(np.append(1.0, (steps - 1) / steps * cos(angle) ** 2))

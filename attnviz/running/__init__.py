@@ -5,7 +5,7 @@ Every command yields the same types, and the command line knows no others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attnviz.registry import Plugin
 
 if TYPE_CHECKING:  # reports bring numpy, which what is refused at once does without
-    from attnviz.report import Report, Row
+    from attnviz.report import Cell, Report
     from attnviz.store.manifest import Numbers
 
 
@@ -53,7 +53,7 @@ class Result:
     report: Report | None = None  # printed in the form asked for; None: nothing is
     files: tuple[Path, ...] = ()  # those written
     notices: tuple[str, ...] = ()  # shown before the report
-    rows: Iterable[Row] = ()  # the numbers as a spreadsheet has them, header first; (): the report's tables
+    rows: Iterable[Sequence[Cell | None]] = ()  # for CSV, header first; (): the report's tables
     numbers: Numbers = field(default_factory=dict)  # what a manifest keeps
     layers: dict[str, list[int]] = field(default_factory=dict)  # by text, the layers of `numbers` if not 0, 1, 2 …
     heads: dict[str, list[int | str]] = field(default_factory=dict)  # likewise

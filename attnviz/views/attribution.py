@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.display import escape_for_display
 from attnviz.records.attribution import COMPLETE, Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
@@ -72,11 +72,11 @@ def _name_answer(found: Sequence[Attribution]) -> str:
     return "answer" if found[0].target.score is None else "score"
 
 
-def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
-    """Yield a header and a row per token, for CSV: every digit, and no text that a spreadsheet would run."""
+def attribution_rows(found: Sequence[Attribution]) -> Iterator[Row]:
+    """Yield a header and a row per token, for CSV."""
     yield ("position", "token", *(each.method for each in found))
     for position, piece in enumerate(found[0].tokens.pieces):
-        yield (str(position), escape_for_spreadsheet(piece), *(repr(float(one.scores[position])) for one in found))
+        yield (position, piece, *(float(one.scores[position]) for one in found))
 
 
 def _choose_scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:

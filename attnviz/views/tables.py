@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.display import escape_for_spreadsheet
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import DEFAULT_MEASURES, MEASURES, Measure
 from attnviz.measures.names import name_heads
@@ -132,7 +131,7 @@ def measures_rows(
     The head is empty for a whole layer.
     """
     yield ("model", "text", "layer", "head", "measure", "unit", "value")
-    of = tuple(map(escape_for_spreadsheet, (maps.provenance.model, maps.provenance.text_name)))
+    of = maps.provenance.model, maps.provenance.text_name
     for m in measurements:
         if m.level == "layer":
             for layer in dict.fromkeys(layer for layer, _ in places):
@@ -162,13 +161,12 @@ def weights_rows(maps: AttentionMaps, places: Sequence[tuple[int, int]], spec: F
 
 def _list_weights(maps: AttentionMaps, places: Sequence[tuple[int, int]], part: TokenSelection) -> Iterator[Row]:
     yield ("model", "text", "layer", "head", "query", "key", "query_token", "key_token", "weight")
-    of = tuple(map(escape_for_spreadsheet, (maps.provenance.model, maps.provenance.text_name)))
-    queries, keys = ([*map(escape_for_spreadsheet, label(maps))] for label in (label_queries, label_keys))
+    of, queries, keys = (maps.provenance.model, maps.provenance.text_name), label_queries(maps), label_keys(maps)
     for layer, head in places:
         names = maps.layer_numbers[layer], maps.head_names[head]
         for query in part.queries:
             row = slice(query, query + 1)
-            weights = maps.rows(layer, head, row)[0].astype("U16").tolist()  # the fewest digits of each float32
+            weights = maps.rows(layer, head, row)[0]  # float32, which is written with the fewest digits
             allowed = maps.read_allowed(layer, row)[0].tolist()
             for key in part.keys:
                 if allowed[key]:

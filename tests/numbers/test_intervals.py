@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import atan, expm1, log1p, pi
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from attnviz.numbers.intervals import (
     p_value,
     summarize,
     t_quantile,
+    write_p_value,
 )
 
 
@@ -56,6 +59,15 @@ def test_a_p_value_is_what_lies_beyond_a_quantile(degrees: int) -> None:
     assert p_value(t_quantile(degrees, 0.95), degrees) == pytest.approx(0.05)
     assert p_value(-t_quantile(degrees, 0.99), degrees) == pytest.approx(0.01)
     assert p_value(0.0, degrees) == 1
+
+
+@pytest.mark.parametrize("t", [1e3, 1e5, 1e7])
+def test_a_small_p_value_has_its_digits(t: float) -> None:
+    """Of one degree of freedom it is 2/π · arctan(1/t), of two 1 - 1/√(1 + 2/t²), and of more it falls faster."""
+    assert p_value(1e3 * t, 1) == pytest.approx(2 / pi * atan(1e-3 / t), rel=1e-4)
+    assert p_value(t, 2) == pytest.approx(-expm1(-log1p(2 / t**2) / 2), rel=1e-4)
+    assert p_value(15.0, 60) == pytest.approx(5.750808e-22, rel=1e-6)
+    assert (write_p_value(p_value(15.0, 60)), write_p_value(p_value(400.0, 24_999))) == ("5.8e-22", "< 1e-300")
 
 
 def test_holms_correction_by_hand() -> None:

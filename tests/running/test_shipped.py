@@ -57,7 +57,7 @@ def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path) -> Non
         [row[-3] for row in table(shown, "heads").rows],
         [each and each[0] for layer in layers for each in layer["known"]],
         [head["label"] for head in surveyed.data["heads"]],  # type: ignore[attr-defined]
-        [each.names and each.names[0][0] for each in surveyed.atlas.heads],  # type: ignore[union-attr]
+        [each["names"] and each["names"][0][0] for each in surveyed.atlas["heads"]],  # type: ignore[index]
     ):
         assert [re.sub(r" ([0-9.]+( %)?|\(none\))$", "", str(each or NO_NAME)) for each in read] == names
 

@@ -223,8 +223,3 @@ def test_more_weights_than_a_spreadsheet_has_rows_are_refused(monkeypatch: pytes
     with pytest.raises(TooLarge, match=r"50 weights are more rows than the 49 of a spreadsheet. Choose some"):
         tables.weights_rows(maps, [(0, 0), (0, 1)], FigureOptions())
     assert len(list(tables.weights_rows(maps, [(0, 0)], FigureOptions()))) == 26
-
-
-def test_formulas_among_tokens_are_no_formulas() -> None:
-    _, row = tables.weights_rows(record(np.ones((1, 1, 1, 1)), tokens("=1+1")), [(0, 0)], FigureOptions())
-    assert row[6:] == ("'=1+1", "'=1+1", "1.0")

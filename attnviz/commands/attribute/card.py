@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report, card_rows
+from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report
 from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall, mean_loss
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.subject import Subject, attribute
 from attnviz.numbers.table import Numbers
 from attnviz.records.attribution import Attribution, Question, Scores
-from attnviz.report import LazyRows
 from attnviz.running import Events, Progress, Result
 from attnviz.text import Corpus, Document, leave_out_copies
 
@@ -48,7 +47,8 @@ def card_of(
     notices = (*left_out, *describe_short(n_removable))
     found = Numbers.from_rows(rows, ("text", "method"))
     report = card_report(found, subject.provenance, corpus.name, subject.kind)
-    yield Result(report, rows=LazyRows(lambda: card_rows(found)), notices=notices)
+    listed = (found.table.column_names, *(list(row.values()) for row in found.rows()))
+    yield Result(report, rows=listed, notices=notices)
 
 
 def _describe_left_out(n_left_out: int, n_texts: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.display import escape_for_display, escape_for_spreadsheet, format_count
+from attnviz.display import escape_for_display, format_count
 from attnviz.numbers.intervals import MIN_TEXTS, PairedDifference, compare_pairs, summarize
 from attnviz.numbers.table import Numbers
 from attnviz.records import Provenance
@@ -49,14 +49,6 @@ def card_report(methods: Numbers, provenance: Provenance, corpus: str, kind: Ans
             "methods": {name: _data(rows) for name, rows in by_method.items()},
         },
     )
-
-
-def card_rows(methods: Numbers) -> Iterator[tuple[str, ...]]:
-    """A header and a row per text and method, for CSV, with every digit."""
-    yield (*methods.keys, *NUMBERS)
-    for row in methods.rows():
-        numbers = (row[number] for number in NUMBERS)
-        yield (escape_for_spreadsheet(row["text"]), row["method"], *("" if isnan(n) else repr(n) for n in numbers))
 
 
 def write_mean(value: float, low: float, high: float) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from math import isnan
+from math import isnan, nan
 
 from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, explain_missing
 from attnviz.commands.compare.costs import costs_table, find_cost
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import HEADLINE, verdict
-from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.display import escape_for_display, pluralize
 from attnviz.measures import Measure
 from attnviz.numbers.intervals import PairedDifference
-from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
+from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
 from attnviz.views.captions import choose_title, drop_hash
 
 ROUGHLY = "~"  # before a difference whose interval includes 0
@@ -55,19 +55,18 @@ def compare_report(
     )
 
 
-def compare_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+def compare_rows(comparison: Comparison) -> Iterator[Row]:
     """For a spreadsheet: one row per measure and model, the difference from the first model beside it."""
     yield RESULTS
     for measure in comparison.measures:
         of = measure.name, measure.unit, "all heads of a layer" if measure.level == "layer" else "each head"
         if comparison.has(UNIFORM, measure.name):
-            yield (*of, "uniform attention", repr(comparison.mean(UNIFORM, measure.name)), "", "", "", "")
-        first, *others = comparison.models
-        yield (*of, escape_for_spreadsheet(first.name), repr(comparison.mean(first.name, measure.name)), "", "", "", "")
+            yield (*of, "uniform attention", comparison.mean(UNIFORM, measure.name), nan, nan, nan, "")
+        first, *others = (model.name for model in comparison.models)
+        yield (*of, first, comparison.mean(first, measure.name), nan, nan, nan, "")
         for model, pair in zip(others, comparison.differences[measure.name], strict=True):
-            mean, numbers = comparison.mean(model.name, measure.name), (pair.value, pair.low, pair.high)
-            written = ("" if isnan(number) else repr(number) for number in numbers)
-            yield (*of, escape_for_spreadsheet(model.name), repr(mean), *written, explain_missing(pair) or "")
+            numbers = comparison.mean(model, measure.name), pair.value, pair.low, pair.high
+            yield (*of, model, *numbers, explain_missing(pair) or "")
 
 
 def digits(measure: Measure) -> int:

@@ -17,8 +17,9 @@ from attnviz.commands.survey.survey import ABLATION, ModelFacts
 from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curves
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
+from attnviz.numbers.intervals import write_p_value
 from attnviz.numbers.table import Numbers
-from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Chart, Charts
+from attnviz.report import Atlas, Chart, Charts
 
 N_WORDS = 8  # of each head
 N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
@@ -29,68 +30,64 @@ DESCRIPTIONS = {measure.name: measure.help for measure in MEASURES}
 def survey_atlas(survey: Survey) -> Atlas:
     """Gather what a page shows of each head."""
     info, numbers = survey.info, survey.tables.numbers
-    measures = tuple(_list_measures(numbers))
-    moments = survey.moments.rows()
+    measures, moments = [*_list_measures(numbers)], survey.moments.rows()
     shown = _list_texts(moments)
     places = {text: place for place, text in enumerate(shown)}
     names, words, facts = name_heads(survey), top_words(survey, N_WORDS, MIN_SUPPORT), _list_facts(survey)
     curves, equal = list_curves(numbers)
-    heads = tuple(
-        AtlasHead(
-            layer=head[0],
-            head=head[1],
-            names=names[head],
-            by_offset=tuple(curve.tolist()),
-            words=tuple((escape_for_display(word, 24), lift, n) for word, lift, n in of_head if lift > 1),
-            moments=tuple(_moments(moments, head, places)),
-            facts=tuple(facts[head]),
-        )
+    ranked = sorted(moments, key=lambda row: (KINDS.index(row["kind"]), -row["rank"]))
+    heads = [
+        {
+            "layer": head[0],
+            "head": head[1],
+            "names": names[head],
+            "curve": curve.tolist(),
+            "words": [(escape_for_display(word, 24), lift, n) for word, lift, n in of_head if lift > 1],
+            "facts": facts[head],
+            "moments": [row | {"text": places[row["text"]]} for row in ranked if (row["layer"], row["head"]) == head],
+        }
         for head, curve, of_head in zip(info.heads, curves, words, strict=True)
-    )
-    return Atlas(
-        measures=measures,
-        axes=_choose_axes([measure.title for measure in measures]),
-        heads=heads,
-        letters=tuple(choose_letters([pattern for of_head in names.values() for pattern, _ in of_head]).items()),
-        texts=tuple(_describe_texts(survey, shown)),
-        equal_by_offset=tuple(equal.tolist()),
-        words=tuple(_list_words(survey)),
-        commands=tuple(_commands(survey)),
-    )
+    ]
+    return {
+        "measures": measures,
+        "axes": _choose_axes([measure["title"] for measure in measures]),
+        "letters": choose_letters([pattern for of_head in names.values() for pattern, _ in of_head]),
+        "heads": heads,
+        "texts": [*_describe_texts(survey, shown)],
+        "equal": equal.tolist(),
+        "words": [*_list_words(survey)],
+        "commands": [*_commands(survey)],
+    }
 
 
 def draw_heads(atlas: Atlas, named: Sequence[tuple[int, int]]) -> Charts:
     """Draw the heads of an atlas by the measures that a reader sees first; `named` ones are labelled in any case."""
-    x, y = (atlas.measures[place] for place in atlas.axes)
-    letters = dict(atlas.letters)
-    rows = []
-    for place, head in enumerate(atlas.heads):
-        pattern = head.names[-1][0] if head.names else ""
-        label, leads = f"{head.layer}.{head.head}", (head.layer, head.head) in named
-        rows.append((x.values[place], y.values[place], pattern, letters.get(pattern, ""), label, leads))
-    axes, columns = (f"{x.title} ({x.unit})", f"{y.title} ({y.unit})"), ("x", "y", "group", "letter", "label", "leads")
-    chart = Chart("point", "", *axes, columns, tuple(rows), groups=("", *letters))
+    x, y = (atlas["measures"][place] for place in atlas["axes"])
+    letters, rows = atlas["letters"], []
+    for of_x, of_y, head in zip(x["values"], y["values"], atlas["heads"], strict=True):
+        pattern, at = head["names"][-1][0] if head["names"] else "", (head["layer"], head["head"])
+        rows.append((of_x, of_y, pattern, letters.get(pattern, ""), "{}.{}".format(*at), at in named))
+    x_axis, y_axis = ("{title} ({unit})".format(**of) for of in (x, y))
+    columns = ("x", "y", "group", "letter", "label", "leads")
+    chart = Chart("point", "", x_axis, y_axis, columns, tuple(rows), groups=("", *letters))
     return Charts("atlas", "all heads", (chart,))
 
 
-def _list_measures(numbers: Numbers) -> Iterator[AtlasMeasure]:
+def _list_measures(numbers: Numbers) -> Iterator[dict[str, Any]]:
     """Yield what is measured of heads over the texts, and on repeated tokens."""
     for (measure,), of in numbers.having("head").select(over=[TEXTS, REPEATS]).group("measure"):
-        name, first = str(measure), of.rows()[0]
-        kind = name.removeprefix(ABLATION)
-        means, halves = of.array("mean"), of.array("high") - of.array("mean")
-        of_repeats = "share of attention, on random tokens that come twice"
-        yield AtlasMeasure(
-            name.replace("_", " ") if kind == name else COST.format(kind),
-            first["unit"],
-            of_repeats
-            if first["over"] == REPEATS
-            else DESCRIPTIONS.get(name, "what the right answer loses without it"),
-            tuple(means.tolist()),
-            () if first["over"] == REPEATS else tuple(halves.tolist()),
-            of.array("equal")[0].item(),
-            of.array("chance")[0].item(),
-        )
+        name, first, means = str(measure), of.rows()[0], of.array("mean")
+        kind, of_texts = name.removeprefix(ABLATION), first["over"] == TEXTS
+        about = DESCRIPTIONS.get(name, "what the right answer loses without it")
+        yield {
+            "title": name.replace("_", " ") if kind == name else COST.format(kind),
+            "unit": first["unit"],
+            "about": about if of_texts else "share of attention, on random tokens that come twice",
+            "values": means.tolist(),
+            "halves": (of.array("high") - means).tolist() if of_texts else [],
+            "equal": of.array("equal")[0].item(),
+            "chance": of.array("chance")[0].item(),
+        }
 
 
 def _choose_axes(titles: list[str]) -> tuple[int, int]:
@@ -120,17 +117,7 @@ def _list_texts(moments: Sequence[Mapping[str, Any]]) -> dict[int, dict[int, str
     return {text: dict(sorted(found[text].items())) for text in sorted(found)}
 
 
-def _moments(
-    moments: Sequence[Mapping[str, Any]], head: tuple[int, int], places: Mapping[int, int]
-) -> Iterator[AttentionMoment]:
-    own = (row for row in moments if (row["layer"], row["head"]) == head)
-    for row in sorted(own, key=lambda row: (KINDS.index(row["kind"]), -row["rank"])):
-        known = {name: row[name] for name in ("query", "n_keys", "to_first", "effective_keys")}
-        keys, weights = tuple(row["keys"]), tuple(row["weights"])
-        yield AttentionMoment(row["kind"], places[row["text"]], keys=keys, weights=weights, **known)
-
-
-def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> Iterator[AtlasText]:
+def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> Iterator[dict[str, Any]]:
     """Yield the stretches of the texts that moments show."""
     info = survey.info
     names = {row["text"]: row["name"] for row in survey.texts.choose(["text", "name"]).rows()}
@@ -138,7 +125,8 @@ def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> I
         pieces = (" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in tokens.values())
         read = f"--index {text} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
         options = f"{info.dataset} {read}" if info.dataset else ""
-        yield AtlasText(escape_for_display(names[text], 60), options, tuple(tokens), tuple(pieces))
+        title = escape_for_display(names[text], 60)
+        yield {"title": title, "options": options, "positions": [*tokens], "tokens": [*pieces]}
 
 
 def _list_words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
@@ -155,11 +143,11 @@ def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:
     found = defaultdict[Head, list[tuple[str, str]]](list)
     for kind, costs in list_costs(survey.tables.numbers).items():
         for row in costs:
-            tested = f", p {row['p_value']:.2g} (Holm)" if row["p_value"] is not None else ""
+            tested = f", p {write_p_value(row['p_value'])} (Holm)" if row["p_value"] is not None else ""
             said = f"{write_cost(row)} of the right answer{tested}"
             found[row["layer"], row["head"]].append((COST.format(kind), said))
     for row in filter(is_beyond_chance, survey.tables.differences.rows()):
-        measure, p_value = row["measure"].replace("_", " "), f"p {row['p_value']:.2g} (Holm)"
+        measure, p_value = row["measure"].replace("_", " "), f"p {write_p_value(row['p_value'])} (Holm)"
         change = f"{row['change']:+.3g} ± {row['half']:.2g} {measure}, {p_value}"
         found[row["layer"], row["head"]].append((f"in texts of class {row['class']}", change))
     return found

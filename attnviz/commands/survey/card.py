@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from attnviz.commands.survey.survey import SurveyInfo
 from attnviz.errors import InvalidOption
-from attnviz.report import Atlas, AtlasHead, AttentionMoment, Chart, Charts, Heatmap, HeatmapGrid, Scale
+from attnviz.report import Atlas, Chart, Charts, Heatmap, HeatmapGrid, Scale
 
 WRITTEN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 MAX_CARDS = 24
@@ -38,39 +39,39 @@ def find_cards(written: Sequence[str], info: SurveyInfo) -> list[int]:
 def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Charts]:
     """Draw the moments and the curve of each head."""
     for place in places:
-        head = atlas.heads[place]
-        name, called = f"head-{head.layer}-{head.head}", f"head {head.layer}.{head.head}"
-        found = ", ".join(map(" ".join, head.names)) or "no single pattern"
-        maps = tuple(_draw_moment(atlas, moment, f"{name}-{n}") for n, moment in enumerate(head.moments))
+        head = atlas["heads"][place]
+        name, called = "head-{layer}-{head}".format(**head), "head {layer}.{head}".format(**head)
+        found = ", ".join(map(" ".join, head["names"])) or "no single pattern"
+        maps = tuple(_draw_moment(atlas, moment, f"{name}-{n}") for n, moment in enumerate(head["moments"]))
         if maps:
             yield HeatmapGrid(name, f"{called}: {found}", maps, 1, SCALE, as_text=True)
-        yield Charts(f"{name}-offsets", f"{called}: {found}", (_draw_curve(atlas, head),))
+        yield Charts(f"{name}-offsets", f"{called}: {found}", (_draw_curve(called, head["curve"], atlas["equal"]),))
 
 
-def _draw_moment(atlas: Atlas, moment: AttentionMoment, name: str) -> Heatmap:
+def _draw_moment(atlas: Atlas, moment: Mapping[str, Any], name: str) -> Heatmap:
     """Return one row of attention, named by its token."""
-    tokens = atlas.texts[moment.text].tokens
-    at = {position: place for place, position in enumerate(atlas.texts[moment.text].positions)}
-    columns = tuple(tokens[at[key]].strip() for key in moment.keys)
-    query = f"{moment.title}: {moment.query} “{tokens[at[moment.query]].strip()}”"
+    text = atlas["texts"][moment["text"]]
+    tokens = {at: token.strip() for at, token in zip(text["positions"], text["tokens"], strict=True)}
+    columns = tuple(tokens[key] for key in moment["keys"])
+    query = f"{moment['kind']}: {moment['query']} “{tokens[moment['query']]}”"
     return Heatmap(
         name=name,
         title=query,
-        values=np.array([moment.weights], dtype=np.float32),
+        values=np.array([moment["weights"]], dtype=np.float32),
         allowed=np.ones((1, len(columns)), dtype=bool),
         rows=(query,),
         columns=columns,
         row_axis="",
-        column_positions=moment.keys,
-        equal=np.array([1 / moment.n_keys], dtype=np.float32),
+        column_positions=tuple(moment["keys"]),
+        equal=np.array([1 / moment["n_keys"]], dtype=np.float32),
     )
 
 
-def _draw_curve(atlas: Atlas, head: AtlasHead) -> Chart:
-    reach = len(head.by_offset) // 2
-    peak = int(np.argmax(head.by_offset)) - reach
-    lines = {f"head {head.layer}.{head.head}": head.by_offset, EQUAL: atlas.equal_by_offset}
+def _draw_curve(called: str, curve: Sequence[float], equal: Sequence[float]) -> Chart:
+    reach = len(curve) // 2
+    peak = int(np.argmax(curve)) - reach
+    lines = {called: curve, EQUAL: equal}
     rows = tuple((float(n - reach), y, name) for name, shares in lines.items() for n, y in enumerate(shares))
-    at = (float(peak), f"{peak:+d}: {head.by_offset[peak + reach]:.2f}")
+    at = (float(peak), f"{peak:+d}: {curve[peak + reach]:.2f}")
     axes = "key minus query (tokens)", "share of attention"
     return Chart("line", "", *axes, ("x", "y", "group"), rows, quiet=(EQUAL,), at=at)

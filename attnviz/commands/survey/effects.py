@@ -11,7 +11,7 @@ from attnviz.commands.survey.survey import ABLATION, N_SAMPLED
 from attnviz.commands.survey.tables import ALPHA
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
-from attnviz.numbers.intervals import MIN_TEXTS
+from attnviz.numbers.intervals import MIN_TEXTS, write_p_value
 from attnviz.numbers.table import Numbers
 from attnviz.report import Chart, Charts, Column, Note, Row, Table
 
@@ -97,7 +97,7 @@ def show_ablations(survey: Survey) -> Iterator[Table | Note]:
             columns.append(Column("p (Holm)", minor=True))
             for line in cells:
                 p_value = rows[line[0], line[1]]["p_value"]
-                line.append("-" if p_value is None else f"{p_value:.2g}")
+                line.append("-" if p_value is None else write_p_value(p_value))
     title = f"Probability that the right answer loses without a head{' (± 95 %)' if n >= MIN_TEXTS else ''}"
     shown = tuple(first.index(row) for row in choose_largest(first)) if len(cells) > N_COSTS else ()
     more = f"The {N_COSTS} largest of {len(cells)} heads: --table full shows all." if shown else ""
@@ -154,7 +154,7 @@ def show_classes(survey: Survey) -> Iterator[Table | Note]:
     rows: list[Row] = [
         (
             *(row["layer"], row["head"], row["measure"].replace("_", " "), row["class"]),
-            *(f"{row['change']:+.3f} ± {row['half']:.3f}", f"{row['p_value']:.2g}"),
+            *(f"{row['change']:+.3f} ± {row['half']:.3f}", write_p_value(row["p_value"])),
         )
         for row in filter(is_beyond_chance, found)
     ]

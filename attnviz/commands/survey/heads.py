@@ -13,9 +13,8 @@ from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.survey import WORD
 from attnviz.commands.survey.tables import ALPHA, KEYS, SPREAD, TEXTS, list_curves
 from attnviz.commands.survey.words import UNKNOWN
-from attnviz.display import escape_for_spreadsheet
 from attnviz.records.head_names import write_share
-from attnviz.report import Row
+from attnviz.report import Cell
 
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 Head = tuple[int, int]
@@ -78,13 +77,12 @@ def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple
         yield [(words[place], float(of_head[place]), int(n[place])) for place in best]
 
 
-def survey_rows(survey: Survey) -> Iterator[Row]:
+def survey_rows(survey: Survey) -> Iterator[tuple[Cell | None, ...]]:
     """For a spreadsheet: a row per head or layer and measure."""
     columns, labels = ("layer", "head", "measure", "unit", *SPREAD), label_heads(survey)
     yield (*columns, "label")
     for row in survey.tables.numbers.select(over=TEXTS).rows():
-        label = labels.get((row["layer"], row["head"]), "")
-        yield (*("" if row[name] is None else row[name] for name in columns), escape_for_spreadsheet(label))
+        yield (*(row[name] for name in columns), labels.get((row["layer"], row["head"])))
 
 
 def survey_data(survey: Survey) -> Mapping[str, object]:

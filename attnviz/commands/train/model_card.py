@@ -10,6 +10,7 @@ from attnviz.commands.train.learning_curve import show_learning
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.classification import compute_score_interval
+from attnviz.numbers.intervals import write_p_value
 from attnviz.options import list_options
 from attnviz.records.head_names import MIN_SHARE, NO_NAME
 from attnviz.records.training_metrics import (
@@ -138,7 +139,7 @@ def _costs(tested: TestMetrics | None) -> Iterator[Table | Note]:
     rows = []
     for cost in tested.costs:
         seeds = "-" if cost.seeds is None else f"{cost.seeds.value:.4f} ({cost.seeds.low:.4f} to {cost.seeds.high:.4f})"
-        low, high, p = f"{cost.texts.low:.4f}", f"{cost.texts.high:.4f}", f"{cost.p_value:.2g}"
+        low, high, p = f"{cost.texts.low:.4f}", f"{cost.texts.high:.4f}", write_p_value(cost.p_value)
         rows.append((cost.what, cost.texts.value, low, high, p, seeds))
     yield Table("costs", "What its attention is worth", "facts", COSTS, tuple(rows))
     yield Note(

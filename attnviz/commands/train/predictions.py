@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.display import CUT, escape_for_display, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.numbers.intervals import summarize
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
-from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
 
@@ -74,9 +74,9 @@ def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Row
     """Put what is said of each text into a row; labels go by their places.
 
     A row has `label` and `probability`, or several `labels`, or neither where a model answers with numbers; nothing
-    where half of the tokens or more are unknown. The label that came with the text is `given`, and what its data set
-    calls it is `number`, of any size. `tokens`, `tokens_read` and `tokens_unknown` are counts; `values` are the
-    probabilities of labels, or numbers, or None for each of these.
+    where half of the tokens or more are unknown. The label that came with the text is `given`. `tokens`,
+    `tokens_read` and `tokens_unknown` are counts; `values` are the probabilities of labels, or numbers, or None for
+    each of these.
     """
     rows = []
     given = answers.find_labels([p.gold for p in predictions])
@@ -86,18 +86,17 @@ def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Row
         if answers.kind == "label":
             verdict = {"label": chosen[0], "probability": p.probability}
         row = verdict if p.is_judged else dict.fromkeys(verdict)
-        row |= {"given": place, "number": None if p.gold is None else str(p.gold)}
+        row |= {"given": place}
         row |= {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
         row["values"] = p.probabilities or (p.scores if p.is_judged else (None,) * len(answers.labels))
         rows.append(row)
     return rows
 
 
-def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[str, ...]]:
-    """Yield a header and a row per text, for CSV: every digit of the numbers, and no text that a spreadsheet would run.
+def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> Iterator[tuple[Cell | None, ...]]:
+    """Yield a header and a row per text, for CSV.
 
-    A name that begins like a formula is written behind an apostrophe (CWE-1236), and control characters are written
-    out. A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
+    A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
     labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead, and one alone is `score`.
     """
     verdict = {"label": ("label", "probability"), "labels": ("labels",), "score": ()}[answers.kind]
@@ -106,18 +105,14 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
     if answers.kind == "score" and len(headings) == 1:
         headings = ["score"]
     yield ("text", *verdict, "given", "tokens", "tokens_read", *headings)
-    names = [escape_for_spreadsheet(label) for label in answers.labels]
+    names = answers.labels
     for row, p in zip(_list_answers(predictions, answers), predictions, strict=True):
-        found = {"probability": _write(row.get("probability"))}
-        found["label"] = "" if row.get("label") is None else names[row["label"]]
+        found = {"probability": row.get("probability")}
+        found["label"] = None if row.get("label") is None else names[row["label"]]
         found["labels"] = "; ".join(names[place] for place in row.get("labels") or ())
-        given = row["number"] if row["given"] is None else names[row["given"]]
-        numbers = map(_write, (row["tokens"], row["tokens_read"], *row["values"]))
-        yield (escape_for_spreadsheet(p.text_name), *(found[name] for name in verdict), given or "", *numbers)
-
-
-def _write(number: float | None) -> str:
-    return "" if number is None else repr(number)
+        given = p.gold if row["given"] is None else names[row["given"]]
+        numbers = row["tokens"], row["tokens_read"], *row["values"]
+        yield (p.text_name, *(found[name] for name in verdict), given, *numbers)
 
 
 def _shorten(text: str) -> str:
@@ -163,7 +158,7 @@ def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: 
         if p.is_judged:
             verdict = p.scores if answers.kind == "score" else (describe_answer(answers, p),)
             verdict = (names[row["label"]], row["probability"]) if answers.kind == "label" else verdict
-        given = (row["number"] or "-") if row["given"] is None else names[row["given"]]
+        given = ("-" if p.gold is None else str(p.gold)) if row["given"] is None else names[row["given"]]
         cells = (given,) if labelled else ()
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
         rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))

@@ -1,33 +1,45 @@
-"""Rows as CSV, the table that every spreadsheet reads. Knows neither reports nor what the cells mean.
+"""Rows as CSV, the table that every spreadsheet reads. Knows reports and not what the cells mean.
 
-Cells are written as they are: what a spreadsheet would take for a formula is the business of whoever makes the rows.
+Numbers are written with every digit, and what is missing (None, NaN) as nothing. Text is data: what cannot be seen is
+written out, as in a terminal, and what a spreadsheet would take for a formula stands behind an apostrophe (CWE-1236).
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import isnan
 
 from attnviz.display import escape_for_spreadsheet
-from attnviz.report import Column, Report, Row
+from attnviz.report import Cell, Report, Row
 
 ENDING = "\r\n"  # told to the writer because it quotes exactly the line ends that it is told of
 
 
-def lines(rows: Iterable[Row]) -> Iterator[str]:
+def lines(rows: Iterable[Sequence[Cell | None]]) -> Iterator[str]:
     """Each row as one record that ends with a newline, quoted as in RFC 4180.
 
     A cell with a comma, a quote or a line end in it is quoted, so that a record may go over several lines.
     """
     writer = csv.writer(_Echo(), lineterminator=ENDING)
     for row in rows:
-        record: str = writer.writerow(row)
+        record: str = writer.writerow(map(_write_cell, row))
         yield record.removesuffix(ENDING) + "\n"
 
 
-def document(results: Iterable[tuple[Report, Iterable[Row]]]) -> Iterator[str]:
+def _write_cell(cell: Cell | None) -> Cell | None:
+    if isinstance(cell, str):
+        return cell and _write_text(cell)
+    return None if isinstance(cell, float) and isnan(cell) else cell
+
+
+_write_text = lru_cache(maxsize=2**16)(escape_for_spreadsheet)  # labels of tokens come again and again
+
+
+def document(results: Iterable[tuple[Report, Iterable[Sequence[Cell | None]]]]) -> Iterator[str]:
     """The rows of all results under one header; of a result without rows of its own the tables of its report."""
-    header: Row = ()
+    header: Sequence[Cell | None] = ()
     for report, rows in results:
         for number, row in enumerate(rows or tables_as_rows(report)):
             if number or row != header:
@@ -36,30 +48,19 @@ def document(results: Iterable[tuple[Report, Iterable[Row]]]) -> Iterator[str]:
 
 
 def tables_as_rows(report: Report) -> Iterator[Row]:
-    """Tables of the same columns under one header, each row behind its table's name; else a row for each cell.
-
-    A cell that a spreadsheet would take for a formula is written behind an apostrophe (CWE-1236).
-    """
+    """Tables of the same columns under one header, each row behind its table's name; else a row for each cell."""
     tables = list(report.tables)
-    headers = [tuple(_inert(_header(column)) for column in table.columns) for table in tables]
+    headers = [tuple(f"{of.header} ({of.unit})" if of.unit else of.header for of in table.columns) for table in tables]
     if len(set(headers)) == 1:
         yield ("table", *headers[0])
-        yield from ((table.name, *map(_inert, row)) for table in tables for row in table.rows)
+        yield from ((table.name, *row) for table in tables for row in table.rows)
         return
     yield ("table", "row", "column", "value")
     for table, header in zip(tables, headers, strict=True):
         for number, row in enumerate(table.rows):
             for name, cell in zip(header, row, strict=True):
                 if cell != "":
-                    yield (table.name, number, name, _inert(cell))
-
-
-def _header(column: Column) -> str:
-    return f"{column.header} ({column.unit})" if column.unit else column.header
-
-
-def _inert(cell: str | int | float) -> str | int | float:
-    return escape_for_spreadsheet(cell) if isinstance(cell, str) else cell
+                    yield (table.name, number, name, cell)
 
 
 class _Echo:

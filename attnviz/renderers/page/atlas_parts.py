@@ -11,10 +11,11 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from math import isfinite, log10
+from typing import Any
 
 import numpy as np
 
-from attnviz.report import Atlas, AtlasMeasure, AttentionMoment
+from attnviz.report import Atlas
 
 STEPS, LOWEST = 16, -4  # of a doubling; doublings of an equal share below which a weight is held as 0
 DIGITS = 3  # of numbers that are not weights
@@ -27,62 +28,20 @@ EXACTNESS = (
 def pack_atlas(atlas: Atlas) -> bytes:
     """Return the JSON of an atlas, a line break and a byte for each weight of its moments, deflated, as base64."""
     pieces: dict[str, int] = {}
-    texts = [
-        [
-            text.title,
-            text.options,
-            _runs(text.positions),
-            [pieces.setdefault(each, len(pieces)) for each in text.tokens],
-        ]
-        for text in atlas.texts
-    ]
-    document = {
-        "measures": [_measure(measure) for measure in atlas.measures],
-        "axes": atlas.axes,
-        "letters": dict(atlas.letters),
-        "heads": [
-            {
-                "layer": head.layer,
-                "head": head.head,
-                "names": head.names,
-                "curve": _round(head.by_offset),
-                "words": [[word, _round_one(lift), support] for word, lift, support in head.words],
-                "facts": head.facts,
-                "moments": [_moment(moment) for moment in head.moments],
-            }
-            for head in atlas.heads
-        ],
-        "texts": texts,
-        "pieces": [*pieces],
-        "equal": _round(atlas.equal_by_offset),
-        "words": [
-            [word, support, [[place, _round_one(lift)] for place, lift in heads]]
-            for word, support, heads in atlas.words
-        ],
-        "commands": atlas.commands,
-        "steps": STEPS,
-        "lowest": LOWEST,
-    }
+    heads = [head | {"moments": [*map(_shorten_moment, head["moments"])]} for head in atlas["heads"]]
+    texts = []
+    for text in atlas["texts"]:
+        tokens = [pieces.setdefault(each, len(pieces)) for each in text["tokens"]]
+        texts.append([text["title"], text["options"], _runs(text["positions"]), tokens])
+    document = _round({**atlas, "heads": heads, "texts": texts, "pieces": [*pieces], "steps": STEPS, "lowest": LOWEST})
     written = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
-    codes = b"".join(encode_weights(moment) for head in atlas.heads for moment in head.moments)
+    codes = b"".join(encode_weights(moment) for head in atlas["heads"] for moment in head["moments"])
     return b64encode(zlib.compress(written + b"\n" + codes, 9))
 
 
-def _measure(measure: AtlasMeasure) -> Mapping[str, object]:
-    return {
-        "title": measure.title,
-        "unit": measure.unit,
-        "about": measure.description,
-        "values": _round(measure.values),
-        "halves": _round(measure.halves),
-        "equal": _round_one(measure.equal),
-        "chance": _round_one(measure.chance),
-    }
-
-
-def _moment(moment: AttentionMoment) -> Sequence[object]:
-    numbers = (moment.n_keys, _round_one(moment.to_first), _round_one(moment.effective_keys))
-    return [moment.title[0], moment.text, moment.query, _runs(moment.keys), *numbers]
+def _shorten_moment(moment: Mapping[str, Any]) -> Sequence[object]:
+    numbers = (moment[name] for name in ("n_keys", "to_first", "effective_keys"))
+    return [moment["kind"][0], moment["text"], moment["query"], _runs(moment["keys"]), *numbers]
 
 
 def _runs(positions: Sequence[int]) -> list[int]:
@@ -96,21 +55,23 @@ def _runs(positions: Sequence[int]) -> list[int]:
     return found
 
 
-def encode_weights(moment: AttentionMoment) -> bytes:
+def encode_weights(moment: Mapping[str, Any]) -> bytes:
     """Return a byte for each weight: 0 for next to nothing, else steps of 1/16 of a doubling from 1/16 × on."""
-    multiples = np.maximum(np.array(moment.weights, dtype=np.float64) * moment.n_keys, 1e-9)
+    multiples = np.maximum(np.array(moment["weights"], dtype=np.float64) * moment["n_keys"], 1e-9)
     steps = np.rint((np.log2(multiples) - LOWEST) * STEPS) + 1
     return bytes(np.clip(steps, 0, 255).astype(np.uint8))
 
 
-def _round(numbers: Sequence[float]) -> list[float | None]:
-    return [_round_one(number) for number in numbers]
-
-
-def _round_one(number: float) -> float | None:
-    """Return a number with a few digits; None for what JSON has no number for."""
-    if not isfinite(number):
+def _round(value: Any) -> Any:
+    """Return the same with a few digits of each number; None for what JSON has no number for."""
+    if isinstance(value, Mapping):
+        return {name: _round(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_round, value)]
+    if not isinstance(value, float):
+        return value
+    if not isfinite(value):
         return None
-    places = DIGITS if number == 0 else min(6, DIGITS - 1 - int(np.floor(log10(abs(number)))))
-    rounded = round(float(number), places)
+    places = DIGITS if value == 0 else min(6, DIGITS - 1 - int(np.floor(log10(abs(value)))))
+    rounded = round(value, places)
     return int(rounded) if rounded == int(rounded) else rounded

@@ -26,16 +26,16 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
     whole = report(found)
     (text,) = (picture for picture in whole.pictures if isinstance(picture, HeatmapGrid))
     assert whole.atlas is not None
-    head = whole.atlas.heads[1]
-    assert len(text.maps) == len(head.moments) == 10  # four texts give four strongest ones
-    for shown, moment in zip(text.maps, head.moments, strict=True):
-        assert shown.values[0] == pytest.approx(moment.weights)
-        assert shown.equal_share == pytest.approx([1 / moment.n_keys])
-        assert shown.rows[0].startswith(f"{moment.title}: {moment.query} “")
+    head = whole.atlas["heads"][1]
+    assert len(text.maps) == len(head["moments"]) == 10  # four texts give four strongest ones
+    for shown, moment in zip(text.maps, head["moments"], strict=True):
+        assert shown.values[0] == pytest.approx(moment["weights"])
+        assert shown.equal_share == pytest.approx([1 / moment["n_keys"]])
+        assert shown.rows[0].startswith(f"{moment['kind']}: {moment['query']} “")
     curve = next(picture for picture in whole.pictures if isinstance(picture, Charts) and "offsets" in picture.name)
-    assert columns_by(curve.charts[0], "group", "y")["head 0.1"] == [head.by_offset]
+    assert columns_by(curve.charts[0], "group", "y")["head 0.1"] == [tuple(head["curve"])]
     assert curve.charts[0].at is not None
-    assert curve.charts[0].at[0] == int(np.argmax(head.by_offset)) - 16
+    assert curve.charts[0].at[0] == int(np.argmax(head["curve"])) - 16
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"head-0-1.png", "head-0-1-offsets.png", "atlas.png", "distance.png"} <= names
     merged = build(MergeSpec, parts=(str(tmp_path / "out"),), out=str(tmp_path / "again"), head_card=("0.0",))

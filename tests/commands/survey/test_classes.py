@@ -44,7 +44,7 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, mon
     assert all(each["p_value"] < 0.05 for each in said["differences"])
     atlas = report(whole).atlas
     assert atlas is not None
-    assert any("to same word" in value for head in atlas.heads for _, value in head.facts)
+    assert any("to same word" in value for head in atlas["heads"] for _, value in head["facts"])
     assert load_files(tmp_path / "out").tables.classes.sizes == {0: 20, 1: 20}
     alike = result(
         survey(build(SurveySpec, dataset="sample", out=str(tmp_path / "alike"), model="multi:2", null=("none",)))

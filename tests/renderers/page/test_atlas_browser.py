@@ -93,12 +93,12 @@ def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> Non
 def test_heads_without_names_say_whether_they_were_tested(shown: Open) -> None:
     whole = atlas_report()
     assert whole.atlas is not None
-    plain = tuple(replace(head, names=()) for head in whole.atlas.heads)
-    without = replace(whole.atlas, heads=plain, letters=())
+    plain = [head | {"names": ()} for head in whole.atlas["heads"]]
+    without = whole.atlas | {"heads": plain, "letters": {}}
     page = shown(replace(whole, atlas=without))
     assert "none follows a single pattern beyond chance" in page.page.inner_text("#view")
-    measures = tuple(replace(measure, chance=nan) for measure in without.measures)
-    other = shown(replace(whole, atlas=replace(without, measures=measures)))
+    measures = [measure | {"chance": nan} for measure in without["measures"]]
+    other = shown(replace(whole, atlas=without | {"measures": measures}))
     assert other.page.inner_text("#view").count("that takes --null random") == 2
 
 
@@ -123,7 +123,7 @@ def test_points_are_chosen_with_the_keyboard(shown: Open) -> None:
 def test_a_moment_that_no_command_draws_ends_with_its_numbers(shown: Open) -> None:
     whole = atlas_report()
     assert whole.atlas is not None
-    page = shown(replace(whole, atlas=replace(whole.atlas, commands=())))
+    page = shown(replace(whole, atlas=whole.atlas | {"commands": ()}))
     assert page.page.locator(".of-moment .hint").first.inner_text().endswith(" effective keys")
 
 
@@ -161,9 +161,9 @@ def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> No
     assert sorted(page.page.locator(".called").all_text_contents()) == ["0.0", "0.1", "1.0", "1.1", "1.2"]
     report = atlas_report()
     assert report.atlas is not None
-    crowd = replace(report.atlas, heads=tuple(replace(report.atlas.heads[0], head=head) for head in range(9)))
-    of_crowd = tuple(replace(each, values=(0.5,) * 8 + (1.0,), halves=()) for each in report.atlas.measures)
-    page = shown(replace(report, atlas=replace(crowd, measures=of_crowd, words=())))
+    crowd = [report.atlas["heads"][0] | {"head": head} for head in range(9)]
+    of_crowd = [each | {"values": (0.5,) * 8 + (1.0,), "halves": ()} for each in report.atlas["measures"]]
+    page = shown(replace(report, atlas=report.atlas | {"heads": crowd, "measures": of_crowd, "words": ()}))
     numbers = page.page.locator(".called").all_text_contents()
     assert "0.8" in numbers
     assert len(numbers) < 9
@@ -174,7 +174,8 @@ def test_numbers_of_either_sign_are_held_against_a_line_at_0(shown: Open) -> Non
     report = atlas_report()
     assert report.atlas is not None
     assert shown(report).page.locator(".rule.zero").count() == 0
-    costs = replace(report.atlas.measures[2], title="what it costs", values=(0.013, -0.02, 0.001, 0.0, 0.1, -0.004))
-    page = shown(replace(report, atlas=replace(report.atlas, measures=(*report.atlas.measures[:2], costs))))
+    *measures, last = report.atlas["measures"]
+    costs = last | {"title": "what it costs", "values": (0.013, -0.02, 0.001, 0.0, 0.1, -0.004)}
+    page = shown(replace(report, atlas=report.atlas | {"measures": [*measures, costs]}))
     assert page.page.locator(".rule.zero").count() == 1
     assert "0" in page.page.locator(".heads .tick").all_text_contents()
