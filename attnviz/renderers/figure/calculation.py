@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from attnviz.errors import TooLarge
 from attnviz.renderers.figure.calculation_rows import (
     MASKED,
     PlacedStep,
@@ -34,11 +32,12 @@ from attnviz.renderers.figure.header import (
     header_of,
     height_of,
     paragraph,
+    refuse_width,
     title_of,
 )
 from attnviz.renderers.figure.layout import GAP, MIN_APART, PAD, POINT, Box, TextLine
 from attnviz.renderers.figure.scale import write_sign
-from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, INK, MIN_FONT_SIZE, Sizes, Theme, colour_map, look_of
+from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, INK, Sizes, Theme, colour_map, look_of
 from attnviz.renderers.figure.text import extent, wrap
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 
@@ -134,9 +133,7 @@ def _across(chart: Calculation, look: FigureStyle, sizes: Sizes) -> tuple[tuple[
         if look.width is None or width <= look.width:
             break
     else:
-        ways = f"--width {ceil(10 * width) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
-        what = f"{look.width:.3g} in are too few for {chart.name!r} with text of {sizes.axis:.3g} points"
-        raise TooLarge(what, hint=f"Try {ways}.")
+        raise refuse_width(chart.name, look, sizes, width)
     more = 0.0 if look.width is None else (look.width - width) / max(1, len(steps) - 1)
     spread = tuple(
         step._replace(left=step.left + place * more, gap=step.gap + more) for place, step in enumerate(steps)

@@ -63,17 +63,15 @@ def write_column(step: CalculationStep) -> list[str]:
     values = step.values[:, 0]
     finite = values[np.isfinite(values)]
     digits = 3 if step.look == "bar" else 2 * bool((finite != np.round(finite)).any())
-    return [_write_like(value, digits, step.look == "bar") for value in values.tolist()]
-
-
-def _write_like(value: float, digits: int, is_share: bool) -> str:
-    if np.isnan(value):
-        return ""
-    if np.isinf(value):
-        return MASKED
-    if is_share and value < LEAST:
-        return "< 0.001" if value else "0"
-    return write_sign(f"{value:.{digits}f}")
+    written = []
+    for value in values.tolist():
+        if not np.isfinite(value):
+            written.append("" if np.isnan(value) else MASKED)
+        elif step.look == "bar" and value < LEAST:
+            written.append("< 0.001" if value else "0")
+        else:
+            written.append(write_sign(f"{value:.{digits}f}"))
+    return written
 
 
 def write_cells(strip: Strip, theme: Theme, sizes: Sizes) -> Iterator[TextLine]:

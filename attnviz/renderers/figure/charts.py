@@ -17,7 +17,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from attnviz.display import replace_surrogates
-from attnviz.errors import TooLarge
 from attnviz.renderers.figure import marks
 from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
@@ -30,10 +29,11 @@ from attnviz.renderers.figure.header import (
     height_of,
     ordinal,
     paragraph,
+    refuse_width,
     title_of,
 )
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, TextLine, fit_labels
-from attnviz.renderers.figure.style import AXIS, GREY, MIN_FONT_SIZE, Sizes, Theme, look_of
+from attnviz.renderers.figure.style import AXIS, GREY, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Chart, Charts, FigureStyle, Report
 
@@ -94,8 +94,10 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     top = legend_top + legend_height
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
     bottom = top + sum(max(panel.measure_height(sizes.axis) for panel in row) for row in rows)
-    caveats = " · ".join(_list_caveats(panels, sizes))
-    footer = paragraph(wrap(caveats, sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
+    steps = {(panel.labels.step, panel.chart.x_axis) for panel in panels if panel.chart.names}
+    thinned = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
+    caveats = [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *thinned]
+    footer = paragraph(wrap(" · ".join(caveats), sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
     height = ceil_to_pixel(below(footer, bottom) + MARGIN, look.dpi)
     check_size(picture.name, width, height, look.dpi)
     return ChartsPlan(
@@ -149,9 +151,7 @@ def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float
             width = look.width or max(MIN_WIDTH, n_columns * (across + named + beside) + 2 * MARGIN)
             panels = _make_panels(charts, n_columns, names, (across, high), sizes.axis)
             return ceil_to_pixel(width, look.dpi), n_columns, panels
-    ways = f"--width {ceil(10 * needed) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
-    what = f"{look.width:.3g} in are too few for {picture.name!r} with text of {sizes.axis:.3g} points"
-    raise TooLarge(what, hint=f"Try {ways}.")
+    raise refuse_width(picture.name, look, sizes, needed)
 
 
 def _make_panels(
@@ -175,13 +175,6 @@ def _make_panels(
             )
         )
     return tuple(panels)
-
-
-def _list_caveats(panels: Sequence[Panel], sizes: Sizes) -> list[str]:
-    """List what has to be said with the charts."""
-    steps = {(panel.labels.step, panel.chart.x_axis) for panel in panels if panel.chart.names}
-    said = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
-    return [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *said]
 
 
 def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[tuple[str, ...]], int, float]:
@@ -218,7 +211,12 @@ def draw_charts(plan: ChartsPlan) -> Figure:
         literal(text)
     if plan.panels:  # without axes there is nothing to lay out, and matplotlib warns
         inside = (MARGIN / width, 1 - plan.bottom / height, 1 - 2 * MARGIN / width, (plan.bottom - plan.top) / height)
-        _settle(figure, ConstrainedLayoutEngine(rect=inside, w_pad=PAD, h_pad=PAD, wspace=0.0, hspace=0.0))
+        # The engine is not the figure's: else matplotlib draws all of it twice, once to lay it out again. The solver's
+        # last bits differ from run to run, and names in an SVG follow from them, so that its results are rounded.
+        ConstrainedLayoutEngine(rect=inside, w_pad=PAD, h_pad=PAD, wspace=0.0, hspace=0.0).execute(figure)
+        for axes in figure.axes:
+            left, bottom, width, height = (round(float(part), 4) for part in axes.get_position(original=True).bounds)
+            axes.set_position((left, bottom, width, height))
     return figure
 
 
@@ -241,14 +239,3 @@ def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:
     )
     for text, (name, _) in zip(legend.get_texts(), by_column, strict=True):
         text.set_text(name)  # only now: matplotlib leaves out names that begin with _
-
-
-def _settle(figure: Figure, engine: ConstrainedLayoutEngine) -> None:
-    """Lay out now and round: the solver's last bits differ from run to run, and names in an SVG follow from them.
-
-    The engine is not the figure's: else matplotlib draws all of it twice, once to lay it out again.
-    """
-    engine.execute(figure)
-    for axes in figure.axes:
-        left, bottom, width, height = (round(float(part), 4) for part in axes.get_position(original=True).bounds)
-        axes.set_position((left, bottom, width, height))

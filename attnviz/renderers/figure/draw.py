@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
@@ -26,7 +25,6 @@ from attnviz.renderers.figure.layout import (
     TICK,
     Box,
     FigurePlan,
-    FoldedColumn,
     Labels,
     PlacedMap,
     TextLine,
@@ -41,10 +39,9 @@ from attnviz.renderers.figure.scale import (
     ground,
     ink_on,
     is_open_below,
-    is_signed,
     numbers_in,
 )
-from attnviz.renderers.figure.style import FOLDED, HAIRLINE, Theme, bold_families
+from attnviz.renderers.figure.style import FOLDED, FONT_FILES, HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.renderers.pooling import pool_cells
 from attnviz.shapes import Grey
@@ -74,8 +71,12 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool
         _draw_words(figure, plan, colours)
     draw_bar(axes_at(figure, plan.bar), plan, colours)
     for place in plan.places:
-        if place.fold is not None:
-            _draw_fold(axes_at(figure, place.fold.box), place.fold)
+        if place.fold is not None:  # each row grey from the left, as far as its share of the column
+            axes, shares = axes_at(figure, place.fold.box), place.fold.shares
+            axes.set(xlim=(0, 1), ylim=(len(shares), 0))
+            axes.set_axis_off()
+            edges = np.arange(len(shares) + 1)
+            axes.stairs(shares, edges, orientation="horizontal", fill=True, color=FOLDED, linewidth=0)
     if plan.swatch is not None:
         _hatch(axes_at(figure, plan.swatch), plan).set_linewidth(HAIRLINE)
     for line in plan.lines:
@@ -163,21 +164,13 @@ def _draw_seams(axes: Axes, masked: Bool[np.ndarray, "row column"], ground: str)
     axes.add_collection(LineCollection([*upright, *across], colors=ground, linewidths=HAIRLINE), autolim=False)
 
 
-def _draw_fold(axes: Axes, fold: FoldedColumn) -> None:
-    """Each row grey from the left, as far as its share of the column."""
-    axes.set(xlim=(0, 1), ylim=(len(fold.shares), 0))
-    axes.set_axis_off()
-    edges = np.arange(len(fold.shares) + 1)
-    axes.stairs(fold.shares, edges, orientation="horizontal", fill=True, color=FOLDED, linewidth=0)
-
-
 def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     """From each query to the keys that it attends to, the strongest on top, each as thick as its weight is large.
 
     In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
     """
     cells, pitch = plan.read_cells(place), plan.cells.rows.length
-    heatmap, signed = place.heatmap, is_signed(plan.scale)
+    heatmap, signed = place.heatmap, plan.scale.family.is_signed
     weights = np.abs(pool_cells(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
     axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))
     axes.set_axis_off()
@@ -207,7 +200,7 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
     axes = axes_at(figure, Box(0.0, 0.0, plan.width, plan.height))
     axes.set(xlim=(0, plan.width), ylim=(plan.height, 0))
     axes.set_axis_off()
-    signed = is_signed(plan.scale)
+    signed = plan.scale.family.is_signed
     for (left, top, width, height), value, line, outlined in plan.words:
         shown = value if signed else max(value, 1e-9)  # 0 has no logarithm
         share = float(np.clip(np.ma.filled(colours.norm(shown), 0.0), 0.0, 1.0))
@@ -244,23 +237,6 @@ def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, *, down:
         literal(text)
 
 
-def clear_behind(theme: Theme) -> Mapping[str, object]:
-    """Return the box behind a text among lines: what crosses it is faint there, so that it can be read."""
-    return {"facecolor": theme.ground, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
-
-
-def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labels) -> None:
-    """Every name that `labels` leaves, at its place along an axis."""
-    if labels.step == 0:
-        return
-    axis.set_ticks(labels.choose(at), [drawable(name) for name in labels.choose(names)])
-    axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=LABEL_PAD, labelsize=labels.size)
-    for text in axis.get_ticklabels():
-        if labels.rotated:
-            text.set(**ROTATED)
-        literal(text)
-
-
 def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
     """The colour bar; an arrow at its lower end says that smaller values are drawn in the lowest colour."""
     figure = axes.figure
@@ -293,7 +269,7 @@ def write(figure: Figure, line: TextLine) -> Text:
         rotation_mode="anchor",
     )
     if line.bold:
-        text.set_fontfamily(bold_families())
+        text.set_fontfamily(list(FONT_FILES))
     literal(text)
     return text
 

@@ -10,9 +10,8 @@ from attnviz.renderers.figure.style import AUTO, MIN_FONT_SIZE, PAPER, colour_ma
 # isort: split
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from string import ascii_letters, digits, punctuation
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from matplotlib.figure import Figure
@@ -22,8 +21,7 @@ from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, label
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
-from attnviz.renderers.figure.scale import MINUS
-from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
+from attnviz.renderers.figure.text import missing
 from attnviz.report import (
     Calculation,
     Charts,
@@ -42,7 +40,6 @@ MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
-OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}{LEFT_TO_RIGHT}"  # in what is written around pictures
 WORDS = ("group", "label", "letter")  # columns of charts that are written
 Kind = Literal["png", "svg", "pdf"]
 Planned: TypeAlias = "FigurePlan | ChartsPlan | CalculationPlan"
@@ -60,17 +57,7 @@ def svg(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     """Each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
-    check_look(look)
-    plans = [plan_picture(picture, report, look) for picture in report.pictures]
-    return _with_cut_fonts(plans, report, look)
-
-
-def _with_cut_fonts(plans: Sequence[Planned], report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    from attnviz.renderers.figure.fonts import cut_fonts  # with fontTools, which takes a while and PNG needs nothing of
-
-    with cut_fonts("".join([*_all_texts(report), OURS])) as families:
-        for each in plans:
-            yield f"{each.name}.pdf", _content(each, report, look, "pdf", families)
+    return _pictures(report, look, "pdf")
 
 
 def check_look(look: FigureStyle) -> None:
@@ -91,24 +78,17 @@ def check_look(look: FigureStyle) -> None:
 
 def undrawable(report: Report) -> str:
     """The characters in the pictures' texts that none of our fonts has, sorted: drawn as boxes."""
-    return "".join(sorted(set().union(*map(missing, set(_all_texts(report))))))
-
-
-def _all_texts(report: Report) -> Iterator[str]:
-    yield from (report.title, report.subtitle, report.scale.label)
+    texts = {report.title, report.subtitle, report.scale.label}
     for picture in report.pictures:
-        yield from (picture.title, *_texts(picture))
+        texts.update((picture.title, *_texts(picture)))
+    return "".join(sorted(set().union(*map(missing, texts))))
 
 
 def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
     """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
-    match picture:
-        case Heatmap() | HeatmapGrid():
-            return fits_digits(picture, Room.for_picture(picture, look))
-        case Charts() | Calculation():
-            return True  # there are no cells
-        case _:
-            assert_never(picture)
+    if isinstance(picture, Charts | Calculation):
+        return True  # there are no cells
+    return fits_digits(picture, Room.for_picture(picture, look))
 
 
 def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[str, bytes]]:
@@ -178,21 +158,18 @@ def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure, v
     return draw_calculation(layout) if isinstance(layout, CalculationPlan) else draw_charts(layout)
 
 
-def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind, families: Sequence[str] = ()) -> bytes:
-    if kind == "png" and isinstance(layout, FigurePlan) and _is_plain(layout, look):
+def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind) -> bytes:
+    # Pictures that are drawn by the thousand have a shorter way.
+    is_plain = layout.theme == PAPER and look.width is None and not look.transparent
+    if kind == "png" and isinstance(layout, FigurePlan) and layout.kind == "map" and is_plain:
         return png_of(paint(layout, look.cmap, look.dpi), look.dpi, _facts(layout.title, report))
     content = io.BytesIO()
-    with drawing(layout.theme, look.svg_text, families):
+    with drawing(layout.theme, look.svg_text):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         metadata = _metadata(layout.title, report, kind)
         figure = draw_plan(layout, look, vectors=kind != "png")
         figure.savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
     return content.getvalue()
-
-
-def _is_plain(planned: FigurePlan, look: FigureStyle) -> bool:
-    """Whether a picture is one of those that are drawn by the thousand, for which there is a shorter way."""
-    return planned.kind == "map" and planned.theme == PAPER and look.width is None and not look.transparent
 
 
 def _facts(title: str, report: Report) -> dict[str, str]:

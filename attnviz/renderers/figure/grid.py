@@ -80,24 +80,23 @@ class GridPlan(NamedTuple):
 
 
 def fold_maps(grid: HeatmapGrid) -> HeatmapGrid:
-    """The same maps without the column that stands beside each."""
-    if grid.fold is None or grid.fold.column is None:
+    """The same maps without the column that stands beside each; their colours stay what they are."""
+    if grid.fold is None or (column := grid.fold.column) is None:
         return grid
-    return replace(grid, maps=tuple(_leave_out(heatmap, grid.fold.column) for heatmap in grid.maps))
-
-
-def _leave_out(heatmap: Heatmap, column: int) -> Heatmap:
-    """A map without a column; its colours stay what they are."""
-    kept = [place for place in range(len(heatmap.columns)) if place != column]
+    kept = [place for place in range(len(grid.maps[0].columns)) if place != column]
     index = slice(1, None) if column == 0 else np.array(kept)  # a slice copies nothing
-    return replace(
-        heatmap,
-        values=heatmap.values[:, index],
-        allowed=heatmap.allowed[:, index],
-        columns=tuple(heatmap.columns[place] for place in kept),
-        column_positions=tuple(heatmap.column_positions[place] for place in kept),
-        equal=heatmap.equal_share,
+    maps = (
+        replace(
+            heatmap,
+            values=heatmap.values[:, index],
+            allowed=heatmap.allowed[:, index],
+            columns=tuple(heatmap.columns[place] for place in kept),
+            column_positions=tuple(heatmap.column_positions[place] for place in kept),
+            equal=heatmap.equal_share,
+        )
+        for heatmap in grid.maps
     )
+    return replace(grid, maps=tuple(maps))
 
 
 def plan_slim(picture: Heatmap | HeatmapGrid, map_width: float, dpi: int) -> float:
@@ -119,12 +118,10 @@ def choose_statistic(heatmap: Heatmap, kind: ScaleFamily) -> Statistic:
 def describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
     """What a cell is that stands for several."""
     rows, columns = (pool * heatmap.block for pool in cells.pools)
-    signed = kind.is_signed
-    what = "differences" if signed else "multiples" if kind.is_multiple else "weights"
-    largest = "largest" if signed else "maximum"
-    return f"each cell is the {'mean' if statistic == 'mean' else largest} of {rows} × {columns} {what}" + (
-        ", up or down" if signed and statistic == "largest" else ""
-    )
+    what = "differences" if kind.is_signed else "multiples" if kind.is_multiple else "weights"
+    largest, sides = ("largest", ", up or down") if kind.is_signed else ("maximum", "")
+    of = f"of {rows} × {columns} {what}"
+    return f"each cell is the mean {of}" if statistic == "mean" else f"each cell is the {largest} {of}{sides}"
 
 
 def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, FigurePlan, Room, TextLine
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, FigurePlan, Room, TextLine, maps_of
 from attnviz.renderers.figure.scale import norm_of, plan_limits
-from attnviz.renderers.figure.style import GREY, INK, SIZES, Sizes
+from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, SIZES, Sizes
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
-from attnviz.report import Heatmap, HeatmapGrid, Picture, Report, Scale
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
 
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
@@ -51,6 +51,13 @@ def check_size(name: str, width: float, height: float, dpi: int) -> None:
         works = floor(0.98 * sqrt(MAX_PIXELS / (width * height)))
         pixels = f"{width * dpi:.0f} × {height * dpi:.0f} pixels"
         raise TooLarge(f"{name!r} would have {pixels}", hint=f"Up to {works} dpi it can be drawn.")
+
+
+def refuse_width(name: str, look: FigureStyle, sizes: Sizes, needed: float) -> TooLarge:
+    """Say that a figure has no room in the width asked for, how wide it would be, and what else would work."""
+    ways = f"--width {ceil(10 * needed) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
+    what = f"{look.width:.3g} in are too few for {name!r} with text of {sizes.axis:.3g} points"
+    return TooLarge(what, hint=f"Try {ways}.")
 
 
 def ceil_to_pixel(inches: float, dpi: int) -> float:
@@ -145,49 +152,28 @@ def place_bar(
     return box, label, below(label, under)
 
 
-def describe_hatched(maps: Sequence[Heatmap]) -> str:
-    """Say what hatched cells are, where there are any."""
-    is_hatched = any(not heatmap.is_of_pairs and not heatmap.allowed.all() for heatmap in maps)
-    return "hatched: not attendable" * is_hatched
-
-
-def footer_of(
-    texts: Sequence[str], hatched: str, top: float, width: float, size: float
-) -> tuple[Box | None, list[TextLine], float]:
-    """Small print under everything, with a key to forbidden cells where there are any, which `hatched` says; and where
-    it ends.
-    """
-    texts = [*filter(None, [hatched]), *texts]
-    left = MARGIN + (SWATCH_WIDTH + PAD) * bool(hatched)
-    lines = paragraph(wrap(" · ".join(texts), size, (width - left - MARGIN) / POINT), size, GREY, left, top)
-    if not lines:
-        return None, [], top - GAP
-    swatch = Box(MARGIN, lines[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if hatched else None
-    return swatch, lines, below(lines, top)
-
-
 def finish_plan(
-    plan: FigurePlan,
-    picture: Heatmap | HeatmapGrid,
-    report: Report,
-    room: Room,
-    small_print: Sequence[str],
-    hatched: str,
+    plan: FigurePlan, picture: Heatmap | HeatmapGrid, report: Report, room: Room, small_print: Sequence[str]
 ) -> FigurePlan:
     """Put small print under a plan, which is as high as what it has so far, and give it what all pictures have.
 
-    Without a title, the small print begins with what would mislead: its caveat, and which query its rows are of.
+    It begins with a key to forbidden cells of maps, where there are any. Without a title, what would mislead comes
+    next: the caveat, and which query rows are of.
     """
+    is_hatched = plan.kind == "map" and not all(each.is_of_pairs or each.allowed.all() for each in maps_of(picture))
+    texts = ["hatched: not attendable"] * is_hatched
     if not room.look.header:
         is_of_query = isinstance(picture, Heatmap) and picture.row_axis != Heatmap.row_axis
-        small_print = [*filter(None, (report.caveat, picture.title if is_of_query else "")), *small_print]
-    swatch, footer, bottom = footer_of(small_print, hatched, plan.height + GAP, plan.width, room.sizes.small)
+        texts += filter(None, (report.caveat, picture.title if is_of_query else ""))
+    left, size = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched, room.sizes.small
+    wrapped = wrap(" · ".join([*texts, *small_print]), size, (plan.width - left - MARGIN) / POINT)
+    footer = paragraph(wrapped, size, GREY, left, plan.height + GAP)
     return replace(
         plan,
         title=title_of(picture, report),
-        height=ceil_to_pixel(bottom + MARGIN, room.look.dpi),
+        height=ceil_to_pixel(below(footer, plan.height) + MARGIN, room.look.dpi),
         lines=tuple(line._replace(colour=room.theme.find_ink(line.colour)) for line in (*plan.lines, *footer)),
-        swatch=swatch,
+        swatch=Box(MARGIN, footer[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if is_hatched else None,
         sizes=room.sizes,
         theme=room.theme,
     )

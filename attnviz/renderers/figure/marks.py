@@ -19,8 +19,8 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.draw import clear_behind, label_at
-from attnviz.renderers.figure.layout import POINT, TICK, Labels
+from attnviz.renderers.figure.draw import ROTATED
+from attnviz.renderers.figure.layout import LABEL_PAD, POINT, TICK, Labels
 from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, Sizes, Theme
 from attnviz.renderers.figure.text import drawable, extent
 from attnviz.report import Chart
@@ -166,22 +166,21 @@ def place_labels(table: pd.DataFrame, width: float, height: float, size: float) 
     taken = [*np.hstack([at - halves, at + halves])]
     far = np.hypot(*((at - np.median(at, axis=0)) / room).T)
     found: dict[int, np.ndarray] = {}
+
+    def is_free(box: np.ndarray) -> bool:  # its lower left corner and its upper right one: within the axes, on no other
+        overlaps = (box[:2] < np.array(taken)[:, 2:]).all(axis=1) & (box[2:] > np.array(taken)[:, :2]).all(axis=1)
+        return bool((box[:2] >= 0).all() and (box[2:] <= room).all() and not overlaps.any())
+
     for n in sorted(np.flatnonzero(table["label"] != ""), key=lambda n: (table["leads"].iloc[n] != 1, -far[n])):
         half = np.array([extent(table["label"].iloc[n], size).width, size]) / 2
         sides = [(halves[n] + half + BESIDE) * side for side in np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])]
         boxes = [np.hstack([at[n] + side - half, at[n] + side + half]) for side in sides]
-        free = [k for k, box in enumerate(boxes) if _is_free(box, np.array(taken), room)]
+        free = [k for k, box in enumerate(boxes) if is_free(box)]
         if free or table["leads"].iloc[n] == 1:
             chosen = free[0] if free else 0
             taken.append(boxes[chosen])
             found[int(n)] = sides[chosen]
     return found
-
-
-def _is_free(box: np.ndarray, taken: np.ndarray, room: np.ndarray) -> bool:
-    """Whether a box lies within the axes and on no other; each is its lower left corner and its upper right one."""
-    overlaps = (box[:2] < taken[:, 2:]).all(axis=1) & (box[2:] > taken[:, :2]).all(axis=1)
-    return bool((box[:2] >= 0).all() and (box[2:] <= room).all() and not overlaps.any())
 
 
 def _find_limits(numbers: np.ndarray) -> np.ndarray:
@@ -265,7 +264,11 @@ class Marks(NamedTuple):
                 at[place] = x
         middle, half = (at[0] + at[-1]) / 2, self.size[0] / find_slot(self.chart, self.size[0]) / 2
         self.axes.set_xlim(middle - half, middle + half)
-        label_at(self.axes.xaxis, at.tolist(), self.chart.names, self.labels)
+        labels, axis = self.labels, self.axes.xaxis
+        axis.set_ticks(labels.choose(at.tolist()), [drawable(name) for name in labels.choose(self.chart.names)])
+        axis.set_tick_params(pad=LABEL_PAD, labelsize=labels.size)
+        for text in axis.get_ticklabels() if labels.rotated else ():
+            text.set(**ROTATED)
 
     def _draw_lines(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
         """Draw lines with gaps, and points that stand alone or are few."""
@@ -349,4 +352,10 @@ class Marks(NamedTuple):
         """Write the label of a row beside its point."""
         look: dict[str, Any] = {"color": groups[row.group].colour, "size": self.sizes.small, "zorder": 5, **align}
         at_point: dict[str, Any] = {"xy": (row.x, row.y), "xytext": tuple(at), "textcoords": "offset points"}
-        self.axes.annotate(drawable(row.label), **at_point, bbox=clear_behind(self.theme), **look)
+        behind = {
+            "facecolor": self.theme.ground,
+            "edgecolor": "none",
+            "alpha": 0.8,
+            "pad": 0.5,
+        }  # lines are faint there
+        self.axes.annotate(drawable(row.label), **at_point, bbox=behind, **look)

@@ -14,7 +14,6 @@ from attnviz.renderers.figure.header import (
     MARGIN,
     below,
     ceil_to_pixel,
-    describe_hatched,
     finish_plan,
     header_of,
     height_of,
@@ -35,7 +34,7 @@ from attnviz.renderers.figure.layout import (
     TextLine,
     shape_of,
 )
-from attnviz.renderers.figure.scale import plan_ticks, scale_of
+from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, INK
 from attnviz.renderers.figure.text import extent
 from attnviz.report import EdgeNames, HeatmapGrid, Report, ScaleFamily
@@ -66,7 +65,7 @@ def plan_overview(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: 
 
 def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room) -> FigurePlan:
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
-    scale, cells = scale_of(picture, report), _plan_cells(picture, room)
+    scale, cells = picture.scale or report.scale, _plan_cells(picture, room)
     ticks = plan_ticks(scale)
     grid = _plan_grid(picture, cells, scale.family, room)
     names = max(extent(name, sizes.panel).width for name in edges.rows) * POINT + 2 * PAD
@@ -98,7 +97,7 @@ def _plan_at(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room)
         lines=(*header, *axes, *_name_edges(grid, edges, (across.maps, maps), room), *label),
         kind=look.kind,
     )
-    return finish_plan(result, picture, report, room, texts, describe_hatched(picture.maps))
+    return finish_plan(result, picture, report, room, texts)
 
 
 def _plan_cells(picture: HeatmapGrid, room: Room) -> Cells:

@@ -13,7 +13,6 @@ from attnviz.renderers.figure.layout import (
     POINT,
     TICK,
     FigurePlan,
-    FoldedColumn,
     Labels,
     PlacedMap,
     middles,
@@ -69,20 +68,15 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     _fill(pixels, painted, place.heatmap.backdrop, seam)
     page.frame(edges)
     if place.fold is not None:
-        _paint_fold(page, place.fold)
+        column, shares = page.within(place.fold.box), place.fold.shares  # each row grey from the left, to its share
+        of_rows = shares[np.arange(len(column)) * len(shares) // len(column), None]
+        filled = np.arange(column.shape[1]) + 0.5 < of_rows * column.shape[1]
+        column[:] = np.where(filled[..., None], rgb(FOLDED), column)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
     _label(page, place, plan, edges, (height, width))
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
             page.write(text, edges.left + x * width, edges.top + y * height, Face(plan.sizes.smallest, ink), OVER)
-
-
-def _paint_fold(page: Canvas, fold: FoldedColumn) -> None:
-    """Each row grey from the left, as far as its share of the column."""
-    pixels = page.within(fold.box)
-    rows = np.arange(len(pixels)) * len(fold.shares) // len(pixels)
-    filled = np.arange(pixels.shape[1]) + 0.5 < fold.shares[rows, None] * pixels.shape[1]
-    pixels[:] = np.where(filled[..., None], rgb(FOLDED), pixels)
 
 
 def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tuple[int, float]) -> None:
@@ -116,7 +110,7 @@ def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
 
 
 def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitches: tuple[float, float]) -> None:
-    """Tokens beside their rows and under their columns, as `draw.label_at` has them."""
+    """Tokens beside their rows and under their columns, as `draw._label` has them."""
     away = TICK * page.dpi + LABEL_PAD * POINT * page.dpi
     if place.row_labels:
         left = page.edges(place.outer).left

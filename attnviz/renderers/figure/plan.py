@@ -27,7 +27,6 @@ from attnviz.renderers.figure.header import (
     below,
     ceil_to_pixel,
     check_size,
-    describe_hatched,
     finish_plan,
     header_of,
     height_of,
@@ -57,7 +56,7 @@ from attnviz.renderers.figure.layout import (
     spell_maps,
 )
 from attnviz.renderers.figure.overview import plan_overview
-from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks
 from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale, ScaleFamily
@@ -143,7 +142,7 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
 def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
     """The plan for maps of one size; wider than the width asked for where they do not fit."""
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
-    scale = scale_of(picture, report)
+    scale = picture.scale or report.scale
     ticks = plan_ticks(scale)
     cells = plan_cells(picture, room)
     row_labels, column_labels = plan_labels(picture, cells, room)
@@ -176,8 +175,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
         lines=lines,
         kind=look.kind,
     )
-    small_print = _small_print(grid, cells, (row_labels, column_labels), scale)
-    return finish_plan(result, picture, report, room, small_print, "" if grid.lines else describe_hatched(grid.maps))
+    return finish_plan(result, picture, report, room, _small_print(grid, cells, (row_labels, column_labels), scale))
 
 
 def _grid(
@@ -256,9 +254,12 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if labels[0].step == 0:
         texts.append("tokens are not labelled, for want of room")
     shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
+    sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
+    axes = ((grid.maps[0].row_axis, Heatmap.row_axis), (grid.maps[0].column_axis, Heatmap.column_axis))
+    things = (side if axis == usual else axis for side, (axis, usual) in zip(sides, axes, strict=True))
     thinned = {
         (side.step * (side.step > 1) * grid.maps[0].block, thing)
-        for side, thing, number in zip(labels, _things(grid.maps[0], labels), shape, strict=True)
+        for side, thing, number in zip(labels, things, shape, strict=True)
         if number > 1
     }
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
@@ -279,12 +280,3 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if cells.pools != (1, 1) or grid.maps[0].block > 1:
         texts.append(describe_cells(grid.statistic, grid.maps[0], cells, scale.family))
     return texts
-
-
-def _things(heatmap: Heatmap, labels: tuple[Labels, Labels]) -> tuple[str, str]:
-    """What the axes name; of tokens which side is meant, where the sides are not labelled alike."""
-    rows, columns = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
-    return (
-        rows if heatmap.row_axis == Heatmap.row_axis else heatmap.row_axis,
-        columns if heatmap.column_axis == Heatmap.column_axis else heatmap.column_axis,
-    )

@@ -22,7 +22,7 @@ from matplotlib.patches import Rectangle
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.draw import draw_mesh, literal, opacity_over
 from attnviz.renderers.figure.layout import CLOSE
-from attnviz.renderers.figure.scale import colours_of, ground, plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import colours_of, ground, plan_limits, plan_ticks
 from attnviz.renderers.figure.style import drawing, look_of
 from attnviz.renderers.figure.text import drawable
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
@@ -60,7 +60,7 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
         (picture,) = picture.maps
     if not isinstance(picture, Heatmap):
         raise InvalidOption("axes hold one map, and there are several", hint='Choose one: pick="0.3".')
-    scale = scale_of(picture, report)
+    scale = picture.scale or report.scale
     limits = plan_limits(scale)
     colours = colours_of(scale, limits, cmap)
     cells: Cells = np.maximum(picture.shade(scale), limits[0]) if scale.family.is_logarithmic else picture.values

@@ -28,7 +28,7 @@ from attnviz.renderers.figure.style import (
 )
 from attnviz.renderers.pooling import Statistic, pool_cells
 from attnviz.renderers.shades import luminance
-from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import Heatmap, Scale
 
 MINUS = "\u2212"  # as wide as a plus
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
@@ -36,11 +36,6 @@ LEAST_WRITTEN = 0.005  # less would round to .00
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
 APART = 0.8  # of the end of a bar: numbers of multiples beyond would lie on its own
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
-
-
-def scale_of(block: Heatmap | HeatmapGrid, report: Report) -> Scale:
-    """The picture's own scale, else the report's."""
-    return block.scale or report.scale
 
 
 def plan_limits(scale: Scale) -> tuple[float, float]:
@@ -66,8 +61,11 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
         inner = [2**power for power in range(round(log2(low)) + 1, ceil(log2(high))) if 2**power <= APART * high]
         most = f"{high:g} ×" if scale.is_bounded else f"≥ {high:g} ×"
         return (low, f"≤ {low:g} ×"), *((float(each), f"{each} ×") for each in inner), (high, most)
-    if kind.is_signed:
-        return _place_signed_ticks(high if scale.high else 0.0)
+    if kind.is_signed:  # both ends, 0, and the same round numbers on either side; only 0 where there is no difference
+        above = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, high)
+        positive = [*_inner([float(tick) for tick in above if tick > 0], low, high), high] if scale.high else []
+        ticks = [*(-tick for tick in reversed(positive)), 0.0, *positive]
+        return tuple((tick, write_sign(f"{tick:+.3g}")) for tick in ticks)
     if kind.is_logarithmic:
         powers = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
         ticks = powers[:: ceil(len(powers) / 8) or 1]
@@ -76,14 +74,6 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
     if kind.has_ends or len(ticks) < 2:
         ticks = [low, *_inner(ticks, low, high), high]
     return tuple((tick, f"{tick:.3g}") for tick in ticks)
-
-
-def _place_signed_ticks(high: float) -> tuple[tuple[float, str], ...]:
-    """Both ends, 0, and the same round numbers on either side of it; only 0 where there is no difference."""
-    above = [float(tick) for tick in MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, high or 1.0) if tick > 0]
-    positive = [*_inner(above, -high, high), high] if high else []
-    ticks = [*(-tick for tick in reversed(positive)), 0.0, *positive]
-    return tuple((tick, write_sign(f"{tick:+.3g}")) for tick in ticks)
 
 
 def _inner(ticks: list[float], low: float, high: float) -> list[float]:
@@ -122,7 +112,7 @@ class Colours(NamedTuple):
 def colours_of(scale: Scale, limits: tuple[float, float], cmap: str, theme: Theme = PAPER) -> Colours:
     """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
     of_scale = theme.lift if scale.family.colours == "lift" else SEQUENTIAL
-    name = theme.diverging if is_signed(scale) else of_scale if cmap == AUTO else cmap
+    name = theme.diverging if scale.family.is_signed else of_scale if cmap == AUTO else cmap
     return Colours(colour_map(name), norm_of(scale, limits))
 
 
@@ -131,16 +121,11 @@ def is_open_below(scale: Scale) -> bool:
     return scale.family.is_logarithmic and not scale.family.is_multiple
 
 
-def is_signed(scale: Scale) -> bool:
-    """Whether the numbers are differences."""
-    return scale.family.is_signed
-
-
 def cells_of(
     heatmap: Heatmap, scale: Scale, limits: tuple[float, float], pools: tuple[int, int], statistic: Statistic
 ) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, statistic, is_signed(scale))
+    cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, statistic, scale.family.is_signed)
     if scale.family.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
         lowest = np.float64(limits[0])
         if not np.ma.is_masked(cells):  # a third of the time
@@ -156,7 +141,7 @@ def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tup
     for row, column in np.argwhere(heatmap.allowed):
         value, shade = float(heatmap.values[row, column]), float(shading[row, column])
         ink = ink_on(cmap(float(norm(max(shade, norm.vmin or 0.0)))))
-        if text := digits_of(value, is_signed(scale)):
+        if text := digits_of(value, scale.family.is_signed):
             yield column + 0.5, row + 0.5, text, ink
 
 

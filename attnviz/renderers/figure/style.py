@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import cache
@@ -62,7 +62,6 @@ FONT_FILES = {
     "Attnviz Emoji": FONTS / "AttnvizEmoji.ttf",
 }
 FAMILIES = tuple(FONT_FILES)[1:]
-CUT = " cut"  # behind the name of a font that holds no more than a report needs
 
 TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
 MIN_FONT_SIZE = 6.0  # points that are legible in print
@@ -152,23 +151,16 @@ STYLE: dict[Any, Any] = {
 SEABORN_MAPS = ("crest", "flare", "icefire", "mako", "rocket", "vlag")
 
 
-def load_fonts() -> None:
-    """Make our fonts known to matplotlib, unless they are: it forgets them where it makes its list of fonts anew."""
-    known = {font.fname for font in fontManager.ttflist}
-    for file in FONT_FILES.values():
-        if str(file) not in known:
-            fontManager.addfont(file)
-
-
 @contextmanager
-def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str] = ()) -> Iterator[None]:
+def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
     """matplotlib's own defaults and our style, nothing of the user's; all as before when it ends.
-
-    `families` are fonts that stand for ours: each that could draw a text costs a look-up for each text.
 
     A glyph that no font has is not warned about here: `attnviz.renderers.figure.undrawable` counts them all at once.
     """
-    load_fonts()
+    known = {font.fname for font in fontManager.ttflist}
+    for file in FONT_FILES.values():
+        if str(file) not in known:  # matplotlib forgets them where it makes its list of fonts anew
+            fontManager.addfont(file)
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", category=mpl.MatplotlibDeprecationWarning)
@@ -181,17 +173,9 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str
         if theme != PAPER:
             mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
             mpl.rcParams.update({name: theme.find_ink(ink) for name, ink in STYLE.items() if ink in (INK, FRAME)})
-        if families:
-            mpl.rcParams["font.family"] = [*families, FAMILIES[0]]
         if svg_text:
             mpl.rcParams["svg.fonttype"] = "none"
         yield
-
-
-def bold_families() -> list[str]:
-    """The fonts of titles, where `drawing` is at work: those of all texts, and a bold one before them."""
-    families = list(mpl.rcParams["font.family"])
-    return [BOLD + CUT * families[0].endswith(CUT), *families]
 
 
 @cache

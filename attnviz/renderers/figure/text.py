@@ -33,12 +33,7 @@ class Extent(NamedTuple):
 @cache
 def charmaps() -> tuple[frozenset[int], ...]:
     """The code points that each of our fonts draws."""
-    return tuple(map(charmap, FAMILIES))
-
-
-def charmap(family: str) -> frozenset[int]:
-    """The code points that one of our fonts draws."""
-    return frozenset(get_font(FONT_FILES[family]).get_charmap())
+    return tuple(frozenset(get_font(FONT_FILES[family]).get_charmap()) for family in FAMILIES)
 
 
 def open_fonts(bold: bool) -> FT2Font:

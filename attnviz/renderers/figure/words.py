@@ -36,7 +36,7 @@ from attnviz.renderers.figure.layout import (
     label_maps,
     maps_of,
 )
-from attnviz.renderers.figure.scale import plan_ticks, scale_of
+from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, SIZES
 from attnviz.renderers.figure.text import extent
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -60,10 +60,15 @@ class Paragraph(NamedTuple):
 def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
     room = Room.for_picture(picture, look)
-    sizes, scale = room.sizes, scale_of(picture, report)
+    sizes, scale = room.sizes, picture.scale or report.scale
     paragraphs, ticks = tuple(_paragraphs(picture, scale)), plan_ticks(scale)
     size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
-    width = look.width or _width(paragraphs, size, bigger, look.dpi)
+    width = look.width or 0.0
+    if look.width is None:  # as wide as the longest line, within bounds that grow with the text's size
+        _, words, _ = _flow(paragraphs, (0.0, WIDTH * bigger), size)
+        ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
+        longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
+        width = ceil_to_pixel(max(MIN_WIDTH * bigger, longest), look.dpi)
     bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     if scale.family.is_signed and look.width is not None and bar.length + 2 * (MARGIN + bar.beside) > width:
         ticks = (ticks[0], ticks[len(ticks) // 2], ticks[-1])  # a number close to an end asks for a wide bar
@@ -90,7 +95,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         words=tuple(words),
         kind="text",
     )
-    plan = finish_plan(plan, picture, report, room, [MEAN] * of_maps, "")
+    plan = finish_plan(plan, picture, report, room, [MEAN] * of_maps)
     check_size(plan.name, plan.width, plan.height, look.dpi)
     return plan
 
@@ -110,14 +115,6 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
             yield Paragraph(said, heatmap.columns, sums.tolist(), None)
 
 
-def _width(paragraphs: Sequence[Paragraph], size: float, bigger: float, dpi: int) -> float:
-    """As wide as the longest line, within bounds that grow with the text's size."""
-    _, words, _ = _flow(paragraphs, (0.0, WIDTH * bigger), size)
-    ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
-    longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
-    return ceil_to_pixel(max(MIN_WIDTH * bigger, longest), dpi)
-
-
 def _flow(
     paragraphs: Sequence[Paragraph], place: tuple[float, float], size: float
 ) -> tuple[list[TextLine], list[Word], float]:
@@ -128,7 +125,8 @@ def _flow(
     for name, tokens, values, asked in paragraphs:
         base = top + HIGH * em * 0.72
         names.append(TextLine(name, MARGIN, base, size, GREY))
-        x, mirrored = left, _is_right_to_left(tokens)
+        directions = [unicodedata.bidirectional(token[0]) for token in tokens if token and token[0].isalpha()]
+        x, mirrored = left, 2 * sum(each in ("R", "AL") for each in directions) > len(directions)
         for number, (token, value) in enumerate(zip(tokens, values, strict=True)):
             taken = extent(token, size).width * POINT + 2 * AROUND * em
             if x > left and x + taken > right:
@@ -145,9 +143,3 @@ def _beside(paragraphs: Sequence[Paragraph], size: float) -> float:
     """Where tokens begin: behind the names."""
     widest = max(extent(paragraph.name, size).width * POINT for paragraph in paragraphs)
     return MARGIN + widest + 1.5 * size * POINT * bool(widest)
-
-
-def _is_right_to_left(tokens: Sequence[str]) -> bool:
-    """Whether most tokens with letters are written so."""
-    directions = [unicodedata.bidirectional(token[0]) for token in tokens if token and token[0].isalpha()]
-    return 2 * sum(each in ("R", "AL") for each in directions) > len(directions)
