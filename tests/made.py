@@ -33,30 +33,18 @@ def columns_by(chart: Chart, key: str, *names: str) -> dict[Any, list[tuple[Any,
 
 
 HOSTILE = (
-    "[/]",
-    "[red]",
-    "[unk]",
-    ":smile:",
-    "$$",
-    r"$\frac$",
-    "</script>",
-    "\x1b[31mred",
-    "\x07\x00\x7f\x85\x9b",
-    "\u202eevil\u2066",
-    "a\u200bb\ufeff",
-    "\n",
-    "\t",
-    " ",
-    "",
-    "\ud800",
-    "\u2028\u2029",
-    "猫坐在",
-    "고양이",
-    "👨\u200d👩\u200d👧\u200d👦",
-    "e\u0301",
-    "Z" + "\u0351\u036b" * 50,
-    "سلام",
-    "\ue000\U0010ffff",
+    *("[/]", "[red]", "[unk]", ":smile:", "$$", r"$\frac$", "</script>"),  # markup
+    *("\x1b[31mred", "\x07\x00\x7f\x85\x9b", "\u202eevil\u2066", "a\u200bb\ufeff"),  # what is obeyed and not seen
+    *("\n", "\t", " ", "", "\ud800", "\u2028\u2029"),
+    *(
+        "猫坐在",
+        "고양이",
+        "👨\u200d👩\u200d👧\u200d👦",
+        "e\u0301",
+        "Z" + "\u0351\u036b" * 50,
+        "سلام",
+        "\ue000\U0010ffff",
+    ),
     "x" * 5000,
 )
 

@@ -22,46 +22,31 @@ import attnviz
 from attnviz import store
 from attnviz.bounded import parse_header
 from attnviz.errors import InvalidOption, InvalidRecord, OutputError
-from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
+from attnviz.records import AttentionMaps, Facts
 from attnviz.store import metadata
-from tests.made import content, random_maps, sink_maps, windowed_maps
+from tests.made import content, cross_maps, provenance, random_maps, record, sink_maps, tokens, windowed_maps
 from tests.process import leave_part
 
-
-def record(pieces: tuple[str, ...] = ("the", "\ud800", "[/]", "猫"), n_keys: int | None = None) -> AttentionMaps:
-    """Two layers of three heads, seeded; cross-attention when `n_keys` is given."""
-    queries = _tokens(pieces)
-    keys = queries if n_keys is None else _tokens(tuple(f"key {i}" for i in range(n_keys)))
-    scores = np.random.default_rng(0).normal(size=(2, 3, len(queries), len(keys)))
-    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    return AttentionMaps(
-        weights=weights.astype(np.float32),
-        queries=queries,
-        keys=keys,
-        attendable=np.ones((len(queries), len(keys)), dtype=bool),
-        provenance=Provenance("multi:3", "random, seed 0", False, "ab" * 32, "text", (("seed", 0),), (("torch", "2"),)),
-    )
+RECORD = record(
+    random_maps("abcd", n_layers=2, n_heads=3).weights,
+    tokens("the", "\ud800", "[/]", "猫", unknown=("\ud800",)),
+    made_by=provenance(settings=(("seed", 0),)),
+)
 
 
-def _tokens(pieces: tuple[str, ...]) -> Tokens:
-    offsets = tuple((2 * i, 2 * i + 1) for i in range(len(pieces)))
-    return Tokens(pieces, offsets, (False,) * len(pieces), tuple(i == 1 for i in range(len(pieces))))
-
-
-@pytest.mark.parametrize("n_keys", [None, 7])
-def test_saved_then_loaded_is_the_same(tmp_path: Path, n_keys: int | None) -> None:
-    maps = record(n_keys=n_keys)
+@pytest.mark.parametrize("maps", [RECORD, cross_maps(3, 7)])
+def test_saved_then_loaded_is_the_same(tmp_path: Path, maps: AttentionMaps) -> None:
     store.save(maps, tmp_path / "a.safetensors")
     again = attnviz.load(tmp_path / "a.safetensors")
     assert again.weights.tobytes() == maps.weights.tobytes()
     assert np.array_equal(again.attendable, maps.attendable)
     assert (again.queries, again.keys, again.provenance) == (maps.queries, maps.keys, maps.provenance)
-    assert (again.keys is again.queries) == (n_keys is None)
+    assert (again.keys is again.queries) == maps.self_attention
     assert store.encode_record(again) == (tmp_path / "a.safetensors").read_bytes()
 
 
 def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None:
-    store.save(record(), tmp_path / "a.safetensors")
+    store.save(RECORD, tmp_path / "a.safetensors")
     with safe_open(tmp_path / "a.safetensors", framework="pt") as file:
         assert set(file.keys()) == {"weights", "attendable"}
         assert tuple(file.get_tensor("weights").shape) == (2, 3, 4, 4)
@@ -74,23 +59,22 @@ def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None
 def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
     facts = Facts(causal=True, keep="head-tail", tokens_in_text=9, group="h.*", n_layers_in_model=4, guess="a guess")
     facts = replace(facts, known_heads=("next token 0.60", ""), n_heads_in_model=8)
-    maps = replace(record(), layer_numbers=(1, 3), provenance=replace(record().provenance, facts=facts))
+    maps = replace(RECORD, layer_numbers=(1, 3), provenance=replace(RECORD.provenance, facts=facts))
     store.save(replace(maps, head_numbers=(0, 2, 5)), tmp_path / "a.safetensors")
     again = store.load(tmp_path / "a.safetensors")
     assert (again.provenance.facts, again.layer_numbers, again.head_numbers) == (facts, (1, 3), (0, 2, 5))
-    assert b"n_heads_in_model" not in (whole := store.encode_record(record()))  # as before there were such
+    assert b"n_heads_in_model" not in (whole := store.encode_record(RECORD))  # as before there were such
     assert b"head_numbers" not in whole
 
 
 def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
-    data = store.encode_record(record())
+    data = store.encode_record(RECORD)
     meta = metadata.parse_metadata(parse_header(BytesIO(data), len(data)).metadata)
     change(meta)
-    maps = record()
     return bytes(
         save_tensors(
-            {"weights": np.array(maps.weights), "attendable": np.array(maps.attendable)},
+            {"weights": np.array(RECORD.weights), "attendable": np.array(RECORD.attendable)},
             metadata={"attnviz": json.dumps(meta)},
         )
     )
@@ -101,7 +85,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     [
         b"",
         b"not a record",
-        store.encode_record(record())[:-1],
+        store.encode_record(RECORD)[:-1],
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[]"})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "{"})),
@@ -119,7 +103,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
         rewritten(lambda meta: meta["provenance"]["facts"].update(causal=1)),
         rewritten(lambda meta: meta["provenance"]["facts"].update(n_layers_in_model=10**9)),
         rewritten(lambda meta: meta.pop("provenance")),
-        store.encode_record(record())[:-20] + np.float32("nan").tobytes() + store.encode_record(record())[-16:],
+        store.encode_record(RECORD)[:-20] + np.float32("nan").tobytes() + store.encode_record(RECORD)[-16:],
         rewritten(lambda meta: meta.update(keys={"pieces": [], "offsets": [], "special": [], "unknown": []})),
         rewritten(lambda meta: meta.update(queries={"pieces": [1], "offsets": [], "special": [], "unknown": []})),
     ],

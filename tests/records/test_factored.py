@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.measures import measure_maps
-from attnviz.records import AttentionMaps, Tokens, arithmetic, factored, factors, walk
+from attnviz.records import AttentionMaps, arithmetic, factored, factors, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
+from tests.records.test_walk import N_TOKENS, WINDOWS, case, maps_of
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
 MODELS: dict[str, dict[str, Any]] = {
@@ -90,43 +92,24 @@ def _logs(of: Factors, n_tokens: int) -> np.ndarray:
     return np.asarray(of.query.astype(float) @ of.key.astype(float).swapaxes(1, 2) * of.scale + added)
 
 
-@pytest.mark.parametrize(
-    ("window", "padded"),
-    [
-        *((each, padded) for each in [(None, None), (None, 0), (3, 0), (2, 5)] for padded in (False, True)),
-        ((0, 9), False),
-    ],
-)
+@pytest.mark.parametrize(("window", "padded"), [*product(WINDOWS, (False, True)), ((0, 9), False)])
 def test_windows_and_padding_are_those_of_a_mask(window: Window, padded: bool, tmp_path: Path) -> None:
-    n_tokens, generator = 20, np.random.default_rng(0)
-    query, key = generator.normal(size=(2, 4, n_tokens, 3)).astype(np.float32)
-    distances = np.subtract.outer(-np.arange(n_tokens), -np.arange(n_tokens))
-    back, forward = (n_tokens if reach is None else reach for reach in window)
-    allowed = (distances >= -back) & (distances <= forward)
-    real = np.arange(n_tokens) < n_tokens - 1 if padded else None
-    allowed &= True if real is None else real
-    scores = np.where(allowed, query.astype(float) @ key.astype(float).swapaxes(1, 2) / 2, -np.inf)
-    log_sum_exp = np.log(np.exp(scores).sum(axis=-1))
-    layer = Factors(query, key, log_sum_exp.astype(np.float32), 0.5, window=window, attendable_keys=real)
-    open_layer = Factors(query, key, _open_sums(query, key), 0.5)
-    text, _ = both("one head")
-    tokens = Tokens(("a",) * n_tokens, ((0, 1),) * n_tokens, (False,) * n_tokens)
+    unsummed, log_sum_exp, weights = case(window, padded, biased=False)
+    layer = replace(unsummed, log_sum_exp=log_sum_exp.astype(np.float32))
+    open_sums = case((None, None), False, biased=False).log_sum_exp.astype(np.float32)
+    open_layer = Factors(layer.query, layer.key, open_sums, layer.scale)
+    allowed, places = weights[0] > 0, np.arange(N_TOKENS)
     for layers in [(layer, layer), (layer, open_layer)]:
-        found = FactoredMaps(tokens, tokens, text.provenance, factors=layers)
+        found = maps_of(*layers)
         attnviz.save(found, tmp_path / "a.safetensors")
         for maps in (found, attnviz.load(tmp_path / "a.safetensors")):
-            np.testing.assert_allclose(maps.weights[0], np.exp(scores - log_sum_exp[..., None]), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(maps.weights[0], weights, rtol=1e-5, atol=1e-7)
             assert np.array_equal(maps.read_allowed(0, slice(2, 9)), allowed[2:9])
             assert np.array_equal(maps.attendable[0], allowed)
             assert maps.layers_alike == bool((maps.attendable[0] == maps.attendable[1]).all())
-            dense = AttentionMaps(maps.weights, tokens, tokens, maps.attendable, maps.provenance)
+            dense = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
             assert np.array_equal(maps.real_queries, dense.real_queries)
-            places = np.arange(n_tokens)
             assert maps.cells(0, 1, places, places[::-1]) == pytest.approx(dense.cells(0, 1, places, places[::-1]))
-
-
-def _open_sums(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    return np.asarray(np.log(np.exp(query @ key.swapaxes(1, 2) * 0.5).sum(axis=-1)))
 
 
 def test_more_weights_than_there_is_room_for_are_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,9 +139,9 @@ def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.Mon
     np.testing.assert_allclose(layer.cells(0, some, some[::-1]), weights[some, some[::-1]], rtol=1e-5)
 
 
-def maps_of(layer: Factors) -> FactoredMaps:
+def maps_of(*layers: Factors) -> FactoredMaps:
     tokens = Tokens(("a",) * N_TOKENS, ((0, 1),) * N_TOKENS, (False,) * N_TOKENS)
-    return FactoredMaps(tokens, tokens, provenance(), factors=(layer,))
+    return FactoredMaps(tokens, tokens, provenance(), factors=layers)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

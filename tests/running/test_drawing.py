@@ -143,7 +143,6 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
 @pytest.mark.parametrize(
     ("maps", "choice", "error", "says"),
     [
-        (cross_maps(), {"rollout": True}, InvalidOption, "rollout needs self-attention"),
         (cross_maps(), {"sort": "distance"}, InvalidOption, "distance needs self-attention"),
         (random_maps("a"), {"drop_first": True}, InvalidSelection, "--drop-first leaves none of 1 token"),
     ],

@@ -153,19 +153,16 @@ def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
     assert report(uniform_maps(15)).scale.high == 15
     assert report(uniform_maps(16)).scale == report(uniform_maps(40)).scale == Scale("lift", 1.0, 16.0, words)
     assert report(uniform_maps(1)).scale.high == 2  # of 1 there would be no colours
-    (uniform,) = only(uniform_maps(8), [0], [0]).pictures
-    assert isinstance(uniform, Heatmap)
+    (uniform,) = heatmaps(only(uniform_maps(8), [0], [0]))
     assert uniform.shade(lift) == pytest.approx(1)
     assert uniform.shade(replace(lift, kind="fixed")) is uniform.values
     weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.5, 0.2, 0.3]]]])
     causal = record(weights, tokens("a", "b", "c"), attendable=np.tri(3, dtype=bool))
-    (picture,) = report(causal).pictures
-    assert isinstance(picture, Heatmap)
+    (picture,) = heatmaps(report(causal))
     assert picture.shade(lift) == pytest.approx(np.array([[1, 0, 0], [0.5, 1.5, 0], [1.5, 0.6, 0.9]]))
     dropped = report(causal, FigureOptions(drop_first=True))
     assert dropped.scale.label == "attention weight, × an equal share among the keys shown"
-    (picture,) = dropped.pictures
-    assert isinstance(picture, Heatmap)
+    (picture,) = heatmaps(dropped)
     assert picture.shade(lift) == pytest.approx(np.array([[1, 0], [0.8, 1.2]]))  # of what b and c get, and 2 keys
 
 
@@ -308,8 +305,7 @@ def test_what_was_hidden_is_said_everywhere() -> None:
         "hidden with that. Colours show the share among the keys that are drawn, times their number; weights stay "
         "what they are, and all measures count every token."
     ]
-    found = shown.data["hidden"]
-    assert isinstance(found, dict)
+    found: Any = shown.data["hidden"]
     assert (found["queries"], found["keys"]) == ([0, 5], [0, 5])
     assert found["share"] == pytest.approx(by_hand[None])
     assert shown.data["weights"] is maps.weights
@@ -374,8 +370,7 @@ def test_the_shared_scale_is_over_what_is_drawn() -> None:
 def test_picked_heads_are_one_picture_in_the_order_given() -> None:
     maps = random_maps(n_layers=3, n_heads=3)
     shown = report(maps, FigureOptions(pick=("2.1,0.0", "2.0"), columns=2))
-    (grid,) = shown.pictures
-    assert isinstance(grid, HeatmapGrid)
+    grid = overview(shown)
     assert [each.title for each in grid.maps] == ["layer 2, head 1", "layer 0, head 0", "layer 2, head 0"]
     assert grid.n_columns == 2
     assert np.array_equal(grid.maps[1].values, maps.weights[0, 0])
@@ -388,19 +383,16 @@ def test_picked_heads_are_one_picture_in_the_order_given() -> None:
 def test_one_query_is_a_row_of_each_head() -> None:
     maps = random_maps(n_layers=2, n_heads=2, causal=True)
     scale = report(maps).scale
-    (strip,) = report(maps, FigureOptions(query="plot", tokens="0:5")).pictures
-    assert isinstance(strip, Heatmap)
+    (strip,) = heatmaps(report(maps, FigureOptions(query="plot", tokens="0:5")))
     assert (strip.name, strip.title, strip.row_axis) == ("query-1", "what 1 “plot” attends to", "layer.head")
     assert (strip.rows, strip.columns) == (("0.0", "0.1", "1.0", "1.1"), FILM[:5])
     assert strip.asked == 1
-    (elsewhere,) = report(maps, FigureOptions(query="plot", key="2:5")).pictures
-    assert isinstance(elsewhere, Heatmap)
+    (elsewhere,) = heatmaps(report(maps, FigureOptions(query="plot", key="2:5")))
     assert elsewhere.asked is None
     assert np.array_equal(strip.values, maps.weights[:, :, 1, :5].reshape(4, 5))
     assert np.array_equal(strip.allowed, np.tile([True, True, False, False, False], (4, 1)))
     assert strip.shade(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
-    (one_layer,) = only(maps, [1], [0, 1], FigureOptions(query="-1")).pictures
-    assert isinstance(one_layer, Heatmap)
+    (one_layer,) = heatmaps(only(maps, [1], [0, 1], FigureOptions(query="-1")))
     assert (one_layer.title, one_layer.rows) == ("what 13 “.” attends to, heads of layer 1", ("0", "1"))
     with pytest.raises(InvalidSelection, match="no token 'plt' in the text"):
         report(maps, FigureOptions(query="plt"))

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps
 from attnviz.renderers.page.map_parts import describe_maps, distinct
-from attnviz.report import Charts, HeatmapGrid, Report
+from attnviz.report import Charts, Report
 from attnviz.running.drawing import Drawing
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
@@ -79,8 +79,7 @@ def test_heads_and_mean_stand_in_the_order_given() -> None:
     assert np.array_equal(heatmaps(shown)[3].values, maps.weights[1, 2])
     assert overview(shown).title == "4 heads of 2 layers and the mean of 3 heads"
     assert shown.data["heads"] == [2, "mean", 0]
-    weights = shown.data["weights"]
-    assert isinstance(weights, np.ndarray)
+    weights: Any = shown.data["weights"]
     assert weights[:, 1] == pytest.approx(maps.weights.mean(axis=1), abs=1e-7)
     assert np.array_equal(weights[:, 2], maps.weights[:, 0])
     one_layer = overview(show(maps, head=("0-1,mean",), layer=("0",)))
@@ -90,8 +89,7 @@ def test_heads_and_mean_stand_in_the_order_given() -> None:
 def test_picked_means_stand_beside_picked_heads() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     shown = show(maps, pick=("1.mean,0.2",))
-    (grid,) = shown.blocks[:1]
-    assert isinstance(grid, HeatmapGrid)
+    grid = overview(shown)
     assert [each.title for each in grid.maps] == ["layer 1, mean of 3 heads", "layer 0, head 2"]
     assert grid.maps[0].values == pytest.approx(maps.weights[1].mean(axis=0), abs=1e-7)
     assert np.array_equal(grid.maps[1].values, maps.weights[0, 2])
@@ -109,8 +107,7 @@ def test_one_query_of_a_mean_is_a_row() -> None:
 
 
 def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
-    maps = attnviz.attention("the acting saved the film")
-    assert maps.value_norms is not None
+    maps: Any = attnviz.attention("the acting saved the film")
     moved = maps.weights.astype(np.float64) * maps.value_norms[:, :, None]
     expected = (moved / moved.sum(axis=-1, keepdims=True))[0]
     shown = show(maps, head=("mean",), layer=("0",), weigh="values")
@@ -141,8 +138,7 @@ def test_distances_are_those_of_the_mean() -> None:
 def test_patches_of_an_image_have_a_mean() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(10), size=(1, 3, 10))
     maps = attnviz.from_attentions(weights, keys=attnviz.Grid(3, 3, leading=["[CLS]"]))
-    patches = next(show(maps, head=("mean,1",)).pictures)
-    assert isinstance(patches, HeatmapGrid)
+    patches: Any = next(show(maps, head=("mean,1",)).pictures)
     assert patches.title.endswith(": 1 head of layer 0 and the mean of 3 heads")
     assert [each.title for each in patches.maps] == ["mean of 3 heads", "head 1"]
     assert patches.maps[0].values.ravel() == pytest.approx(weights[0, :, 0, 1:].mean(axis=0), abs=1e-6)

@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import measure_maps
-from attnviz.records import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.records.mean import add_mean
 from attnviz.report import Table
 from attnviz.specs import FigureOptions
@@ -24,7 +24,7 @@ BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]
 
 
 def heads_table(
-    maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str
+    maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str | None
 ) -> Table:
     spec = FigureOptions(**choice)  # type: ignore[arg-type]
     return tables.heads_table(maps, of, product(layers, heads), select_tokens(maps, spec), spec)
@@ -56,21 +56,38 @@ def test_heads_by_hand() -> None:
     assert peak == pytest.approx((0.5 + 0.8 + 0.4) / 3)
 
 
-def test_of_equal_pairs_the_earliest_is_the_strongest() -> None:
-    assert heads_table(uniform_maps(3), (), [0], [0]).rows[0][3] == "0 t0 → 0 t0"
+def square(*rows: Sequence[float], pieces: Tokens | None = None, allowed: np.ndarray | None = None) -> AttentionMaps:
+    return record(np.array([[rows]]), pieces, attendable=allowed)
 
 
-def test_the_strongest_pair_of_a_causal_map_is_one_that_had_a_choice() -> None:
-    weights = np.array([[[[1, 0, 0], [0.7, 0.3, 0], [0.2, 0.2, 0.6]]]])
-    causal = np.tri(3, dtype=bool)
-    assert heads_table(record(weights, attendable=causal), (), [0], [0]).rows[0][3] == "1 t1 → 0 t0"
-    assert heads_table(uniform_maps(1), (), [0], [0]).rows[0][3] == "0 t0 → 0 t0"
+PAIRS: dict[str, tuple[AttentionMaps, str]] = {
+    "of equal ones the earliest": (uniform_maps(3), "0 t0 → 0 t0"),
+    "of one token its own": (uniform_maps(1), "0 t0 → 0 t0"),
+    "of a causal map one that had a choice": (
+        square([1, 0, 0], [0.7, 0.3, 0], [0.2, 0.2, 0.6], allowed=np.tri(3, dtype=bool)),
+        "1 t1 → 0 t0",
+    ),
+    "none of padding": (
+        square([0.6, 0.4, 0], [0.5, 0.5, 0], [1, 0, 0], allowed=np.array([[True, True, False]] * 3)),
+        "0 t0 → 0 t0",
+    ),
+    "of words where there are markers": (
+        square(
+            *([0.9, 0.1, 0, 0], [0.6, 0.1, 0.3, 0], [0.5, 0.2, 0.1, 0.2], [0, 0, 0, 1]),
+            pieces=tokens("[CLS]", "a", "b", "[SEP]", special=["[CLS]", "[SEP]"]),
+        ),
+        "1 a → 2 b",
+    ),
+    "of words where the first token is a sink": (
+        square([1, 0, 0, 0], [0.9, 0.1, 0, 0], [0.7, 0.2, 0.1, 0], [0.6, 0, 0.4, 0], pieces=tokens(*"abcd")),
+        "3 d → 2 c",
+    ),
+}
 
 
-def test_the_strongest_pair_is_never_one_of_padding() -> None:
-    weights = np.array([[[[0.6, 0.4, 0], [0.5, 0.5, 0], [1, 0, 0]]]])
-    attendable = np.array([[1, 1, 0]] * 3, dtype=bool)
-    assert heads_table(record(weights, attendable=attendable), (), [0], [0]).rows[0][3] == "0 t0 → 0 t0"
+@pytest.mark.parametrize(("maps", "pair"), PAIRS.values(), ids=PAIRS)
+def test_the_strongest_pair(maps: AttentionMaps, pair: str) -> None:
+    assert heads_table(maps, (), [0], [0]).rows[0][3] == pair
 
 
 def test_cross_attention_has_no_distance() -> None:
@@ -155,9 +172,7 @@ SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0
 )
 def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
     maps = random_maps(n_layers=2)
-    table = tables.heads_table(
-        maps, (SORTED,), product([0, 1], [0, 1]), select_tokens(maps, FigureOptions()), FigureOptions(sort=sort)
-    )
+    table = heads_table(maps, (SORTED,), [0, 1], [0, 1], sort=sort)
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title
     pairs = {row[:2]: row[3:] for row in heads_table(maps, (SORTED,), [0, 1], [0, 1]).rows}
@@ -179,16 +194,6 @@ def test_an_order_that_there_is_not(sort: str, says: str) -> None:
         parse_sort(sort)
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)
-
-
-def test_the_strongest_pair_is_of_words_where_there_are_any() -> None:
-    """Markers, and a first token that is a sink, take most of what many heads give."""
-    marked = tokens("[CLS]", "a", "b", "[SEP]", special=["[CLS]", "[SEP]"])
-    rows = np.array([[0.9, 0.1, 0, 0], [0.6, 0.1, 0.3, 0], [0.5, 0.2, 0.1, 0.2], [0, 0, 0, 1]])
-    sink = np.array([[1, 0, 0, 0], [0.9, 0.1, 0, 0], [0.7, 0.2, 0.1, 0], [0.6, 0, 0.4, 0]])
-    for weights, pieces, pair in ((rows, marked, "1 a → 2 b"), (sink, tokens(*"abcd"), "3 d → 2 c")):
-        table = heads_table(record(weights[None, None], pieces), (), [0], [0])
-        assert table.rows[0][3] == pair
 
 
 def test_weights_are_rows_with_every_digit_of_cells_that_are_allowed() -> None:

@@ -24,10 +24,6 @@ def cards(page: Opened) -> list[str]:
     return list(page.page.locator(".card h2").all_inner_texts())
 
 
-def point(page: Opened, place: int) -> str:
-    return f"#point-{place}"
-
-
 def test_the_head_that_stands_highest_is_shown_first_with_its_moments(shown: Open) -> None:
     page = shown(atlas_report())
     assert page.page.locator("[role=tab]").all_inner_texts() == ["Heads", "Table"]
@@ -72,11 +68,11 @@ def test_heads_are_found_by_pattern_word_and_number(shown: Open) -> None:
 
 def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> None:
     page = shown(atlas_report())
-    page.page.locator(point(page, 1)).click()
+    page.page.locator("#point-1").click()
     assert cards(page) == ["Head 0.1"]
     assert "+0.0210 of the right answer" in page.page.inner_text(".card")
     page.page.get_by_role("button", name="Side by side").click()
-    page.page.locator(point(page, 3)).click()
+    page.page.locator("#point-3").click()
     assert cards(page) == ["Head 0.1", "Head 1.0"]
     page.page.get_by_label("Heads as").select_option("grid")
     page.page.get_by_role("combobox", name="Colour").select_option("entropy")

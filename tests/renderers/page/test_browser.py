@@ -21,6 +21,7 @@ from tests.attacks.endings import RunHere, worked
 from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.test_html import LOG, attacked
+from tests.renderers.page.test_look import uneven
 
 pytestmark = pytest.mark.slow
 VIEWS = ("overview", "matrix", "lines", "table")
@@ -164,7 +165,6 @@ def test_a_zoomed_map_is_panned_and_still_says_the_right_number(shown: Open) -> 
     page = shown(report(maps), f"view=matrix&{EXACT}")
     page.page.get_by_role("button", name="zoom in").click(click_count=3)
     box = page.page.locator("canvas.matrix").bounding_box()
-    assert box is not None
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.page.mouse.move(*middle)
     before = page.readout
@@ -208,9 +208,7 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
 
 
 def test_a_word_shades_what_it_attends_to(shown: Open) -> None:
-    weights = np.full((1, 1, 4, 4), 0.1, dtype=np.float32)
-    weights[0, 0, range(4), [3, 2, 1, 0]] = 0.7
-    page = shown(report(record(weights, tokens("a", "b", "c", "d"))), "view=matrix")
+    page = shown(uneven(), "view=matrix")
     words = page.page.locator(".word")
     words.nth(1).hover()
     shades = [each.evaluate(GROUND) for each in words.all()]
@@ -300,9 +298,7 @@ def test_of_long_texts_each_query_has_its_strongest_lines(shown: Open) -> None:
 
 def test_another_scale_redraws_map_text_legend_and_lines(shown: Open) -> None:
     """0.7 of four keys is 2.8 equal shares, and with weights as they are 0.7 of the range."""
-    weights = np.full((1, 1, 4, 4), 0.1, dtype=np.float32)
-    weights[0, 0, range(4), [3, 2, 1, 0]] = 0.7
-    page = shown(report(record(weights, tokens("a", "b", "c", "d"))), "view=matrix")
+    page = shown(uneven(), "view=matrix")
     by_share = page.colour(1, 2, 4, 4)
     page.page.get_by_role("combobox", name="Scale").select_option("weights, 0 to 1")
     page.ready()

@@ -75,8 +75,6 @@ def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
     assert page.page.locator(".edge:visible").all_inner_texts() == ["", "head 0", "1", "2", "layer 0", "1"]
     assert page.page.locator(".caption").all_inner_texts() == ["", "", "next token"] * 2
     panel, edge = (page.page.locator(of).nth(at).bounding_box() for of, at in ((".map", 4), (".edge", 2)))
-    assert panel is not None
-    assert edge is not None
     assert abs(panel["x"] - edge["x"]) < 2
     tops = [each.bounding_box()["y"] for each in page.page.locator(".map canvas").all()]
     assert len(set(tops)) == 2  # of each layer one, whether heads have names or not

@@ -41,7 +41,6 @@ def test_pointing_at_a_small_head_says_its_number_and_then_the_large_ones_again(
     page = shown(report(maps), "view=matrix&layer=0&head=1&query=2&key=3&digits=all")
     before = page.readout
     box = page.page.locator(f"{STRIP} canvas").nth(3).bounding_box()
-    assert box is not None
     page.page.mouse.move(box["x"] + box["width"] * 8.5 / N, box["y"] + box["height"] * 5.5 / N)
     assert page.readout.startswith("layer 0, head 3: query 5 yet attends to key 8 every")
     assert np.float32(number_in(page.readout)) == maps.weights[0, 3, 5, 8]
@@ -54,7 +53,6 @@ def test_many_heads_move_the_strip_and_not_the_page(shown: Open) -> None:
     state, phone = "view=matrix&layer=0&head=14", {"width": 390, "height": 844}
     page = shown(report(random_maps(n_heads=16)), state, viewport=phone)
     box = page.page.locator(f"{STRIP}[aria-current]").bounding_box()
-    assert box is not None
     assert 0 <= box["x"] <= 390 - box["width"]
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.page.locator(".strip").bounding_box()["height"] < 80

@@ -92,7 +92,6 @@ def test_long_texts_break_and_the_page_is_no_wider_than_a_phone(shown: Open) -> 
     heights = page.page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
     assert max(heights) <= 100  # four lines
     name = page.page.locator("tbody td").first.bounding_box()
-    assert name is not None
     assert name["height"] == heights[0]
     assert page.page.locator("tbody tr").first.evaluate("row => getComputedStyle(row.cells[0]).whiteSpace") == "nowrap"
 

@@ -107,7 +107,6 @@ class Phone(Opened):
     def at(self, across: float, down: float) -> Point:
         """A point of the page by its share of the canvas, most of which is the map."""
         box = self.page.locator("canvas.matrix").bounding_box()
-        assert box is not None
         return box["x"] + across * box["width"], box["y"] + down * box["height"]
 
     @property
