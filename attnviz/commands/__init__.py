@@ -59,7 +59,7 @@ COMMANDS = (
         "Classify texts with a trained model",
         "predict:predict",
         "spec:PredictSpec",
-        "predict_inputs:predict_inputs",
+        "inputs:predict_inputs",
         wing="train",
         rows="predictions.csv",
         preloads=("attnviz.models.classifier_model", "attnviz.commands.train.predict"),

@@ -68,8 +68,10 @@ def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
     models = comparison.models
     times = ""
     if any(model.n_layers > 1 for model in models):
-        times = "L · "
-        yield "layers L", [_write_layers(model.layer_numbers) for model in models]
+        times, numbers = "L · ", [model.layer_numbers for model in models]
+        # with their numbers where some layers of the model do not attend: "2 (1, 3)"
+        which = ["" if of == tuple(range(len(of))) else f" ({', '.join(map(str, of))})" for of in numbers]
+        yield "layers L", [f"{len(of)}{said}" for of, said in zip(numbers, which, strict=True)]
     yield "tokens n that it reads", [f"{round(comparison.mean(model.name, 'tokens')):,}" for model in models]
     yield "heads h of width d/h", [f"{model.n_heads} of {model.d_model // model.n_heads}" for model in models]
     yield "d_model d", [str(model.d_model) for model in models]
@@ -82,12 +84,6 @@ def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
         yield f"FLOP of projections, {times}8 n d²", projections
         yield f"FLOP of scores and sums, {times}4 n² d", [write_count(cost.weights) for cost in costs]
         yield f"memory of the maps, {times}4 h n² B", [format_bytes(cost.memory) for cost in costs]
-
-
-def _write_layers(numbers: tuple[int, ...]) -> str:
-    """Write how many attend; their numbers where some of the model's do not, "2 (1, 3)"."""
-    all_of_them = numbers == tuple(range(len(numbers)))
-    return f"{len(numbers)}" if all_of_them else f"{len(numbers)} ({', '.join(map(str, numbers))})"
 
 
 def _list_outcomes(comparison: Comparison) -> Iterator[tuple[str, Cells]]:

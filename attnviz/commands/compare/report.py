@@ -11,7 +11,6 @@ from attnviz.commands.compare.costs import costs_table, find_cost
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import HEADLINE, verdict
 from attnviz.display import escape_for_display, pluralize
-from attnviz.measures import Measure
 from attnviz.numbers.intervals import PairedDifference
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
 from attnviz.views.captions import choose_title, drop_hash
@@ -69,18 +68,13 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
             yield (*of, model, *numbers, explain_missing(pair) or "")
 
 
-def digits(measure: Measure) -> int:
-    """After the point."""
-    return 3 if measure.unit in ("nats", "share") else 2
-
-
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
     """Means, beside those of one other model how far it is from the first, and all differences with their intervals."""
     name, *others = (model.label for model in comparison.models)
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
     for measure in comparison.measures:
-        n_digits = digits(measure)
+        n_digits = 3 if measure.unit in ("nats", "share") else 2  # after the point
         models = (*(model.name for model in comparison.models), UNIFORM)
         means = [comparison.mean(model, measure.name) for model in models]
         label = f"{measure.name} ({measure.unit})"

@@ -65,8 +65,18 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
         attended = [attention(document.text, document.name) for attention in attentions]
         measured.add(attended, [of_model[count - 1] for of_model in right])
         yield Progress(count, len(documents), "texts", document.name)
-    described = map(_describe_model, models, measured.last, answered)
-    whole = _compare_models(tuple(described), measured, documents[0].name if len(documents) == 1 else corpus.name)
+    from attnviz.numbers.table import stack
+
+    apart = measured.divergences
+    whole = Comparison(
+        models=tuple(map(_describe_model, models, measured.last, answered)),
+        texts=documents[0].name if len(documents) == 1 else corpus.name,
+        numbers=stack(measured.parts),
+        asked=choose_measures(measured.measures),
+        merged=measured.merged,
+        texts_sha256=hashlib.sha256(" ".join(measured.texts).encode()).hexdigest(),
+        divergences=None if apart is None else apart / len(documents),
+    )
     pictures = pictures_of(spec, whole, measured.last)
     extent = highest(pictures), len(measured.last[0].keys)
     scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
@@ -94,22 +104,6 @@ def _describe_model(model: AttentionModel, maps: AttentionMaps, predictions: tup
         answers=model.answers if isinstance(model, Classifies) else None,
         predictions=predictions,
         tested=None if (metrics := load_model_metrics(model)) is None else metrics.tested,
-    )
-
-
-def _compare_models(models: tuple[ComparedModel, ...], measured: MeasuredTexts, texts: str) -> Comparison:
-    """Put the rows of all texts into one table. `texts` is what they are called."""
-    from attnviz.numbers.table import stack
-
-    apart = measured.divergences
-    return Comparison(
-        models=models,
-        texts=texts,
-        numbers=stack(measured.parts),
-        asked=choose_measures(measured.measures),
-        merged=measured.merged,
-        texts_sha256=hashlib.sha256(" ".join(measured.texts).encode()).hexdigest(),
-        divergences=None if apart is None else apart / len(measured.texts),
     )
 
 

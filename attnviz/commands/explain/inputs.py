@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import fields
 
 from attnviz import store
@@ -32,7 +31,11 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
         return Inputs(folder=store.check_output_folder(spec.figure.out))
     reference = find_model(spec.model)
     if works_by_hand(spec, reference):
-        _check_by_hand(spec, reference)
+        reference.check(Traceable)
+        _refuse(spec, (*OF_ANSWERS, "table"), f"is of an answer, and {reference} is worked out by hand")
+        if reference.n_layers is not None and reference.n_heads is not None:
+            select_numbers((str(spec.layer or 0),), reference.n_layers, "layer")
+            select_numbers(spec.head, reference.n_heads, "head")
     else:
         reference = check_answering(spec, reference)
     inputs = read_inputs([reference], spec.text, every=spec.text.inline, out=spec.figure.out)
@@ -73,25 +76,8 @@ def parse_head(spec: ExplainSpec) -> tuple[int, int] | None:
     layer, _, head = written.partition(".")
     if not (layer.isdecimal() and head.isdecimal()):
         raise InvalidOption(f"--head {written[:40]!r} does not name one head", hint="Write LAYER.HEAD, such as 18.6.")
-    for name in ("answer", "against"):
-        _refuse(spec, (name,), "is of the answer, and --head asks for one look")
+    _refuse(spec, OF_ANSWERS, "is of the answer, and --head asks for one look")
     return int(layer), int(head)
-
-
-def _check_by_hand(spec: ExplainSpec, reference: ModelReference) -> None:
-    """Raise InvalidOption, InvalidModel or InvalidSelection for what has no calculation by hand."""
-    reference.check(Traceable)
-    _refuse(spec, (*OF_ANSWERS, "table"), f"is of an answer, and {reference} is worked out by hand")
-    if reference.n_layers is not None and reference.n_heads is not None:
-        select_numbers((str(spec.layer or 0),), reference.n_layers, "layer")
-        select_numbers(spec.head, reference.n_heads, "head")
-
-
-def list_unused(spec: ExplainSpec, names: Collection[str], why: str) -> Iterator[str]:
-    """Say which options change nothing here."""
-    for name in find_changed(spec):
-        if name in names:
-            yield f"--{name.replace('_', '-')} changes nothing: {why}"
 
 
 def _refuse(spec: ExplainSpec, names: tuple[str, ...], why: str) -> None:

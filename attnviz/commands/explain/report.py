@@ -37,15 +37,24 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_t
     blocks: list[Block] = [*_states(found)]
     for place, head in enumerate(heads):
         blocks += _head(found, head, top_k, explains=place == 0)
-    blocks += [*_other_heads(trace, heads), *_concatenation(trace), *_projection(trace), *_show_check(found)]
+    if (n_others := len(trace.heads) - len(heads)) == 1:
+        blocks.append(Note("The other head does the same with numbers of its own; --head shows it."))
+    elif n_others:
+        blocks.append(Note(f"The other {n_others} heads do the same with numbers of their own; --head shows them."))
+    blocks += [*_concatenation(trace), *_projection(trace), *_show_check(found)]
     blocks += captions.describe_misuse(found.provenance, len(trace.tokens))
     blocks += captions.describe_unknown(trace.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
-    model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
+    tokens, provenance = trace.tokens, found.provenance
+    named = (provenance.model, captions.describe_origin(provenance), provenance.text_name)
+    model, *origin = (escape_for_display(name, captions.MAX_NAME_LENGTH) for name in named)
+    extent = captions.describe_extent(provenance, len(tokens) - sum(tokens.special))
+    said = [*origin, extent, f"layer {found.layer} of {found.n_layers}"]
+    said += ["causal"] if provenance.facts.causal else []
     title = f"Attention from token {_name_query(trace)} in {model}, step by step"
     return Report(
         title=captions.choose_title(own_title, title),
-        subtitle=_format_subtitle(found),
+        subtitle=" · ".join(said),
         blocks=tuple(blocks),
         facts=captions.list_facts(found.provenance),
         data=_data(title, found),
@@ -75,9 +84,15 @@ def _states(found: VerifiedTrace) -> Iterator[Block]:
     d_model = trace.states.shape[1]
     n_tokens = len(trace.tokens)
     each = f"each of {n_tokens} tokens" if n_tokens > 1 else "the one token"
+    made = "the embedding of the word"
+    if found.projects and found.layer:
+        made = f"what layer {found.layer - 1} gives"
+    elif found.projects and not dict(found.provenance.settings).get("max_distance"):
+        made = "the embeddings of the word and of its position, summed"
+    made += ", after a layer norm" * (found.projects and found.normed)
     yield Section("Step 1: what attention is given")
     yield Note(
-        f"One vector of d_model = {d_model} numbers for {each}: {_describe_states(found)}. "
+        f"One vector of d_model = {d_model} numbers for {each}: {made}. "
         f"The query is token {_name_query(trace)}. Tokens and components are counted from 0: x_{query}[0] is the "
         "first component of its vector."
     )
@@ -90,54 +105,24 @@ def _states(found: VerifiedTrace) -> Iterator[Block]:
     )
 
 
-def _describe_states(found: VerifiedTrace) -> str:
-    if not found.projects:
-        return "the embedding of the word"
-    if found.layer:
-        made = f"what layer {found.layer - 1} gives"
-    else:
-        biased = dict(found.provenance.settings).get("max_distance")
-        made = "the embedding of the word" if biased else "the embeddings of the word and of its position, summed"
-    return f"{made}, after a layer norm" if found.normed else made
-
-
 def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterator[Block]:
     trace, n_heads = found.trace, len(found.trace.heads)
     yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
     yield Section("Step 2: query, keys and values", 2)
-    yield from _vectors(found, head)
-    steps = Steps(trace, trace.heads[head], f"head-{head}", top_k, explains)
+    of, d_model = trace.heads[head], trace.states.shape[1]
+    if found.projects:
+        columns = f" This head has columns {_format_span(head, of.d_head)} of the layer's matrices." * (n_heads > 1)
+        drawn = "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
+        yield Note(
+            f"q = x W_Q + b_Q, k = x W_K + b_K, v = x W_V + b_V: each vector is multiplied by matrices of {d_model} × "
+            f"{of.d_head} that were {drawn}, and a bias is added.{columns}"
+        )
+    else:
+        yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
+    steps = Steps(trace, of, f"head-{head}", top_k, explains)
     yield from steps.show_steps()
     made = [f"{name} = x" + f" W_{name.upper()} + b_{name.upper()}" * found.projects for name in "qkv"]
     yield draw_steps(steps, f"steps-{name_map(found.layer, head)}", f"layer {found.layer}, head {head}", made)
-
-
-def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
-    """Show where q, k and v come from."""
-    of, d_model = found.trace.heads[head], found.trace.states.shape[1]
-    if not found.projects:
-        yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
-        return
-    columns = ""
-    if len(found.trace.heads) > 1:
-        columns = f" This head has columns {_format_span(head, of.d_head)} of the layer's matrices."
-    made = _describe_matrices(found)
-    yield Note(
-        f"q = x W_Q + b_Q, k = x W_K + b_K, v = x W_V + b_V: each vector is multiplied by matrices of {d_model} × "
-        f"{of.d_head} that were {made}, and a bias is added.{columns}"
-    )
-
-
-def _describe_matrices(found: VerifiedTrace) -> str:
-    return "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
-
-
-def _other_heads(trace: AttentionTrace, heads: Sequence[int]) -> Iterator[Note]:
-    n_others = len(trace.heads) - len(heads)
-    if n_others == 1:
-        yield Note("The other head does the same with numbers of its own; --head shows it.")
-    elif n_others:
-        yield Note(f"The other {n_others} heads do the same with numbers of their own; --head shows them.")
 
 
 def _projection(trace: AttentionTrace) -> Iterator[Block]:
@@ -182,19 +167,6 @@ def _format_span(head: int, d_head: int) -> str:
     """Write which components of all heads together are those of one."""
     first, last = head * d_head, (head + 1) * d_head - 1
     return f"{first} to {last}" if d_head > 1 else str(first)
-
-
-def _format_subtitle(found: VerifiedTrace) -> str:
-    tokens, provenance = found.trace.tokens, found.provenance
-    parts = [
-        escape_for_display(captions.describe_origin(provenance), captions.MAX_NAME_LENGTH),
-        escape_for_display(provenance.text_name, captions.MAX_NAME_LENGTH),
-        captions.describe_extent(provenance, len(tokens) - sum(tokens.special)),
-        f"layer {found.layer} of {found.n_layers}",
-    ]
-    if provenance.facts.causal:
-        parts.append("causal")
-    return " · ".join(parts)
 
 
 def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:

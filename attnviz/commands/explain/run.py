@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attnviz import store
 from attnviz.commands.explain.example import example_report, load_example
 from attnviz.commands.explain.inputs import PICTURES, works_by_hand
@@ -15,7 +13,7 @@ from attnviz.report import Report
 from attnviz.running import Events, Result
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token, select_numbers
-from attnviz.text import Document, decode_argument
+from attnviz.text import decode_argument
 
 LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore'
 
@@ -48,21 +46,14 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> tuple[Report, tuple[str, ...]
     (layer,) = select_numbers((str(spec.layer or 0),), model.n_layers, "layer")
     heads = select_numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
     encoding = model.encode(document.text)
-    query = _choose_query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
-    found = model.trace(document.text, document.name, layer, query)
-    notices = (*inputs.corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
-    return explain_report(found, heads, spec.top_k, spec.figure.title), notices
-
-
-def _choose_query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
-    """Choose the first token unless one is given; of a causal model the last, since the first sees only itself."""
-    if spec.query is not None:
-        return find_token(decode_argument(spec.query), pieces)
-    return n_real - 1 if spec.model.causal else 0
-
-
-def _notices(spec: ExplainSpec, document: Document, piece: str, query: int) -> Iterator[str]:
+    pieces, notices = encoding.tokens.pieces, list(inputs.corpus.notices)
+    # The first token unless one is given; of a causal model the last, since the first sees only itself.
+    query = len(encoding.ids) - encoding.n_padding - 1 if spec.model.causal else 0
     if not (spec.text.index or spec.text.inline):
-        yield f"explaining {document.name}; --text and --index choose others"
+        notices.append(f"explaining {document.name}; --text and --index choose others")
     if spec.query is None:
-        yield f"explaining token {query} {piece!r}; --query chooses others"
+        notices.append(f"explaining token {query} {pieces[query]!r}; --query chooses others")
+    else:
+        query = find_token(decode_argument(spec.query), pieces)
+    found = model.trace(document.text, document.name, layer, query)
+    return explain_report(found, heads, spec.top_k, spec.figure.title), tuple(notices)

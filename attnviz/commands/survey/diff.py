@@ -35,18 +35,14 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
             raise InvalidRecord(f"{path.parent} is a part of a survey", hint="attnviz merge puts parts together.")
     words = join_facts(*map(list_words, surveys), within=tolerances)
     patterns = join_facts(*map(list_patterns, surveys), within=tolerances, what="pattern")
-    changes = sorted(join_facts(*map(list_means, surveys)), key=_measure_strength)
+    # the surest first: by the change in half intervals, where there is one
+    changes = sorted(join_facts(*map(list_means, surveys)), key=lambda each: -abs(each.change) / (each.interval or 1.0))
     found = [*words, *patterns, *(each for each in changes if not tolerances.allow(each))]
     if not (found or tolerances.numbers or tolerances.named or holds_same(one, other)):
         found.append(Difference("differs", "survey", said="not its means, but what else it holds of the texts"))
     shared = [each for each in changes if each.kind == "differs"]
     versions = find_version_changes(one.info.versions, other.info.versions)
     return Diff(found, shared, tuple(dict.fromkeys(each.measure for each in shared)), versions)
-
-
-def _measure_strength(change: Difference) -> float:
-    """By what to rank it: the change in half intervals, where there is one."""
-    return -abs(change.change) / (change.interval or 1.0)
 
 
 def list_words(survey: Survey) -> Numbers:

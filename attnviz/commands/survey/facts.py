@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from attnviz.measures import PATTERNS, SOME_TEXTS_MEASURES
 from attnviz.measures.rows import MAX_OFFSET, sum_by_distance
 from attnviz.measures.shares import SCORES, score_repeats
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
-from attnviz.records import AttentionMaps
 from attnviz.records.head_names import name_offset
 from attnviz.running.metrics import find_known_heads
 from attnviz.text import Document
@@ -60,7 +59,11 @@ def model_facts(
             if "repeat" in asked:
                 assert isinstance(random_model, ReadsIds)
                 probed.append(_probes(random_model, 1))
-        chance, by_probe = (_find_largest(each) for each in (found, probed))
+        # of each name the largest share of any head of any model
+        chance, by_probe = (
+            {name: max(max(shares[name]) for shares in of_models) for name in (of_models[0] if of_models else ())}
+            for of_models in (found, probed)
+        )
         facts = replace(facts, n_random=N_RANDOM, chance=chance, probe_chance=by_probe)
     if "shuffled" in asked:
         facts = replace(facts, shuffled=_shares(model, [shuffle_words(text) for text in texts], names))
@@ -68,11 +71,6 @@ def model_facts(
         assert isinstance(model, ReadsIds)
         facts = replace(facts, probes=_probes(model, N_DRAWS))
     return facts
-
-
-def _find_largest(found: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, float]:
-    """Return of each name the largest share of any head of any model."""
-    return {name: max(max(shares[name]) for shares in found) for name in (found[0] if found else ())}
 
 
 def shuffle_words(text: str) -> str:
@@ -83,37 +81,25 @@ def shuffle_words(text: str) -> str:
 
 
 def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """Return the mean over texts of each pattern's share, head by head; none of what no text has."""
-    found = []
-    for maps, known in _attentions(model, texts, names):
-        shares = measure_heads(maps, known)
-        if known == names:
-            by_offset = sum_by_distance(maps) / maps.real_queries.sum()
-            of_heads = by_offset.reshape(-1, by_offset.shape[-1])
-            shares |= {
-                name_offset(offset): of_heads[:, MAX_OFFSET + offset] for offset in range(-MAX_OFFSET, MAX_OFFSET + 1)
-            }
-        found.append(shares)
-    return {name: tuple(means.tolist()) for name, means in _means(found)}
+    """Return the mean over texts of each pattern's share, head by head; of all texts but the first only what is rare.
 
-
-def _attentions(
-    model: AttentionModel, texts: Iterable[str], names: Sequence[str]
-) -> Iterator[tuple[AttentionMaps, Sequence[str]]]:
-    """What the model does with each text, and what to measure of it: of all but the first only what is rare."""
+    A mean is over the texts that have such keys, and there is none of what no text has.
+    """
     rare = [name for name in names if name in SOME_TEXTS_MEASURES]
-    attention = quickest_attention(model)
+    attention, found = quickest_attention(model), defaultdict[str, list[np.ndarray]](list)
     for number, text in enumerate(texts):
         known = names if number < N_TEXTS else rare
-        if known:
-            with suppress(InvalidText):  # it is named elsewhere
-                yield attention(text, "text"), known
-
-
-def _means(found: Sequence[Mapping[str, np.ndarray]]) -> Iterator[tuple[str, np.ndarray]]:
-    """Of each name the mean over those that have it."""
-    for name in sorted({name for each in found for name in each}):
-        yield name, np.mean([each[name] for each in found if name in each], axis=0)
+        try:
+            maps = attention(text, "text")
+        except InvalidText:  # it is named elsewhere
+            continue
+        for name, shares in measure_heads(maps, known).items():
+            found[name].append(shares)
+        if known == names:
+            by_offset = sum_by_distance(maps) / maps.real_queries.sum()
+            for place, of_heads in enumerate(by_offset.reshape(-1, by_offset.shape[-1]).T):
+                found[name_offset(place - MAX_OFFSET)].append(of_heads)
+    return {name: tuple(np.mean(found[name], axis=0).tolist()) for name in sorted(found)}
 
 
 def _probes(model: ReadsIds, n_draws: int) -> dict[str, tuple[float, ...]]:

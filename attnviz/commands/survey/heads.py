@@ -30,10 +30,9 @@ def name_heads(survey: Survey) -> dict[Head, tuple[tuple[str, str], ...]]:
 
 def label_heads(survey: Survey) -> dict[Head, str]:
     """Return of each head its name over the texts and its share, such as "2 after 40 %"; "" for none."""
-    found = dict.fromkeys(survey.info.heads, "")
-    for row in survey.tables.names.select(over=TEXTS).rows():
-        found[row["layer"], row["head"]] = f"{row['pattern']} {write_share(row['share'])}".strip()
-    return found
+    named = survey.tables.names.select(over=TEXTS).rows()
+    said = {(row["layer"], row["head"]): f"{row['pattern']} {write_share(row['share'])}".strip() for row in named}
+    return dict.fromkeys(survey.info.heads, "") | said
 
 
 def find_telling(survey: Survey, n: int) -> list[Head]:

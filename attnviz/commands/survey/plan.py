@@ -156,6 +156,10 @@ def _info(
     settings |= {"seed": spec.model.seed, **of_texts}
     settings.pop("tokens_in_text", None)  # of this text alone
     assert spec.model.max_tokens is not None
+    has_sink = maps.sink is not None or "to_sink" in spec.measure
+    asked = (measure for measure in choose_measures(spec.measure) if measure.name != "to_sink" or has_sink)
+    measures = [SurveyMeasure(measure.name, measure.unit, measure.level) for measure in asked]
+    measures += (SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head") for kind in spec.ablations)
     return SurveyInfo(
         model=provenance.model,
         option=spec.model.model,
@@ -173,17 +177,7 @@ def _info(
         reach=MAX_OFFSET,
         can=abilities,
         has_words=not spec.no_text,
-        measures=tuple(_measures(spec, maps)),
+        measures=(*measures, SurveyMeasure(TOKENS, "tokens", "text")),
         settings=dict(sorted(settings.items())),  # as a file has them
         versions=dict(sorted(read_versions().items())),
     )
-
-
-def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
-    """Those that are asked for, and how long a text is."""
-    for measure in choose_measures(spec.measure):
-        if measure.name != "to_sink" or maps.sink is not None or measure.name in spec.measure:
-            yield SurveyMeasure(measure.name, measure.unit, measure.level)
-    for kind in spec.ablations:
-        yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head")
-    yield SurveyMeasure(TOKENS, "tokens", "text")

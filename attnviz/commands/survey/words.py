@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Int64
 
 from attnviz.commands.survey.survey import OFFSET, PATTERN, WORD
 from attnviz.measures import PATTERNS, measure_possible
@@ -42,7 +41,7 @@ def list_attended(
     by_offset = sum_by_distance(maps).reshape(len(heads), -1), sum_by_distance(uniform).mean(axis=(0, 1))
     by_pattern = np.array([shares[name] for name in patterns]).T, np.array([equals[name] for name in patterns])
     mass, equal = (
-        to_mass(np.concatenate([near, of, word * n_queries], axis=-1))
+        np.rint(np.concatenate([near, of, word * n_queries], axis=-1) * 2.0**MASS_BITS).astype(np.int64)
         for near, of, word in zip(by_offset, by_pattern, received, strict=True)
     )
     lengths = len(OFFSETS), len(patterns), len(names)
@@ -64,8 +63,3 @@ def equal_shares(maps: AttentionMaps, uniform: AttentionMaps) -> dict[str, float
     if maps.sink is not None:
         found["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))
     return found
-
-
-def to_mass(shares: np.ndarray) -> Int64[np.ndarray, ...]:
-    """Whole multiples of 2⁻³⁰."""
-    return np.rint(shares * 2.0**MASS_BITS).astype(np.int64)

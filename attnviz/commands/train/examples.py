@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnviz.commands.train.spec import TrainSpec
-from attnviz.models.batches import Ids, cut_text
+from attnviz.models.batches import Ids
 from attnviz.models.tokenizer import SPECIAL
 
 
@@ -26,11 +25,6 @@ class Examples:
     def select(self, chosen: Int[np.ndarray, " chosen"]) -> Examples:
         """Return some of the examples, by their numbers."""
         return Examples([self.texts[text] for text in chosen], self.labels[chosen])
-
-    def cut_texts(self, spec: TrainSpec) -> Examples:
-        """Return the texts cut as the model will read them."""
-        n_markers = int(spec.pool == "cls")
-        return Examples([cut_text(text, spec.max_tokens, spec.keep, n_markers) for text in self.texts], self.labels)
 
 
 def choose_held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, " held"]:

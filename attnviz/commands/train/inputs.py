@@ -1,17 +1,23 @@
-"""What `attnviz train` and `attnviz vocab` read and write."""
+"""What `attnviz train`, `attnviz vocab` and `attnviz predict` read and write."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
 from attnviz.bounded import exists
-from attnviz.commands.train.spec import TrainSpec, VocabSpec
+from attnviz.commands.train.spec import PredictSpec, TrainSpec, VocabSpec
 from attnviz.errors import InvalidOption
-from attnviz.inputs import Inputs
+from attnviz.inputs import Inputs, read_inputs
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import WINDOW, Classifies
 from attnviz.models.sizes import head_size
+from attnviz.renderers import PAGE_FORMAT, choose_renderers
+from attnviz.running.executors import check_workers
 from attnviz.running.metrics import NAME as METRICS
-from attnviz.text import load_corpus
+from attnviz.text import Document, load_corpus
 
 WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
@@ -31,6 +37,28 @@ def vocab_inputs(spec: VocabSpec) -> Inputs:
     """Read the texts. Raises InvalidOption or InvalidSource."""
     corpus = load_corpus(spec.text)
     return Inputs(corpus=corpus, documents=corpus.documents, folder=store.check_output_folder(spec.out))
+
+
+def predict_inputs(spec: PredictSpec) -> Inputs:
+    """Find one classifier and every chosen text.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
+    """
+    check_workers(spec.workers)
+    reference = find_model(spec.model).answering(Classifies)
+    reference.check(Classifies)
+    if spec.max_tokens is not None and spec.max_tokens < 2:
+        raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
+    formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
+    if drawn := [name for name in formats if name != PAGE_FORMAT]:
+        raise InvalidOption(f"predict draws no {drawn[0]}", hint="--format html is a page; heatmap and attribute draw.")
+    inputs = read_inputs([reference], spec.text, every=True, out=spec.figure.out if formats else None)
+    return replace(inputs, n_workers=min(spec.workers or 1, len(split_windows(inputs.documents))))
+
+
+def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:
+    """Split the texts into what one process reads at a time, in order."""
+    return [documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW)]
 
 
 def check(spec: TrainSpec) -> None:

@@ -6,20 +6,14 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from attnviz.commands.train.learning_curve import show_learning
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.classification import compute_score_interval
 from attnviz.numbers.intervals import write_p_value
 from attnviz.options import list_options
 from attnviz.records.head_names import MIN_SHARE, NO_NAME
-from attnviz.records.training_metrics import (
-    HeadMetrics,
-    Metrics,
-    TestMetrics,
-    name_heads,
-)
-from attnviz.report import Column, Note, Report, Row, Table
+from attnviz.records.training_metrics import HeadMetrics, History, Metrics, TestMetrics, name_heads
+from attnviz.report import Block, Chart, Charts, Column, Note, Report, Row, Table
 
 MAX_VALUE_LENGTH = 200
 NORM_TEXTS = {"pre": "before each sublayer", "post": "after each sublayer"}
@@ -27,6 +21,8 @@ POOL_TEXTS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "
 FAR = re.compile("[0-9]+ (before|after)")  # places that only name heads
 HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3))
 COSTS = (Column("without"), Column("accuracy lost", digits=4), *map(Column, ("low", "high", "p", "mean over seeds")))
+EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out accuracy", digits=4), Column("kept"))
+TRAINING, HELD_OUT = "training (with dropout)", "held out"
 KEEP_TEXTS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
 
@@ -167,6 +163,33 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
         f"Random weights, on the same texts, reach: {chance}. A name "
         "says what a head looks at, not what that is good for."
     )
+
+
+def show_learning(history: History) -> Iterator[Block]:
+    """Show loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
+    if history.points or history.epochs:
+        kept = None if history.best is None else (float(history.best.number), "kept")
+        losses = [(point.epoch, point.loss, TRAINING) for point in history.points]
+        shares = [(point.epoch, point.accuracy, TRAINING) for point in history.points]
+        losses += [(float(epoch.number), epoch.loss, HELD_OUT) for epoch in history.epochs]
+        shares += [(float(epoch.number), epoch.accuracy, HELD_OUT) for epoch in history.epochs]
+        names, correct = ("x", "y", "group"), "share of texts labelled correctly"
+        curves = (
+            Chart("line", "loss", "epoch", "cross-entropy (nats)", names, tuple(losses), at=kept),
+            Chart("line", "accuracy", "epoch", correct, names, tuple(shares), at=kept),
+        )
+        yield Charts("learning-curve", "loss and accuracy", curves)
+    if history.epochs:
+        marks = ("kept" if epoch == history.best else "-" for epoch in history.epochs)
+        rows = ((e.number, e.loss, e.accuracy, mark) for e, mark in zip(history.epochs, marks, strict=True))
+        yield Table("epochs", "epochs", "facts", EPOCHS, tuple(rows))
+    else:
+        yield Note("No epoch was measured on texts held out.")
+    if history.points:
+        yield Note(
+            "Training is measured with dropout and label smoothing, so that it may look worse than the held-out texts: "
+            "a higher loss, a lower accuracy."
+        )
 
 
 def _limit_notes(metrics: Metrics) -> Iterator[Note]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from attnviz import store
-from attnviz.commands.train.predict_inputs import split_windows
+from attnviz.commands.train.inputs import split_windows
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidModel

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -40,12 +40,6 @@ class WordObjectives(nn.Module):
     ) -> Float[Tensor, "masked word"]:
         """Return logits by the embeddings, which are the output layer too (Press & Wolf 2017, arXiv:1608.05859)."""
         return functional.linear(states, encoder.embedding.words.weight, self.word_bias)
-
-    def compute_masked_word_loss(
-        self, encoder: Encoder, states: Float[Tensor, "masked d_model"], words: Int[Tensor, " masked"]
-    ) -> Float[Tensor, ""]:
-        """Return the cross-entropy in nats of finding the masked words."""
-        return functional.cross_entropy(self.compute_word_logits(encoder, states), words)
 
     def compute_losses(self, encoder: Encoder, given: Corrupted) -> tuple[Float[Tensor, ""], Float[Tensor, ""], float]:
         """Return the loss of masked words, that of which others are replaced, and the share of masked words found.

@@ -22,7 +22,7 @@ from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.errors import ExecutionError
-from attnviz.models.batches import pad, shuffle_batches, stretch
+from attnviz.models.batches import cut_text, pad, shuffle_batches, stretch
 from attnviz.models.classifier import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
@@ -79,8 +79,9 @@ class Training:
         self.classifier = classifier
         self.pretraining = pretraining
         self.examples = examples
-        self.n_markers = 1 if spec.pool == "cls" else 0
-        self.held_out = held_out.cut_texts(spec)
+        self.n_markers = int(spec.pool == "cls")
+        cut = [cut_text(text, spec.max_tokens, spec.keep, self.n_markers) for text in held_out.texts]
+        self.held_out = Examples(cut, held_out.labels)  # as the model will read them
         left_out = [len(whole) - len(kept) for whole, kept in zip(held_out.texts, self.held_out.texts, strict=True)]
         self.n_cut, self.n_left_out = sum(map(bool, left_out)), sum(left_out)  # texts held out, and their tokens
         self.spec = spec
@@ -165,10 +166,9 @@ class Training:
         if self.pretraining is not None and hidden.any():  # else heads forget what they looked for
             places = hidden.nonzero().cpu().numpy()
             text, token = generator.permutation(places)[:MAX_HIDDEN].T
-            found = self.pretraining.objectives.compute_masked_word_loss(
-                self.classifier.encoder, states[text, token], ids[text, token]
-            )
-            loss = loss + WORD_WEIGHT * found
+            encoder, objectives = self.classifier.encoder, self.pretraining.objectives
+            found = objectives.compute_word_logits(encoder, states[text, token])
+            loss = loss + WORD_WEIGHT * functional.cross_entropy(found, ids[text, token])
         if not loss.isfinite():
             raise ExecutionError(f"training diverged: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED)
         self.optimizer.step(loss, self.done)

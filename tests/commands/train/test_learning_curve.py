@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnviz.commands.train.learning_curve import HELD_OUT, TRAINING, show_learning
+from attnviz.commands.train.model_card import HELD_OUT, TRAINING, show_learning
 from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.report import Charts, Report
 from tests.made import columns_by

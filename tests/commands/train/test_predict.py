@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.train import predict_inputs
+from attnviz.commands.train import inputs as predict_inputs
 from attnviz.commands.train.spec import PredictSpec, TrainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models import predicting

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.commands.train import predict_inputs
+from attnviz.commands.train import inputs as predict_inputs
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.models.huggingface import answering
 from attnviz.options import build

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.train.learning_curve import show_learning
+from attnviz.commands.train.model_card import show_learning
 from attnviz.errors import InvalidOption
 from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.renderers.page.chart_parts import charts_of

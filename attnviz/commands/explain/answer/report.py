@@ -149,29 +149,14 @@ def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, obj
 
 
 def _describe_contribution(found: Contribution) -> Mapping[str, object]:
-    return {
-        "head": str(found.head),
-        "written": found.written,
-        "own": found.own,
-        "source": found.source,
-        "from_source": found.from_source,
-        "removal": found.removal,
-        "looks": [_describe_look(look) for look in found.looks],
-    }
+    numbers = {name: getattr(found, name) for name in ("written", "own", "source", "from_source", "removal")}
+    return {"head": str(found.head), **numbers, "looks": [*map(_describe_look, found.looks)]}
 
 
 def _describe_look(look: Look) -> Mapping[str, object]:
-    return {
+    return vars(look) | {
         "head": str(look.head),
-        "query": look.query,
-        "key": look.key,
-        "weight": look.weight,
-        "lead": look.lead,
         "shares": [{"writer": str(share.writer), "lead": share.lead} for share in look.shares],
-        "named": None if look.named is None else str(look.named.writer),
-        "source": look.source,
-        "weight_without": look.weight_without,
+        "named": look.named and str(look.named.writer),
         "controls": list(look.controls),
-        "n_passing": look.n_passing,
-        "n_writers": look.n_writers,
     }

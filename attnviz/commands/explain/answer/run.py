@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 
 from attnviz import store
 from attnviz.commands.explain.answer.report import answer_report, cell_report
 from attnviz.commands.explain.answer.why import explain_answer, explain_cell
-from attnviz.commands.explain.inputs import PICTURES, list_unused, parse_head
+from attnviz.commands.explain.inputs import PICTURES, parse_head
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.inputs import Inputs
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
+from attnviz.options import find_changed
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName
 from attnviz.report import Report
-from attnviz.running import Events, Progress, Result
+from attnviz.running import Events, Progress
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token
 from attnviz.text import Document, decode_argument
@@ -29,7 +31,13 @@ def explain_model(spec: ExplainSpec, inputs: Inputs) -> Events:
     yield Progress(0, 1, "texts")
     report = make_report(spec, inputs.model, document, inputs.corpus.texts)
     with store.locked(inputs.out):
-        yield from _write(pictures, report, inputs, document, spec)
+        drawn = yield from pictures.write(report, inputs.out, None)
+    notices = list(inputs.corpus.notices)
+    if "top_k" in find_changed(spec):
+        notices.append("--top-k changes nothing: it is of the calculation by hand")
+    if not (spec.text.index or spec.text.inline):
+        notices.append(f"explaining {document.name}; --text and --index choose others")
+    yield replace(drawn, notices=(*notices, *drawn.notices), is_text=True)
 
 
 def make_report(spec: ExplainSpec, reference: ModelReference, document: Document, texts: Iterable[str]) -> Report:
@@ -55,21 +63,3 @@ def make_report(spec: ExplainSpec, reference: ModelReference, document: Document
             hint=f"It has layers 0 to {n_layers - 1} and heads 0 to {n_heads - 1}.",
         )
     return cell_report(explain_cell(stream, head, query), spec.figure.title)
-
-
-def _write(
-    pictures: Pictures, report: Report, inputs: Inputs, document: Document, spec: ExplainSpec
-) -> Generator[Progress | Result, None, None]:
-    drawn = yield from pictures.write(report, inputs.out, None)
-    yield Result(
-        drawn.report,
-        drawn.files,
-        notices=(*inputs.corpus.notices, *_list_notices(spec, document), *drawn.notices),
-        is_text=True,
-    )
-
-
-def _list_notices(spec: ExplainSpec, document: Document) -> Iterator[str]:
-    yield from list_unused(spec, ("top_k",), "it is of the calculation by hand")
-    if not (spec.text.index or spec.text.inline):
-        yield f"explaining {document.name}; --text and --index choose others"
