@@ -109,7 +109,15 @@ def divergence_from_mean(maps: AttentionMaps) -> Measurement:
     the average is from what it averages. It compares the heads with their own average, not with what a model trained
     with a single head attends to.
     """
-    values = np.array([_measure_divergence_from_mean(maps, layer) for layer in range(maps.n_layers)])
+    values = np.zeros(maps.n_layers)  # of one head exactly 0: rounding would otherwise put texts in an order
+    for layer in range(maps.n_layers if maps.n_heads > 1 else 0):
+        for block in split_mixed_blocks(maps):
+            rows = read_halved_rows(maps, layer, block)
+            mixer, mean = Mixer(*rows.shape[1:]), rows.mean(axis=0)
+            own = compute_own_entropies(maps, layer)[:, block.places]
+            apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
+            values[layer] += np.maximum(apart, 0.0).sum()
+    values /= maps.n_heads * int(real_queries(maps).sum())
     return Measurement("divergence_from_mean", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
 
 
@@ -125,20 +133,6 @@ def max_divergence_from_mean(n_heads: int) -> float:
     """
     share = 1 / n_heads
     return log(2) - ((1 + share) * log(1 + share) - share * log(share)) / 2
-
-
-def _measure_divergence_from_mean(maps: AttentionMaps, layer: int) -> float:
-    if maps.n_heads == 1:  # exactly 0: rounding would otherwise put texts in an order
-        return 0.0
-    lost = 0.0
-    for block in split_mixed_blocks(maps):
-        rows = read_halved_rows(maps, layer, block)
-        mixer = Mixer(*rows.shape[1:])
-        mean = rows.mean(axis=0)
-        own = compute_own_entropies(maps, layer)[:, block.places]
-        apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
-        lost += float(np.maximum(apart, 0.0).sum())
-    return lost / (maps.n_heads * int(real_queries(maps).sum()))
 
 
 def to_similarity(divergences: Divergences) -> Divergences:

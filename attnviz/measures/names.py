@@ -15,7 +15,7 @@ Of the probability of 1 % that a head gets a name by chance, each pattern has a 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
 from attnviz.measures.patterns import list_patterns
 from attnviz.measures.rows import cache_on_record, find_unlike_layers, real_queries
@@ -82,8 +82,13 @@ def measure_patterns(maps: AttentionMaps) -> tuple[tuple[str, PerHead, PerHead],
         rows /= np.maximum(rows.sum(axis=1, keepdims=True), TINY)
         for number, (pattern, places, n_having, by_layer) in enumerate(several):
             shares[number, layer, head] = rows.flat[places].sum() / n_having
-            by_kind = _compute_kind_bound(rows, pattern.keys[0], maps.keys.markers) if pattern.is_kind else 0.0
-            bounds[number, layer, head] = max(by_layer[layer if len(masks) > 1 else 0], by_kind)
+            bound = by_layer[layer if len(masks) > 1 else 0]
+            if pattern.is_kind:  # what tokens of a kind exceed by chance if any others could be the ones of the kind
+                received, n = rows.mean(axis=0)[~maps.keys.markers], int(pattern.keys[0].sum())
+                largest = max(float(received.max()), TINY)
+                of_kind = compute_chance_bound(float(received.mean()) / largest, n, COMMON) * largest * n
+                bound = max(bound, of_kind)
+            bounds[number, layer, head] = bound
     return tuple((pattern.name, *both) for (pattern, *_), *both in zip(several, shares, bounds, strict=True))
 
 
@@ -95,12 +100,3 @@ def compute_chance_bound(equal: float, n: int, probability: float) -> float:
     )
     beyond = n * divergence >= -np.log(probability)
     return float(shares[beyond.argmax()]) if beyond.any() else 1.0
-
-
-def _compute_kind_bound(
-    rows: Float64[np.ndarray, "query key"], kind: Bool[np.ndarray, " key"], markers: Bool[np.ndarray, " key"]
-) -> float:
-    """Return the share that tokens of a kind exceed by chance if any others could be the ones of the kind."""
-    received = rows.mean(axis=0)[~markers]
-    largest, n = max(float(received.max()), TINY), int(kind.sum())
-    return compute_chance_bound(float(received.mean()) / largest, n, COMMON) * largest * n

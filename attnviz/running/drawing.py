@@ -87,7 +87,7 @@ class Drawing:
         records = {store.RECORD: maps} if with_record else None
         part = choose_from_record(maps, self.spec)
         yield from _tell_walk(part)
-        maps, layers, heads, found = part.measure(self.spec)
+        (maps, layers, heads, _), found = part, part.measure(self.spec)
         places = find_places(maps, self.spec, layers, heads)
         rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, places))
         if self.lists_weights:

@@ -19,7 +19,7 @@ from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import NO_NAME, SINKS, HeadPattern, write_share
 from attnviz.report import Column, Note, Table
-from attnviz.views.head_pictures import Place, is_mean
+from attnviz.views.head_pictures import Place, is_mean, name_head
 from attnviz.views.tables import find_unremarkable_keys
 from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
 
@@ -63,7 +63,7 @@ def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSel
             best = int(of_query.argmax())
             weight = f"{of_query[best]:.2f}".removeprefix("0")
             row.append(f"{keys[part.keys[best]]} {weight}" if of_query[best] > 0 else "")
-    columns = (Column("token"), *(Column(kind, _name(maps, place)) for kind, place in chosen))
+    columns = (Column("token"), *(Column(kind, name_head(maps, place)) for kind, place in chosen))
     n_left = len(real) - len(queries)
     more = f"{n_left:,} more {pluralize(n_left, 'tokens')} and {MORE}" if n_left else MORE.capitalize()
     return Table("answer", "", "answer", columns, tuple(map(tuple, rows)), more=more)
@@ -84,7 +84,7 @@ def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, li
 
 
 def _describe_kind(maps: AttentionMaps, kind: str, named: Sequence[tuple[HeadPattern, Place]]) -> str:
-    heads = [f"{_name(maps, place)} {write_share(name.share)}".rstrip() for name, place in named]
+    heads = [f"{name_head(maps, place)} {write_share(name.share)}".rstrip() for name, place in named]
     none = " (none in this text)" if isnan(named[0][0].share) else ""
     return f"{kind} {list_first(heads, MAX_NAMED)}{none}"
 
@@ -107,10 +107,6 @@ def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:
     first = sorted(found.items(), key=lambda item: -item[1][0])[:N_PAIRS]
     return [
         f"{label_token(maps.queries, query, MAX_LABEL)} → {label_token(maps.keys, key, MAX_LABEL)} "
-        f"{write_share(weight)} ({_name(maps, place)})"
+        f"{write_share(weight)} ({name_head(maps, place)})"
         for (query, key), (weight, place) in first
     ]
-
-
-def _name(maps: AttentionMaps, place: Place) -> str:
-    return f"{maps.layer_numbers[place[0]]}.{maps.head_names[place[1]]}"

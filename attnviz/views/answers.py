@@ -29,14 +29,6 @@ def describe_answer(answers: AnswerInfo, prediction: Prediction) -> str:
     return ", ".join(named) or NO_LABEL
 
 
-def name_answer(answers: AnswerInfo, prediction: Prediction) -> str:
-    """Return the same without probabilities: "positive", "score +0.123"."""
-    if answers.kind == "score":
-        return describe_answer(answers, prediction)
-    chosen = answers.choose_labels(prediction)
-    return ", ".join(escape_for_display(answers.labels[place]) for place in chosen) or NO_LABEL
-
-
 def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> Iterator[str]:
     """Say how the labels that come with texts are read, or why they are not; nothing of a model trained on them."""
     if all(number is None for number in given):

@@ -28,10 +28,12 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     tokens, provenance = label_tokens(first.tokens), first.provenance
     scale, values = _choose_scale(found)
     rows = tuple(each.method for each in found)
+    of = "answer" if first.target.score is None else "score"
+    alone = f"each token by what it did for the {of}" if first.signed else "each token by the size of its score"
     extent = captions.describe_extent(provenance, int(first.removable.sum()))
     picture = Heatmap(
         name="attribution",
-        title=_compose_title(found),
+        title=SHARES_TITLE if len(found) > 1 else alone,
         values=values,
         allowed=np.ones(values.shape, dtype=bool),
         rows=rows,
@@ -56,20 +58,6 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         caveat=f"{model}: {answer}, {extent}, by {', '.join(rows)}",
         focus=(picture,),
     )
-
-
-def _compose_title(found: Sequence[Attribution]) -> str:
-    if len(found) > 1:
-        return SHARES_TITLE
-    return (
-        f"each token by what it did for the {_name_answer(found)}"
-        if found[0].signed
-        else "each token by the size of its score"
-    )
-
-
-def _name_answer(found: Sequence[Attribution]) -> str:
-    return "answer" if found[0].target.score is None else "score"
 
 
 def attribution_rows(found: Sequence[Attribution]) -> Iterator[Row]:

@@ -39,11 +39,11 @@ def describe_origin(provenance: Provenance) -> str:
 
 def drop_hash(status: str) -> str:
     """Return what `describe_status` says without its hash."""
-    return re.sub(r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$", _keep_package, status)
 
+    def keep_package(found: re.Match[str]) -> str:
+        return f"{', ' if found.start() and found[2] else ''}{found[2]}"
 
-def _keep_package(found: re.Match[str]) -> str:
-    return f"{', ' if found.start() and found[2] else ''}{found[2]}"
+    return re.sub(r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$", keep_package, status)
 
 
 def compose_title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
@@ -99,8 +99,12 @@ def _describe_unknown(maps: AttentionMaps) -> str:
 
 def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
     """Say how much is hidden, and with it how much of what the queries that are drawn attend to."""
-    said = _describe_hidden(maps, part)
-    if not said or hidden is None or not list_left_out(maps.keys, part.keys):
+    queries, keys = list_left_out(maps.queries, part.queries), list_left_out(maps.keys, part.keys)
+    counts = [(queries, "queries"), (keys, "keys")]
+    if maps.self_attention and part.queries == part.keys:
+        counts = [(keys, "tokens")]
+    said = ", ".join(_count(len(places), many) for places, many in counts if places)
+    if not said or hidden is None or not keys:
         return f"{said} hidden" if said else ""
     of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) and part.queries != part.keys else ""
     return f"{said} hidden, {hidden:.1%} of the attention{of_drawn}"
@@ -139,8 +143,7 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
             f"{share:.1%} of all attention goes to a sink that the model has learned and that is no token: rows sum "
             "to 1 with it, and all other measures are about what goes to tokens."
         )
-    n_padding = len(maps.queries) - int(maps.real_queries.sum())
-    if n_padding:
+    if n_padding := len(maps.queries) - int(maps.real_queries.sum()):
         verb = "is" if n_padding == 1 else "are"
         tokens = f"{n_padding} of {len(maps.queries)} tokens {verb} padding"
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
@@ -159,14 +162,6 @@ def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, l
     return Note(
         f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that. "
         f"{SHOWN_COLOURS if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
-    )
-
-
-def describe_unlisted(several: str, layer: str | int | float, head: str | int | float) -> Note:
-    """Say that the strongest keys of so many heads are not listed, and how to list those of one."""
-    one = f"--layer {layer} --head {head}"
-    return Note(
-        f"Of {several} only these numbers are listed; {one} lists what each query of one attends to.", is_detail=True
     )
 
 
@@ -193,8 +188,7 @@ def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
 
 def _describe_written(maps: AttentionMaps) -> Iterator[Note]:
     """Say what the model wrote, and which row is which."""
-    n_chosen = len(maps.chosen)
-    if n_chosen:
+    if n_chosen := len(maps.chosen):
         text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
         yield Note(
             f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN_PREFIX}x is "
@@ -271,24 +265,13 @@ def _describe_maps_extent(maps: AttentionMaps) -> str:
     """Say how much was read, such as "first 20 of 233 tokens and 2 markers"."""
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'queries')}, {_count(len(maps.keys), 'keys')}"
-    n_markers = sum(bool(r) and s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
-    return _describe_text_extent(maps) + (f" and {_count(n_markers, 'markers')}" if n_markers else "")
-
-
-def _describe_text_extent(maps: AttentionMaps) -> str:
-    shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
+    n_real, n_markers = int(maps.real_queries.sum()), int((maps.real_queries & maps.queries.markers).sum())
+    shown = n_real - n_markers
+    said = describe_extent(maps.provenance, shown)
     if n_read := maps.provenance.facts.queries_before_joining:  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
-        return f"{_count(shown, _name_units(maps.provenance))} from {describe_extent(maps.provenance, n_tokens)}"
-    return describe_extent(maps.provenance, shown)
-
-
-def _describe_hidden(maps: AttentionMaps, part: TokenSelection) -> str:
-    """Count what is hidden, such as "2 tokens"; "" where all are drawn."""
-    n_queries, n_keys = len(list_left_out(maps.queries, part.queries)), len(list_left_out(maps.keys, part.keys))
-    if maps.self_attention and part.queries == part.keys:
-        return _count(n_keys, "tokens") if n_keys else ""
-    return ", ".join(_count(number, many) for number, many in ((n_queries, "queries"), (n_keys, "keys")) if number)
+        said = f"{_count(shown, _name_units(maps.provenance))} from {describe_extent(maps.provenance, n_tokens)}"
+    return f"{said} and {_count(n_markers, 'markers')}" if n_markers else said
 
 
 def describe_extent(provenance: Provenance, shown: int) -> str:

@@ -25,7 +25,6 @@ import numpy as np
 from attnviz.records import AttentionMaps, Measurement, Provenance, Tokens
 from attnviz.views.captions import describe_status
 from attnviz.views.head_pictures import has_too_many_weights
-from attnviz.views.tokens import TokenSelection, list_left_out
 
 
 def collect_data(
@@ -49,61 +48,30 @@ def collect_data(
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": choose_heads(m.values, layers, heads)}
             for m in measurements
         },
-        **(
-            _describe_pooled(maps, layers, heads)
-            if has_too_many_weights(maps, len(layers) * len(heads))
-            else _collect_cells(maps, layers, heads)
-        ),
+        **_collect_cells(maps, layers, heads),
     }
 
 
 def _collect_cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
-    every = slice(0, len(maps.queries))  # layer by layer, as other heads may be too many to be worked out at once
-    alike = maps.layers_alike
-    return {
-        "attendable": maps.read_allowed(0, every)
-        if alike
-        else np.stack([maps.read_allowed(layer, every) for layer in layers]),
-        **({} if maps.sink is None else {"sink": choose_heads(maps.sink, layers, heads)}),
-        "weights": _collect_weights(maps, layers, heads),
-    }
+    """Collect masks, sinks and weights, or the pooled maps of very many weights, layer by layer: those of all heads may
+    be too many to be worked out at once. What lies in memory as it is wanted is not copied.
+    """
+    if has_too_many_weights(maps, len(layers) * len(heads)):
+        from attnviz.views.pooled_maps import pool_layer
 
-
-def _collect_weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
-    """Return weights [layer, head, query, key]: of all heads as they lie in memory, of some only those."""
+        several = [pool_layer(maps, layer) for layer in layers]
+        means = several[0].mean[None] if len(several) == 1 else np.stack([pooled.mean for pooled in several])
+        return {"pooled": {"size": several[0].size, "mean": choose_heads(means, range(len(several)), heads)}}
+    every = slice(0, len(maps.queries))
+    masks = [maps.read_allowed(layer, every) for layer in ((0,) if maps.layers_alike else layers)]
     if len(layers) * len(heads) == maps.n_layers * maps.n_heads and maps.heads_alone is maps:
-        return choose_heads(maps.weights, layers, heads)
-    return np.stack([[maps.rows(layer, head, slice(None)) for head in heads] for layer in layers])
-
-
-def _describe_pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
-    from attnviz.views.pooled_maps import pool_layer
-
-    every = [pool_layer(maps, layer) for layer in layers]
+        weights = choose_heads(maps.weights, layers, heads)
+    else:
+        weights = np.stack([[maps.rows(layer, head, every) for head in heads] for layer in layers])
     return {
-        "pooled": {
-            "size": every[0].size,
-            "mean": _choose_layers([pooled.mean for pooled in every], heads),
-        }
-    }
-
-
-def _choose_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarray:
-    """Return an array [layer, head, row, column] of the chosen heads; of one layer as it lies in memory."""
-    whole = maps[0][None] if len(maps) == 1 else np.stack(maps)
-    return choose_heads(whole, range(len(maps)), heads)
-
-
-def describe_hidden(
-    maps: AttentionMaps, part: TokenSelection, share: Measurement, layers: Sequence[int], heads: Sequence[int]
-) -> Mapping[str, object]:
-    """Describe what is not drawn, as one more key."""
-    return {
-        "hidden": {
-            "queries": list_left_out(maps.queries, part.queries),
-            "keys": list_left_out(maps.keys, part.keys),
-            "share": choose_heads(share.values, layers, heads),
-        }
+        "attendable": masks[0] if maps.layers_alike else np.stack(masks),
+        **({} if maps.sink is None else {"sink": choose_heads(maps.sink, layers, heads)}),
+        "weights": weights,
     }
 
 

@@ -45,11 +45,7 @@ class MapFrame(NamedTuple):
         queries, keys = label_queries(maps), label_keys(maps)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
 
-    def draw_map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
-        """Draw cells [query, key] of the whole record."""
-        return self.draw_rows(name, title, values[self.part.rows], allowed[self.part.rows], scale)
-
-    def draw_rows(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
+    def draw_rows(self, name: str, title: str, values: Cells, allowed: Shown) -> Heatmap:
         """Draw cells [query drawn, key]."""
         return Heatmap(
             name=name,
@@ -58,7 +54,6 @@ class MapFrame(NamedTuple):
             allowed=self.part.select_columns(allowed),
             rows=self.rows,
             columns=self.columns,
-            scale=scale,
             row_positions=self.part.queries,
             column_positions=self.part.keys,
             equal=self.part.equal_share(values, allowed),

@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 
-from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale
@@ -16,7 +15,7 @@ from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.answer import describe_heads, tabulate_answer
-from attnviz.views.data import collect_data, describe_hidden
+from attnviz.views.data import choose_heads, collect_data
 from attnviz.views.head_pictures import (
     MapFrame,
     Place,
@@ -30,9 +29,9 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
-from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, draws_each, find_notable, has_many
+from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, find_notable, has_many
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
-from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
+from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
 MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
 MAX_LISTED = 16  # heads whose queries are listed if no head was chosen
@@ -48,21 +47,29 @@ def heatmap_report(
     """Report all chosen heads side by side, then each alone, then tables and notes.
 
     `layers` and `heads` are places in the record. With `spec.pick` just those heads side by side, with `spec.query` one
-    row of each. What `spec.sort` names has to be among the measurements. Raises InvalidSelection for a layer, head or
-    token that the record does not have and where all tokens would be hidden, InvalidOption for a rollout from one text
-    to another.
+    row of each. What `spec.sort` names has to be among the measurements. Raises InvalidSelection for a token that the
+    record does not have and where all tokens would be hidden, InvalidOption for a rollout from one text to another.
     """
     places = find_places(maps, spec, layers, heads)
     layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
     part = select_tokens(maps, spec)
     share = measure_hidden(maps, part)
-    share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
+    share_hidden, hidden = None, dict[str, object]()
+    if share is not None:
+        share_hidden = float(np.mean([share.values[place] for place in places]))
+        sides = {"queries": (maps.queries, part.queries), "keys": (maps.keys, part.keys)}
+        left_out = {side: list_left_out(*tokens) for side, tokens in sides.items()}
+        hidden = {"hidden": {**left_out, "share": choose_heads(share.values, layers, heads)}}
     pooled = needs_pooling(maps, places, part)
     pictures = _draw_heads(maps, places, part, pooled=pooled)
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
     notable = find_notable(maps, order, spec.sort is not None) if has_many(maps, places, spec) else ()
     drawn = _order_pictures(maps, pictures, places, part, (spec, notable))
-    patches = () if maps.grid is None else _draw_patches(maps, places, spec)
+    patches: tuple[()] | tuple[HeatmapGrid, Note] = ()
+    if maps.grid is not None:
+        from attnviz.views.patches import draw_patches  # inside, as few records have any
+
+        patches = draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
     curves, distances = _draw_distance(maps, places, whole=share is None) if spec.distance else ((), {})
     worth = {head.place for head in notable}
@@ -78,14 +85,16 @@ def heatmap_report(
     if spec.query is not None and not is_slice(spec.query):
         asked = (find_token(spec.query, maps.queries.pieces),)
     said, answer = describe_heads(maps, order), tabulate_answer(maps, order, TokenSelection(asked, part.keys))
-    several = f"{len(pictures)} {_name_several(maps, places)}"
     if notable:
         notes.append(describe_notable(maps, places, notable, spec.sort))
     elif not listed:
-        notes.append(captions.describe_unlisted(several, *numbers.rows[0][:2]))
+        several = "maps" if any(is_mean(maps, place) for place in places) else "heads"  # a mean over heads is no head
+        layer, head, *_ = numbers.rows[0]
+        one = f"--layer {layer} --head {head} lists what each query of one attends to"
+        notes.append(Note(f"Of {len(pictures)} {several} only these numbers are listed; {one}.", is_detail=True))
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title)
-    extent = _find_highest(pictures), len(maps.keys), part.renormalizes(maps)
+    extent = max(float(picture.values.max()) for picture in pictures), len(maps.keys), part.renormalizes(maps)
     return Report(
         title=title,
         subtitle=captions.join(
@@ -98,17 +107,12 @@ def heatmap_report(
         caveat=captions.join(captions.compose_caveat(maps, part, share_hidden), hides),
         data={
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
-            **(describe_hidden(maps, part, share, layers, heads) if share else {}),
+            **hidden,
             **rolled,
             **distances,
         },
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
-
-
-def _name_several(maps: AttentionMaps, places: Sequence[Place]) -> str:
-    """Name several places by what they are: a mean over heads is no head."""
-    return "maps" if any(is_mean(maps, place) for place in places) else "heads"
 
 
 def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measurements: Sequence[Measurement]) -> str:
@@ -142,8 +146,6 @@ def find_places(
     """Return the places in the record of the layer and head of each head that is drawn."""
     if spec.pick:
         return select_pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
-    _check_range("layer", layers, maps.n_layers)
-    _check_range("head", heads, maps.n_heads)
     return tuple(product(layers, heads))
 
 
@@ -163,7 +165,8 @@ def _order_pictures(
     if not has_many(maps, places, spec):
         return [*together, *pictures]
     together = draw_many(maps, together[0], places, part, notable, spec.sort)
-    return [*together, *(pictures if draws_each(spec) else ())]
+    draws_each = spec.all_heads or bool(spec.layer or spec.head)  # however many there are
+    return [*together, *(pictures if draws_each else ())]
 
 
 # Imports inside: few ask for these pictures, and only long texts need pooled maps.
@@ -177,17 +180,8 @@ def _draw_heads(
         return draw_heatmaps(maps, places, part)
     from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
 
-    return add_factors(
-        maps, places, part, draw_pooled_maps(maps, places) if pooled else draw_heatmaps(maps, places, part)
-    )
-
-
-def _draw_patches(
-    maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
-) -> tuple[()] | tuple[HeatmapGrid, Note]:
-    from attnviz.views.patches import draw_patches
-
-    return draw_patches(maps, places, spec)
+    drawn = draw_pooled_maps(maps, places) if pooled else draw_heatmaps(maps, places, part)
+    return add_factors(maps, places, part, drawn)
 
 
 def _draw_rollout(
@@ -197,10 +191,10 @@ def _draw_rollout(
     from attnviz.measures.rollout import find_reachable, rollout
 
     rolled = rollout(maps.heads_alone).astype(np.float32)
-    scale = rollout_scale(kind, float(part.choose(rolled).max()), [maps], part.renormalizes(maps))
     frame, title = MapFrame.from_maps(maps, part), rollout_title([maps])
-    picture = frame.draw_map("rollout", title, rolled, find_reachable(maps), scale)
-    return {"rollout": rolled}, (picture,)
+    picture = frame.draw_rows("rollout", title, rolled[part.rows], find_reachable(maps)[part.rows])
+    scale = rollout_scale(kind, float(picture.values.max()), [maps], part.renormalizes(maps))
+    return {"rollout": rolled}, (replace(picture, scale=scale),)
 
 
 def _draw_distance(
@@ -213,19 +207,6 @@ def _draw_distance(
     return tuple(distance_curves(maps, places, whole=whole)), {"distance": distance_data(maps, layers, heads)}
 
 
-def _find_highest(pictures: Sequence[Heatmap]) -> float:
-    return max(float(picture.values.max()) for picture in pictures)
-
-
 def _describe_scale(maps: AttentionMaps, scale: Scale) -> Scale:
     """Return a scale whose label says what the numbers of these maps are."""
     return replace(scale, label=scale.label.replace("attention weight", MOVED_LABEL)) if maps.weighed else scale
-
-
-def _check_range(kind: str, chosen: Sequence[int], number: int) -> None:
-    for index in chosen:
-        if not 0 <= index < number:
-            hint = f"This model has {kind}s 0 to {number - 1}." if number > 1 else f"This model has only {kind} 0."
-            raise InvalidSelection(f"no {kind} {index}", hint=hint)
-    if not chosen:
-        raise InvalidSelection(f"no {kind} is chosen", hint=f"This model has {kind}s 0 to {number - 1}.")

@@ -37,11 +37,6 @@ def has_many(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) 
     return not spec.pick and sum(not is_mean(maps, place) for place in places) > MAX_FILES
 
 
-def draws_each(spec: FigureOptions) -> bool:
-    """Return whether somebody asked for a file of each head, however many there are."""
-    return spec.all_heads or bool(spec.layer or spec.head)
-
-
 def find_notable(maps: AttentionMaps, places: Sequence[Place], are_sorted: bool = False) -> tuple[NotableHead, ...]:
     """Find the heads that are worth a look, the first first: where they are sorted, the first of them."""
     heads = [place for place in places if not is_mean(maps, place)]

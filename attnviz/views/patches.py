@@ -25,11 +25,15 @@ def draw_patches(
     """
     if maps.grid is None or spec.kind != "map":
         return ()
-    query = find_token(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps)
+    query, grid = 0, maps.grid
+    if spec.query is not None:
+        query = find_token(spec.query, maps.queries.pieces)
+    elif maps.self_attention and len(maps.keys) <= grid.n_patches:
+        query = grid.n_rows // 2 * grid.n_columns + grid.n_columns // 2
     pictures = tuple(_draw_patch_map(maps, place, query) for place in places)
     grids = arrange_overview(maps, pictures, places, spec)
     name = quote_token(maps.queries, query)
-    over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
+    over = "over the image" if grid.pixels is not None else "over the patches of the image"
     title = f"what {name} attends to, {over}"
     if grids:
         picture = replace(grids[0], name="patches", title=f"{title}: {grids[0].title}".rstrip(": "))
@@ -49,13 +53,6 @@ def _describe_patches(maps: AttentionMaps, places: Sequence[Place], query: int) 
         before = "the token" if n_leading == 1 else f"the {n_leading} tokens"
         share = f"{min(shares):.0%} to {max(shares):.0%}"
         yield f"{share} of what {quote_token(maps.queries, query)} attends to goes to {before} before them."
-
-
-def _choose_query(maps: AttentionMaps) -> int:
-    assert maps.grid is not None
-    if not maps.self_attention or len(maps.keys) > maps.grid.n_patches:
-        return 0
-    return maps.grid.n_rows // 2 * maps.grid.n_columns + maps.grid.n_columns // 2
 
 
 def _draw_patch_map(maps: AttentionMaps, place: Place, query: int) -> Heatmap:

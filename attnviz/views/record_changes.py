@@ -8,11 +8,10 @@ from itertools import product, zip_longest
 from operator import itemgetter
 
 import numpy as np
-from jaxtyping import Bool
 
 from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import jsd
-from attnviz.measures.rows import Rows, head_rows, split_real_queries
+from attnviz.measures.rows import head_rows, split_real_queries
 from attnviz.numbers.table import Numbers
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import (
@@ -151,13 +150,10 @@ def measure_changes(before: AttentionMaps, after: AttentionMaps) -> list[Differe
         for block in split_real_queries(before, 2):
             rows = [head_rows(maps, *maps.locate(layer, head), block) for maps in (before, after)]
             apart += float(jsd(*rows).sum())
-            turned += int((~np.logical_and(*map(_find_favourites, rows)).any(axis=-1)).sum())
+            favourites = [each >= each.max(axis=-1, keepdims=True) - TIE_TOLERANCE for each in rows]
+            turned += int((~np.logical_and(*favourites).any(axis=-1)).sum())
         for name, value in ((JSD, apart), (TOP_KEY, float(turned))):
             found.append(
                 Difference("differs", measure=name, layer=layer, head=head, before=0.0, after=value / n_queries)
             )
     return found
-
-
-def _find_favourites(rows: Rows) -> Bool[np.ndarray, "query key"]:
-    return np.asarray(rows >= rows.max(axis=-1, keepdims=True) - TIE_TOLERANCE)

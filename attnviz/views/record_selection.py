@@ -18,15 +18,6 @@ from attnviz.views.tables import parse_sort
 MEAN_HIDES = "divergence_from_mean"  # the measure of what is lost where heads are averaged
 
 
-class RecordSelection(NamedTuple):
-    """A record as it is reported; layers and heads are places in it."""
-
-    maps: AttentionMaps
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-    measurements: tuple[Measurement, ...]
-
-
 class RecordPart(NamedTuple):
     """A record as it is reported, before it is measured; layers and heads are places in it."""
 
@@ -39,12 +30,12 @@ class RecordPart(NamedTuple):
         """Do what takes long of a long text, layer by layer (see `walk_for_pictures`)."""
         return walk_for_pictures(self.maps, self.layers, self.heads)
 
-    def measure(self, spec: FigureOptions) -> RecordSelection:
+    def measure(self, spec: FigureOptions) -> tuple[Measurement, ...]:
         """Measure it. Raises InvalidOption as measures do."""
         found = measure_maps(self.maps, spec.measure)
         more = [name for name in self.names if name not in [each.name for each in found]]
         of_more = measure_maps(self.maps, more) if more else ()
-        return RecordSelection(self.maps, self.layers, self.heads, (*found, *of_more))
+        return (*found, *of_more)
 
 
 def choose_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordPart:
@@ -68,9 +59,11 @@ def choose_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordPart:
     return RecordPart(maps, layers, heads, tuple(names))
 
 
-def select_from_record(maps: AttentionMaps, spec: FigureOptions) -> RecordSelection:
-    """Choose of a record and measure it at once. Raises as `choose_from_record` and `RecordPart.measure` do."""
+def select_from_record(
+    maps: AttentionMaps, spec: FigureOptions
+) -> tuple[AttentionMaps, tuple[int, ...], tuple[int, ...], tuple[Measurement, ...]]:
+    """Choose of a record, layers and heads as places in it, and measure it at once. Raises as these two do."""
     part = choose_from_record(maps, spec)
     for _ in part.walk():
         pass
-    return part.measure(spec)
+    return part.maps, part.layers, part.heads, part.measure(spec)

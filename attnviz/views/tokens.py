@@ -39,7 +39,11 @@ def label_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
     piece = tokens.pieces[position]
     if not tokens.special[position] and piece.startswith(" ") and piece.strip():
         piece = piece[1:]
-    first, last = _find_sharing(tokens, position)
+    first = last = position  # of the tokens that share characters of the text, each with the next
+    while first > 0 and _overlap(tokens, first - 1):
+        first -= 1
+    while last < len(tokens) - 1 and _overlap(tokens, last):
+        last += 1
     part = f" {position - first + 1}/{last - first + 1}" if first < last else ""
     return escape_for_display(piece, max_width) + part
 
@@ -86,16 +90,6 @@ def name_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
     return f"{position} {label_token(tokens, position, max_width)}"
 
 
-def _find_sharing(tokens: Tokens, position: int) -> tuple[int, int]:
-    """Return the first and last of the tokens around this one that share characters of the text, each with the next."""
-    first = last = position
-    while first > 0 and _overlap(tokens, first - 1):
-        first -= 1
-    while last < len(tokens) - 1 and _overlap(tokens, last):
-        last += 1
-    return first, last
-
-
 def _overlap(tokens: Tokens, position: int) -> bool:
     """Return whether a token and the next one cover a character in common."""
     (start, end), (next_start, next_end) = tokens.offsets[position : position + 2]
@@ -110,12 +104,8 @@ class TokenSelection:
     keys: tuple[int, ...]
     counted: tuple[int, ...] = ()  # default: the keys that are drawn
 
-    def choose(self, cells: np.ndarray) -> np.ndarray:
-        """Return what is drawn of cells [query, key]; without a copy where possible, since maps may be large."""
-        return self.select_columns(cells[self.rows])
-
     def select_columns(self, cells: np.ndarray) -> np.ndarray:
-        """Return what is drawn of cells [query drawn, key]."""
+        """Return what is drawn of cells [query drawn, key]; without a copy where possible, since maps may be large."""
         return cells[:, _create_index(self.keys)]
 
     @property

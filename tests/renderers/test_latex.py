@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escape_latex, fragment
-from attnviz.renderers.terminal import show as terminal
+from attnviz.renderers.hidden import write_out_hidden
 from attnviz.report import Column, Heatmap, Note, Report, Section, Table
 from tests.made import HOSTILE
 
@@ -79,9 +79,7 @@ def read(source: str) -> str:
 
 def seen(text: str) -> str:
     """What a reader sees of `text`: what is hidden written out, as in a terminal of ASCII where signs are rare."""
-    text = terminal.HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-    text = re.sub("[\ud800-\udfff]", lambda found: found[0].encode("unicode_escape").decode(), text)
-    return text.replace("⏎", r"\n").replace("⇥", r"\t")
+    return write_out_hidden(text).replace("⏎", r"\n").replace("⇥", r"\t")
 
 
 def parts(source: str) -> list[str]:

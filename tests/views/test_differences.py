@@ -10,7 +10,8 @@ import pytest
 
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Kind
 from attnviz.renderers.documents import json as as_json
-from attnviz.renderers.terminal.show import HIDDEN, Screen, render
+from attnviz.renderers.hidden import HIDDEN
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report
 from attnviz.views.differences import MAX_ROWS, describe_difference, diff_report
 from tests.made import HOSTILE

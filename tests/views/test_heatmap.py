@@ -69,14 +69,6 @@ def test_chosen_heads_keep_their_numbers() -> None:
     assert [row[:2] for row in heads.rows] == [(1, 3), (1, 0)]
 
 
-def test_a_head_that_is_not_there_is_refused() -> None:
-    for layers, heads, says in (([1], [0], "no layer 1. This model has only layer 0"), ([0], [-1], "no head -1")):
-        with pytest.raises(InvalidSelection, match=says):
-            only(random_maps(), layers, heads)
-    with pytest.raises(InvalidSelection, match="no head is chosen"):
-        only(random_maps(), [0], [])
-
-
 @pytest.mark.parametrize(
     ("n_heads", "n_columns"), [(2, 2), (3, 3), (4, 4), (5, 5), (6, 3), (7, 4), (8, 4), (9, 3), (12, 4), (16, 4)]
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from attnviz.renderers import numbers
-from attnviz.renderers.documents.hidden import write_out_hidden
+from attnviz.renderers.hidden import write_out_hidden
 from attnviz.report import (
     Calculation,
     Charts,

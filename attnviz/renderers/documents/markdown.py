@@ -12,7 +12,7 @@ from typing import assert_never
 from urllib.parse import quote
 
 from attnviz.renderers import numbers
-from attnviz.renderers.documents.hidden import write_out_hidden
+from attnviz.renderers.hidden import write_out_hidden
 from attnviz.renderers.links import addresses
 from attnviz.report import Calculation, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Section, Table
 

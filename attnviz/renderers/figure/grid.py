@@ -12,12 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, Across, BarPlan, ceil_to_pixel, height_of
-from attnviz.renderers.figure.layout import GAP, POINT, Box, Cells, FoldedColumn, PlacedMap, Room
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, Across, BarPlan, ceil_to_pixel, height_of, ordinal
+from attnviz.renderers.figure.layout import (
+    GAP,
+    MAX_LINES,
+    POINT,
+    Box,
+    Cells,
+    FoldedColumn,
+    Labels,
+    PlacedMap,
+    Room,
+    line_room,
+)
+from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
 from attnviz.renderers.pooling import Statistic
-from attnviz.report import Fold, Heatmap, HeatmapGrid, ScaleFamily
+from attnviz.report import Fold, Heatmap, HeatmapGrid, Scale, ScaleFamily
 
 FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inches, that a slim column takes
+READING = "in each map rows are queries, from the top, and columns keys, from the left; tokens are not labelled"
 FOLD_GAP = 0.25  # of that: between the column and its map
 
 
@@ -43,6 +56,7 @@ class GridPlan(NamedTuple):
     statistic: Statistic  # what cells show that are pooled
     edge_size: float = 0.0  # of the text that names rows and columns of maps
     lines: bool = False  # from row to column, each with its labels beside it
+    small: bool = False  # close together, without labels
     beyond: float = 0.0  # what the labels to the right take
     fold: Fold | None = None
     footnote: str = ""
@@ -122,6 +136,40 @@ def describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: S
     largest, sides = ("largest", ", up or down") if kind.is_signed else ("maximum", "")
     of = f"of {rows} × {columns} {what}"
     return f"each cell is the mean {of}" if statistic == "mean" else f"each cell is the {largest} {of}{sides}"
+
+
+def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
+    """List what the picture cannot show by itself."""
+    texts = []
+    if labels[0].step == 0:
+        texts.append(READING if grid.small else "tokens are not labelled, for want of room")
+    shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
+    sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
+    axes = ((grid.maps[0].row_axis, Heatmap.row_axis), (grid.maps[0].column_axis, Heatmap.column_axis))
+    things = (side if axis == usual else axis for side, (axis, usual) in zip(sides, axes, strict=True))
+    thinned = {
+        (side.step * (side.step > 1) * grid.maps[0].block, thing)
+        for side, thing, number in zip(labels, things, shape, strict=True)
+        if number > 1
+    }
+    texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
+    if labels[1].places is not None:
+        texts.append(f"of the {'keys' if grid.lines else 'columns'}, those that get most are named first")
+    low, _ = plan_limits(scale)
+    if grid.lines and any((heatmap.shade(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
+        texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
+    if grid.lines:
+        thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
+        texts.append(f"the {thicker} a line, the larger its weight")
+    if cells.annotated and any((abs(each.values[each.allowed]) < LEAST_WRITTEN).any() for each in grid.maps):
+        texts.append(f"cells without a number: less than {LEAST_WRITTEN:.3f}".replace("0.", "."))
+    if grid.fold is not None:
+        texts.append(grid.fold.label)
+    if grid.footnote:
+        texts.append(grid.footnote)
+    if cells.pools != (1, 1) or grid.maps[0].block > 1:
+        texts.append(describe_cells(grid.statistic, grid.maps[0], cells, scale.family))
+    return texts
 
 
 def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:

@@ -15,8 +15,8 @@ from attnviz.errors import TooLarge
 from attnviz.renderers.figure.grid import (
     GridPlan,
     choose_statistic,
-    describe_cells,
     fold_maps,
+    list_caveats,
     place_maps,
     plan_across,
     plan_slim,
@@ -30,7 +30,6 @@ from attnviz.renderers.figure.header import (
     finish_plan,
     header_of,
     height_of,
-    ordinal,
     paragraph,
     place_bar,
     plan_bar,
@@ -38,10 +37,12 @@ from attnviz.renderers.figure.header import (
 from attnviz.renderers.figure.headings import ABOVE, name_edges, place_headings, say_above, wrap_headings
 from attnviz.renderers.figure.layout import (
     GAP,
-    MAX_LINES,
+    MAX_GRID_WIDTH,
+    MAX_PANEL,
     PAD,
     POINT,
     TICK,
+    UNLABELLED,
     Cells,
     FigurePlan,
     Labels,
@@ -49,20 +50,23 @@ from attnviz.renderers.figure.layout import (
     Room,
     TextLine,
     columns_of,
-    line_room,
+    maps_of,
     plan_cells,
     plan_labels,
     shape_of,
     spell_maps,
 )
-from attnviz.renderers.figure.overview import plan_overview
-from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits, plan_ticks
+from attnviz.renderers.figure.overview import find_small_edges, name_small_edges, plan_small_cells, plan_small_gaps
+from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap_evenly
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale, ScaleFamily
+from attnviz.report import EdgeNames, FigureStyle, Heatmap, HeatmapGrid, Report, ScaleFamily
 
 MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
+MAX_OVERVIEW = 16.0  # inches of an overview: 2,400 pixels at the usual resolution
+MIN_SMALL_SIDE = 0.04  # of a map there: in less, nothing is to be seen
+MAX_BAR = 4.0
 
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
@@ -70,8 +74,8 @@ def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> F
     if isinstance(picture, HeatmapGrid):  # lines begin and end at every token, and have titles over them
         picture = fold_maps(picture) if look.kind == "map" else replace(picture, fold=None, small=False)
     room = Room.for_picture(picture, look)
-    if isinstance(picture, HeatmapGrid) and picture.small and picture.edges is not None:
-        result = plan_overview(picture, picture.edges, report, room)
+    if isinstance(picture, HeatmapGrid) and (edges := find_small_edges(picture)):
+        result = plan_overview(picture, edges, report, room)
     elif look.width is None:
         result = plan_in(picture, report, room)
     elif (fitted := _fit_columns(picture, report, room)) is not None:
@@ -139,58 +143,87 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
     return TooLarge(what + of_theme, hint=f"Try {' or '.join(ways)}.")
 
 
+def plan_overview(picture: HeatmapGrid, edges: EdgeNames, report: Report, room: Room) -> FigurePlan:
+    """The plan with the largest maps that fit a page, or the width that is asked for. Raises TooLarge if none does."""
+    widest = room.look.width or MAX_GRID_WIDTH
+    side = min(MAX_PANEL, widest / len(edges.columns))
+    while side >= MIN_SMALL_SIDE:
+        result = plan_in(picture, report, room._replace(side=side))
+        over = (result.width - widest) / len(edges.columns), (result.height - MAX_OVERVIEW) / len(edges.rows)
+        if max(over) <= 0:
+            return result
+        side -= max(*over, 1 / room.look.dpi)
+    sizes = f"{len(edges.rows)} × {len(edges.columns)} maps have no room on {widest:.3g} × {MAX_OVERVIEW:g} inches"
+    raise TooLarge(sizes, hint="Choose fewer with --layer or --head.")
+
+
 def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
     """The plan for maps of one size; wider than the width asked for where they do not fit."""
     look, sizes, dpi = room.look, room.sizes, room.look.dpi
     scale = picture.scale or report.scale
-    ticks = plan_ticks(scale)
-    cells = plan_cells(picture, room)
-    row_labels, column_labels = plan_labels(picture, cells, room)
-    grid = _grid(picture, cells, (row_labels, column_labels), scale.family, room)
-    bar = plan_bar(scale, ticks, (grid.width, grid.map_height), look.width, room)
+    ticks, small = plan_ticks(scale), find_small_edges(picture)
+    cells = plan_small_cells(picture, room) if small else plan_cells(picture, room)
+    labels = (UNLABELLED, UNLABELLED) if small else plan_labels(picture, cells, room)
+    grid = _grid(picture, cells, labels, scale.family, room)
+    bar = plan_bar(
+        scale, ticks, (grid.width, min(grid.height, MAX_BAR) if small else grid.map_height), look.width, room
+    )
     edges = picture.edges if isinstance(picture, HeatmapGrid) else None
-    edge = height_of(["layer"], grid.edge_size) + ABOVE if edges else 0.0
-    across = plan_across(grid, row_labels.room + (edge + PAD) * bool(edges), bar, room)
+    edge, beside = 0.0, labels[0].room
+    if small:
+        axis = height_of([small.column_axis], sizes.axis)
+        edge = axis + height_of(small.columns[:1], sizes.panel) + PAD
+        beside = max(extent(name, sizes.panel).width for name in small.rows) * POINT + 2 * PAD
+    elif edges:
+        edge = height_of(["layer"], grid.edge_size) + ABOVE
+        beside += edge + PAD
+    across = plan_across(grid, beside, bar, room)
 
     header = header_of(picture, report, across.width, sizes) if look.header else []
-    top = ceil_to_pixel(below(header, MARGIN) + GAP * bool(header) + edge + grid.heading_room, dpi)
+    start = below(header, MARGIN) + GAP * bool(header)
+    top = ceil_to_pixel(start + edge + grid.heading_room, dpi)
     places = place_maps(grid, across.maps, top)
-    axes = _axis_names(grid, 0.0 if grid.lines else column_labels.room, across, top, room)
-    lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
+    if small:
+        lowest, names = top + grid.height, name_small_edges(grid, small, across, (start + axis, top), room)
+    else:
+        axes = _axis_names(grid, 0.0 if grid.lines else labels[1].room, across, top, room)
+        lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
+        names = name_edges(grid, edges, across.maps - labels[0].room, places) if edges else []
+        names += [*place_headings(grid, places), *axes]
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
-    tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []
-    names = name_edges(grid, edges, across.maps - row_labels.room, places) if edges else []
-    lines = (*header, *names, *place_headings(grid, places), *axes, *bar_label, *tokens)
+    tokens = _beside_lines(places, labels, cells) if grid.lines else []
     result = FigurePlan(
         name=picture.name,
         width=across.width,
         height=lowest,
         cells=cells,
-        row_labels=row_labels,
-        column_labels=column_labels,
+        row_labels=labels[0],
+        column_labels=labels[1],
         places=places,
         bar=bar_box,
         scale=scale,
         ticks=ticks,
-        lines=lines,
+        lines=(*header, *names, *bar_label, *tokens),
         kind=look.kind,
     )
-    return finish_plan(result, picture, report, room, _small_print(grid, cells, (row_labels, column_labels), scale))
+    return finish_plan(result, picture, report, room, list_caveats(grid, cells, labels, scale))
 
 
 def _grid(
     picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
 ) -> GridPlan:
-    maps = spell_maps(picture)
-    height, width = (
-        side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
-    )
     lines, dpi, sizes = room.look.kind == "lines", room.look.dpi, room.sizes.headings
+    small = find_small_edges(picture) is not None
+    sides = zip(cells[:2], shape_of(picture), strict=True)
+    height, width = (side.count(number) * side.length for side, number in sides)
+    if small:
+        height, width = (ceil_to_pixel(side, dpi) for side in (height, width))
     if lines:
         height, width = max(height, width), ceil_to_pixel(room.side, dpi)
     beside = sum(label.room for label in labels) if lines else 0.0
-    points = (width + beside) / POINT
-    size, headings, above = wrap_headings(*say_above(picture), points, sizes)
+    gaps = plan_small_gaps(width) if small else (GAP + beside, GAP)
+    size, headings, above = wrap_headings(*(([], []) if small else say_above(picture)), (width + beside) / POINT, sizes)
+    maps = maps_of(picture) if small else spell_maps(picture)
     return GridPlan(
         maps=maps,
         n_columns=columns_of(picture),
@@ -200,13 +233,14 @@ def _grid(
         headings=headings,
         heading_room=ceil_to_pixel(above + ABOVE, dpi) if above else 0.0,
         edge_size=sizes[0],
-        gap=ceil_to_pixel(GAP + beside, dpi),
-        down=ceil_to_pixel(GAP, dpi),
+        gap=ceil_to_pixel(gaps[0], dpi),
+        down=ceil_to_pixel(gaps[1], dpi),
         statistic=choose_statistic(maps[0], kind),
         lines=lines,
+        small=small,
         beyond=labels[1].room if lines else 0.0,
         fold=picture.fold if isinstance(picture, HeatmapGrid) else None,
-        footnote=picture.footnote,
+        footnote="" if small else picture.footnote,
         slim=plan_slim(picture, width, dpi),
     )
 
@@ -246,37 +280,3 @@ def _beside_lines(places: Sequence[PlacedMap], labels: tuple[Labels, Labels], ce
                 y = box.top + middle + 0.36 * label.size * POINT
                 found.append(TextLine(name, x, y, label.size, INK, align))
     return found
-
-
-def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
-    """What the picture cannot show by itself."""
-    texts = []
-    if labels[0].step == 0:
-        texts.append("tokens are not labelled, for want of room")
-    shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
-    sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
-    axes = ((grid.maps[0].row_axis, Heatmap.row_axis), (grid.maps[0].column_axis, Heatmap.column_axis))
-    things = (side if axis == usual else axis for side, (axis, usual) in zip(sides, axes, strict=True))
-    thinned = {
-        (side.step * (side.step > 1) * grid.maps[0].block, thing)
-        for side, thing, number in zip(labels, things, shape, strict=True)
-        if number > 1
-    }
-    texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
-    if labels[1].places is not None:
-        texts.append(f"of the {'keys' if grid.lines else 'columns'}, those that get most are named first")
-    low, _ = plan_limits(scale)
-    if grid.lines and any((heatmap.shade(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
-        texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
-    if grid.lines:
-        thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
-        texts.append(f"the {thicker} a line, the larger its weight")
-    if cells.annotated and any((abs(each.values[each.allowed]) < LEAST_WRITTEN).any() for each in grid.maps):
-        texts.append(f"cells without a number: less than {LEAST_WRITTEN:.3f}".replace("0.", "."))
-    if grid.fold is not None:
-        texts.append(grid.fold.label)
-    if grid.footnote:
-        texts.append(grid.footnote)
-    if cells.pools != (1, 1) or grid.maps[0].block > 1:
-        texts.append(describe_cells(grid.statistic, grid.maps[0], cells, scale.family))
-    return texts

@@ -39,12 +39,8 @@ def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, sca
     if fitting:
         if kind == "heatmap" or page.screen.colour:
             yield from _bar(page, scale)
-        yield from _axes(page, fitting[0], closed)
-
-
-def _axes(page: ScreenLayout, picture: Heatmap, closed: str) -> Iterator[Text]:
-    axes = f"rows: {picture.row_axis} · columns: {picture.column_axis}, by position"
-    yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
+        axes = f"rows: {fitting[0].row_axis} · columns: {fitting[0].column_axis}, by position"
+        yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
 
 
 def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:

@@ -6,7 +6,6 @@ No control sequence gets through but our own colours, and without colour none; w
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +17,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import shades
+from attnviz.renderers.hidden import write_out_hidden
 
-# The last door: a view has written these out already, another report may not have.
-HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 STAND_INS = {
     "→": "->",
     "…": "...",
@@ -54,7 +52,11 @@ class ScreenLayout:
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
-        self.encoding = _find_encoding(screen.encoding)
+        try:
+            codecs.lookup(screen.encoding)
+            self.encoding = screen.encoding
+        except LookupError:  # Python does not know it
+            self.encoding = "ascii"
         self.signs = str.maketrans({sign: plain for sign, plain in STAND_INS.items() if not self.has(sign)})
         self.ramp = shades.BLOCKS if self.has(shades.BLOCKS) else shades.ASCII
         self.forbidden, self.dot, self.dash = self.safe("×"), self.safe(" · "), self.safe("─")
@@ -69,7 +71,7 @@ class ScreenLayout:
 
     def safe(self, text: str) -> str:
         """Only what the screen can show; the rest is written out."""
-        text = HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text).translate(self.signs)
+        text = write_out_hidden(text).translate(self.signs)
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def out(self, text: Text) -> str:
@@ -126,12 +128,3 @@ def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
 def pad_right(text: str, width: int) -> str:
     """`text` and blanks up to `width` cells."""
     return text + " " * (width - cell_len(text))
-
-
-def _find_encoding(encoding: str) -> str:
-    """`encoding`, or ASCII where Python does not know it."""
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        return "ascii"
-    return encoding

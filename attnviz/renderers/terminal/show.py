@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from attnviz.renderers.terminal.maps import cell_width, legend, long_form, matrix, shade_text
-from attnviz.renderers.terminal.screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
+from attnviz.renderers.terminal.screen import BOLD, DIM, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
 from attnviz.report import Block, Heatmap, Note, Report, Scale, Section, Table
 from attnviz.specs import TableKind
@@ -24,7 +24,7 @@ from attnviz.specs import TableKind
 GAP = 4  # blanks between two maps
 MIN_HALF_WIDTH = 78  # of a map beside another, which takes 160 columns
 
-__all__ = ["HIDDEN", "Screen", "lines", "render"]
+__all__ = ["Screen", "lines", "render"]
 
 
 def render(report: Report, table: TableKind, screen: Screen) -> str:

@@ -1,4 +1,4 @@
-"""The last door of documents: a view has written out what is hidden already, another report may not have."""
+"""The last door of documents and terminals: views have written out what is hidden, another report may not have."""
 
 from __future__ import annotations
 
