@@ -33,7 +33,7 @@ def answers_without_heads(
     kinds: Sequence[str],
     means: MeanOutputs | None = None,
 ) -> tuple[Answers, dict[str, Answers]]:
-    """The answer to a text, and by kind those without each head, layer after layer. `other` is another text.
+    """Return the answer to a text, and by kind those without each head, layer after layer. `other` is another text.
 
     zero: the head adds nothing. mean: each query gets what the head gives on average, of `mean_outputs`. uniform: each
     query attends to all keys alike. queries: it attends as the query at its place in the other text would.
@@ -60,7 +60,7 @@ def answers_without_heads(
 def answers_with_heads(
     classifier: Classifier, attention: nn.Module, ids: Ids, kept: Bool[np.ndarray, "answer head"]
 ) -> Answers:
-    """The answers to a text where of one layer these heads give what they give, and the others zero."""
+    """Return the answers to a text where of one layer these heads give what they give, and the others zero."""
     classifier.eval()
     found = []
     for few in np.array_split(kept, -(-len(kept) // COPIES)):
@@ -76,7 +76,7 @@ def answers_with_heads(
 
 
 def mean_outputs(classifier: Classifier, attentions: Sequence[nn.Module], texts: Iterable[Ids]) -> MeanOutputs:
-    """What the heads of each layer give, before it is projected: the mean over all tokens of some texts.
+    """Return what the heads of each layer give, before it is projected: the mean over all tokens of some texts.
 
     The same texts in the same order give the same bits.
     """
@@ -94,7 +94,7 @@ def _answers(classifier: Classifier, ids: Ids, n_copies: int, multiple: int = WI
 
 
 def _queries_of(classifier: Classifier, attention: nn.Module, ids: Ids) -> Tensor:
-    """The queries of a text in this layer."""
+    """Find the queries of a text in this layer."""
     seen: list[Tensor] = []
     with attention.get_submodule("query").register_forward_hook(lambda _, __, output: seen.append(output)):
         _answers(classifier, ids, 1)
@@ -104,7 +104,7 @@ def _queries_of(classifier: Classifier, attention: nn.Module, ids: Ids) -> Tenso
 def _hooks(
     kind: str, attention: nn.Module, n_heads: int, n_tokens: int, theirs: Tensor | None, mean: Tensor | None
 ) -> Iterator[Any]:
-    """What watches and changes the layer, so that in copy h head h is replaced."""
+    """Yield what watches and changes the layer, so that in copy h head h is replaced."""
     if theirs is not None:
 
         def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:

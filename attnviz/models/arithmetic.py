@@ -23,7 +23,7 @@ TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a st
 def run_to_layer(
     attention: nn.Module, run: Callable[[], Iterable[object]], layer: int
 ) -> tuple[Float64[np.ndarray, "token d_model"], AttentionOutput]:
-    """`run` the layers, one after the other, up to this one; return what its `attention` got and gave."""
+    """Run the layers by `run`, one after the other, up to this one; return what its `attention` got and gave."""
     seen: list[tuple[Tensor, AttentionOutput]] = []
 
     def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
@@ -92,6 +92,6 @@ def check_arithmetic(
 
 
 def projection(linear: nn.Linear) -> Projection:
-    """torch keeps the matrix the other way round."""
+    """Read a linear layer, whose matrix torch keeps the other way round."""
     matrix, bias = linear.weight.detach().cpu().double().numpy().T, linear.bias.detach().cpu().double().numpy()
     return Projection(matrix, bias)

@@ -66,7 +66,7 @@ def attention_weights(
 def attend(
     weights: Float[Tensor, "*batch query key"], value: Float[Tensor, "*batch key d_value"]
 ) -> Float[Tensor, "*batch query d_value"]:
-    """weights · value: for each query, the mean of the values under its weights."""
+    """Compute weights · value: for each query, the mean of the values under its weights."""
     return weights @ value
 
 
@@ -77,7 +77,7 @@ def attend_fused(
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
     by_distance: Float[Tensor, "*#batch distance"] | None = None,
 ) -> Float[Tensor, "*batch query d_head"]:
-    """`attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights.
+    """Compute `attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights.
 
     Of a bias by distance no more is held than of some queries at a time, and nothing where every key is attendable:
     the kernel takes the queries from the last to the first, whose biases overlap in memory.
@@ -104,15 +104,17 @@ def attend_fused(
 
 
 def _as_mask(bias: Tensor, query: Tensor) -> Tensor:
-    """With as many axes as the queries have: with fewer, the kernel that holds no weights is not taken."""
+    """Give a bias as many axes as the queries have: with fewer, the kernel without weights is not taken."""
     return bias.reshape((1,) * (query.ndim - bias.ndim) + bias.shape)
 
 
 def _bias(
     by_distance: Float[Tensor, "*#batch distance"], n_queries: int, n_keys: int, block: slice
 ) -> Float[Tensor, "*#batch query key"]:
-    """Of a block of queries: each has the numbers of the query before it, one place further on. Keys lie side by side:
-    where they are more than the queries, `flip` would give the copy the other order, and a softmax twice the time.
+    """Lay out a bias for a block of queries: each has the numbers of the query before it, one place further on.
+
+    Keys lie side by side: where they are more than the queries, `flip` would give the copy the other order, and a
+    softmax twice the time.
     """
     of_block = by_distance[..., n_queries - block.stop : n_queries - block.start - 1 + n_keys]
     backwards = of_block.unfold(-1, n_keys, 1)
@@ -128,24 +130,24 @@ def _rows(hidden: Bool[Tensor, "*batch #query key"], block: slice) -> Bool[Tenso
 
 
 def _blocks(shape: Sequence[int], at_once: int) -> list[slice]:
-    """Stretches of queries, so that no more than `at_once` cells [*batch, query, key] are worked on at a time."""
+    """Split queries so that no more than `at_once` cells [*batch, query, key] are worked on at a time."""
     *batch, n_queries, n_keys = shape
     step = max(1, at_once // max(1, math.prod(batch) * n_keys))
     return [slice(start, min(start + step, n_queries)) for start in range(0, n_queries, step)]
 
 
 def causal(n_tokens: int) -> Bool[Tensor, "query key"]:
-    """Each token attends to itself and to what stands before it."""
+    """Let each token attend to itself and to what stands before it."""
     return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
 
 
 def not_padding(real: Bool[Tensor, "*batch key"]) -> Bool[Tensor, "*batch 1 key"]:
-    """No query attends to padding. `real` is True for each key that is a token of the text."""
+    """Let no query attend to padding. `real` is True for each key that is a token of the text."""
     return real.unsqueeze(-2)
 
 
 def _find_hidden(attendable: Bool[Tensor, "*batch #query key"] | None) -> Bool[Tensor, "*batch #query key"] | None:
-    """Which keys may not be attended to; None where every key may. Raises InvalidOption for a query without any."""
+    """Find which keys may not be attended to; None where every key may. Raises InvalidOption for a query with none."""
     if attendable is None or bool(attendable.all()):
         return None
     empty = ~attendable.any(dim=-1)
@@ -177,7 +179,7 @@ class PositionBias(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_heads, 2 * max_distance + 1))
 
     def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "head distance"]:
-        """The number that each head adds to a score, from a key n_queries - 1 before its query to n_keys - 1 behind."""
+        """Return what each head adds to a score, from a key n_queries - 1 before its query to n_keys - 1 behind."""
         distances = torch.arange(1 - n_queries, n_keys, device=self.bias.device)
         return self.bias.index_select(1, distances.clamp_(-self.max_distance, self.max_distance) + self.max_distance)
 
@@ -241,7 +243,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tensor, "d_model head d_value"]) -> Norms:
-    """‖v_j W_O‖ of each head and key: times a weight, how much of the output it moves.
+    """Return ‖v_j W_O‖ of each head and key: times a weight, how much of the output it moves.
 
     Kobayashi et al. 2020 (arXiv:2004.10102, equation 5). It is separable: one number for each key, not for each pair.
     """
@@ -253,7 +255,7 @@ def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tens
 
 @contextmanager
 def own_norms(attentions: Sequence[nn.Module], n_heads: int) -> Iterator[list[Norms]]:
-    """Of modules of ours, filled in while they work; () for such as have no values of their own."""
+    """Collect the norms of built-in modules while they work; none of such as have no values of their own."""
     found: list[Norms] = []
 
     def note(projection: Tensor, _: nn.Module, __: object, states: Tensor) -> None:

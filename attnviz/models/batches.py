@@ -28,7 +28,7 @@ class PaddedTexts(NamedTuple):
 
 
 def pad(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
-    """Texts as the rows of one batch, as wide as the longest, or up to the next multiple."""
+    """Pad texts to the rows of one batch, as wide as the longest, or up to the next multiple."""
     lengths = torch.tensor([len(text) for text in texts])
     ids = torch.full((len(texts), -(-int(lengths.max()) // multiple) * multiple), PAD_ID)
     for row, text in enumerate(texts):
@@ -37,14 +37,14 @@ def pad(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
 
 
 def cut_text(ids: Ids, max_tokens: int | None, keep: KeepKind, n_markers: int = 0) -> Ids:
-    """At most `max_tokens` tokens, those of `TextTokenizer.encode`: the markers, then what is kept of the text."""
+    """Cut a text to `max_tokens`, as `TextTokenizer.encode` does: the markers, then what is kept of the text."""
     room = None if max_tokens is None else max(1, max_tokens - n_markers)
     head, tail = count_kept(len(ids) - n_markers, room, keep)
     return np.concatenate([ids[: n_markers + head], ids[len(ids) - tail :]]) if tail else ids[: n_markers + head]
 
 
 def crop(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int = 0) -> Ids:
-    """At most `n_tokens` tokens of a text: as often head and tail as a stretch from anywhere after its markers.
+    """Cut a text to `n_tokens`: as often head and tail as a stretch from anywhere after its markers.
 
     Attention costs the square of the length: training on halves takes a quarter of the time.
     """
@@ -57,7 +57,7 @@ def crop(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int
 
 
 def stretch(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int = 0) -> Ids:
-    """`crop`, or for a share of the texts a sentence or a few from anywhere, so that short texts are learned too."""
+    """Cut as `crop` does, or for a share of the texts a sentence or a few, so that short texts are learned too."""
     n_words = len(ids) - n_markers
     if generator.random() >= SHORT or n_words <= MIN_CROP:
         return crop(ids, n_tokens, generator, n_markers)
@@ -69,7 +69,7 @@ def stretch(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: 
 def shuffle_batches(
     lengths: Sequence[int], batch_size: int, generator: np.random.Generator
 ) -> list[Int[np.ndarray, " text"]]:
-    """Every text once, in batches of like lengths and in random order."""
+    """Draw every text once, in batches of like lengths and in random order."""
     order = generator.permutation(len(lengths))
     batches = []
     for start in range(0, len(order), batch_size * BUCKET):

@@ -43,7 +43,7 @@ class TrainedReference(ModelReference):
     has_answers = True
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
-        """The folder is read once."""
+        """Open it; the folder is read once."""
         from attnviz.models.checkpoint import load_checkpoint
         from attnviz.models.classifier_model import checkpoint_model
         from attnviz.models.device import pick
@@ -62,12 +62,12 @@ class TrainedReference(ModelReference):
         return make_model(saved)
 
     def inputs(self) -> Mapping[str, str]:
-        """The sha256 of the weights."""
+        """Return the sha256 of the weights."""
         return {f"weights of {self.spec.model}": digest(self.folder, FILES)}
 
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> TrainedReference | None:
-    """Any folder; opening it says what it lacks. It is called by its own name, wherever it lies."""
+    """Refer to any folder; opening it says what it lacks. It is called by its own name, wherever it lies."""
     folder = expand_path(spec.model, InvalidModel)
     if not spec.model or not is_folder(folder):
         return None
@@ -94,7 +94,7 @@ class RandomReference(ModelReference):
         super().check(needs)
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
-        """Made once for each source of texts."""
+        """Make it once for each source of texts."""
         from attnviz.models.random_models import random_model
 
         # The texts are kept beside the model, so that no others can get this number.
@@ -109,7 +109,7 @@ class RandomReference(ModelReference):
         return replace(model, name=name) if name else model
 
     def inputs(self) -> Mapping[str, str]:
-        """What the model is made of besides its options: sha256 by name."""
+        """Return what the model is made of besides its options: sha256 by name."""
         if self.spec.vocab is None:
             return {}
         vocabulary = expand_path(self.spec.vocab, InvalidModel)
@@ -118,24 +118,24 @@ class RandomReference(ModelReference):
 
 
 def single(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
-    """One head of full width."""
+    """Refer to the model of one head of full width."""
     return None if ":" in spec.model else _choose_trained_or_random(spec, extras, "single", _one_head(spec))
 
 
 def multi(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
-    """As many heads as are written, or 8."""
+    """Refer to a model of as many heads as are written, or 8."""
     n_heads = _heads(spec)
     return _choose_trained_or_random(spec, extras, "single" if n_heads == 1 else f"multi:{n_heads}", n_heads)
 
 
 def random(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
-    """Never trained, whatever is asked of it."""
+    """Refer to random weights, whatever is asked."""
     n_heads = _heads(spec)
     return _random(spec, extras, f"random:{n_heads}", n_heads)
 
 
 def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
-    """One head and one layer."""
+    """Refer to the model of one head, one layer and no projections."""
     if ":" in spec.model:
         return None
     reference = replace(_random(spec, extras, "dot", _one_head(spec)), projected=False)
@@ -145,7 +145,7 @@ def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
 
 
 def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
-    """Trained on the task of docs/capacity.md. Raises InvalidModel for a number of heads that none has."""
+    """Refer to a model of the task of docs/capacity.md. Raises InvalidModel for a number of heads that none has."""
     written = spec.model.partition(":")[2] or str(DEFAULT_HEADS)
     if written not in RECALL:
         raise InvalidModel(f"no model {spec.model[:40]!r}", hint=f"There are recall:{', recall:'.join(RECALL)}.")
@@ -155,7 +155,7 @@ def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
 
 
 def multi_zh(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
-    """Trained on Chinese reviews, character by character."""
+    """Refer to the model that was trained on Chinese reviews, character by character."""
     if ":" in spec.model:
         return None
     if spec.heads not in (None, DEFAULT_HEADS):
@@ -167,7 +167,7 @@ def multi_zh(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | 
 
 
 def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:
-    """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
+    """Return the model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
     folder = SHIPPED / name.replace(":", "-")
     if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():
         return TrainedReference(spec, extras, name, n_layers=LAYERS, n_heads=n_heads, folder=folder)
@@ -184,7 +184,7 @@ def _one_head(spec: ModelOptions) -> int:
 
 
 def _heads(spec: ModelOptions) -> int:
-    """The number of heads in `multi:N`, in `--heads N`, or the default."""
+    """Return the number of heads in `multi:N`, in `--heads N`, or the default."""
     _, colon, written = spec.model.partition(":")
     if not colon:
         return DEFAULT_HEADS if spec.heads is None else spec.heads
@@ -196,7 +196,7 @@ def _heads(spec: ModelOptions) -> int:
 
 
 def _random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> RandomReference:
-    """Raises InvalidOption where its sizes do not fit."""
+    """Refer to random weights. Raises InvalidOption where their sizes do not fit."""
     d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
     n_layers = 1 if spec.layers is None else spec.layers
     head_size(d_model, n_heads)

@@ -70,7 +70,7 @@ def save_checkpoint(folder: Path, saved: Checkpoint, storage: StorageKind = "flo
 
 
 def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
-    """What `save_checkpoint` wrote.
+    """Load what `save_checkpoint` wrote.
 
     Raises InvalidModel naming the file that is missing, damaged or does not fit, TooLarge before weights that take more
     than `max_memory` GiB while they are read.
@@ -155,7 +155,7 @@ def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
 
 
 def pack_weights(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:
-    """The weights named in `embeddings` in `storage`; int8 is 127 steps on either side of 0 and a scale per row."""
+    """Pack the weights named in `embeddings` as `storage`; int8 is 127 steps on either side of 0, a scale per row."""
     found: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         tensor = tensor.detach().cpu().contiguous()
@@ -172,7 +172,7 @@ def pack_weights(weights: Mapping[str, Tensor], embeddings: frozenset[str], stor
 
 
 def unpack_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `packed` took, but for rounding. Raises KeyError for int8 without a scale."""
+    """Unpack what `pack_weights` packed, but for rounding. Raises KeyError for int8 without a scale."""
     found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name, tensor in found.items():
         if tensor.dtype == torch.int8:

@@ -44,19 +44,19 @@ class Classifier(nn.Module):
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
-        """Logits, not yet divided by the temperature. `real` is False for padding."""
+        """Return logits, not yet divided by the temperature. `real` is False for padding."""
         return self.classify(self.states(ids, real), real)
 
     def states(
         self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"], *, need_weights: bool = False
     ) -> Float[Tensor, "text token d"]:
-        """What the encoder makes of each token."""
+        """Return what the encoder makes of each token."""
         return torch.as_tensor(self.encoder(ids, not_padding(real), need_weights=need_weights))
 
     def classify(
         self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text label"]:
-        """Logits of each text from the states of its tokens."""
+        """Return logits of each text from the states of its tokens."""
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 
@@ -76,7 +76,7 @@ class Pool(nn.Module):
     def forward(
         self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text d_model"]:
-        """One vector for each text. `real` is False for padding."""
+        """Return one vector for each text. `real` is False for padding."""
         if self.score is not None:
             scores = self.score(states).squeeze(-1).masked_fill(~real, -torch.inf)
             return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
@@ -85,7 +85,7 @@ class Pool(nn.Module):
 
 
 def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:
-    """The temperature of the least cross-entropy (Guo et al. 2017, arXiv:1706.04599). Fit it on texts held out.
+    """Fit the temperature of the least cross-entropy (Guo et al. 2017, arXiv:1706.04599). Fit it on texts held out.
 
     It changes no label, as it divides all logits alike.
     """

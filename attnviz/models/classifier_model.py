@@ -50,11 +50,11 @@ class ClassifierModel(EncoderModel):
         return self.saved.keep
 
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> ClassifierModel:
-        """The same model with another limit, for its attention and its answers alike."""
+        """Return the same model with another limit, for its attention and its answers alike."""
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
-        """One answer of one text, to be explained. Raises as `encode` does, InvalidOption for an unknown label."""
+        """Choose an answer of a text to explain. Raises as `encode` does, InvalidOption for an unknown label."""
         from attnviz.models.attribution.subject import Answering, make_subject
 
         encoding, classifier = self.encode(text), self.saved.classifier
@@ -73,13 +73,13 @@ class ClassifierModel(EncoderModel):
         return take_apart(replace(subject, answering=answering), self.answers.labels.__getitem__)
 
     def _logits(self, ids: Tensor, *, need_weights: bool | None = None) -> Tensor:
-        """The logits of ids. A pass that is watched gives its weights, in the order of the queries."""
+        """Return the logits of ids. A pass that is watched gives its weights, in the order of the queries."""
         real, is_watched = torch.ones_like(ids, dtype=torch.bool), torch.is_grad_enabled()
         need_weights = is_watched if need_weights is None else need_weights
         return self.saved.classifier.classify(self.saved.classifier.states(ids, real, need_weights=need_weights), real)
 
     def mean_outputs(self, texts: Iterable[str]) -> np.ndarray:
-        """[layer, d_model]: what heads give on average over these, of those that have tokens. See `ablate`."""
+        """Return [layer, d_model]: what heads give on average over these, of those that have tokens. See `ablate`."""
         from attnviz.models.ablation import mean_outputs
 
         return mean_outputs(self.saved.classifier, self.attentions, self._ids(texts))
@@ -92,7 +92,7 @@ class ClassifierModel(EncoderModel):
     def ablate(
         self, text: str, other: str, kinds: Sequence[str], means: np.ndarray | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The probability of each label, and by kind [head, label] without each head. Raises as `encode` does."""
+        """Return the probability of each label, by kind [head, label] without each head. Raises as `encode` does."""
         from attnviz.models.ablation import answers_without_heads
 
         ids, theirs = (np.array(self.encode(each).ids) for each in (text, other))
@@ -100,29 +100,27 @@ class ClassifierModel(EncoderModel):
         return whole, without
 
     def answer_with_heads(self, text: str, layer: int, kept: np.ndarray) -> np.ndarray:
-        """[answer, label]: probabilities with these heads of one layer only. Raises as `encode` does."""
+        """Return [answer, label]: probabilities with these heads of one layer only. Raises as `encode` does."""
         from attnviz.models.ablation import answers_with_heads
 
         ids = np.array(self.encode(text).ids)
         return answers_with_heads(self.saved.classifier, self.attentions[layer], ids, kept)
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
-        """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name, or TooLarge."""
+        """Yield one prediction per text, in order. Raises TooLarge, and InvalidText for one without tokens, by name."""
         from attnviz.models.predicting import Predictor
-        from attnviz.records.training_metrics import Prediction
 
         limit = self.spec.max_tokens or self.max_tokens
         predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep, self.spec.max_memory)
         answers = predictor.answers((each.text for each in documents), [each.name for each in documents])
         for each, answer in zip(documents, answers, strict=True):
-            probabilities = tuple(answer.probabilities.tolist())
-            yield Prediction(each.name, probabilities, each.label, answer.n_tokens, answer.n_read, answer.n_unknown)
+            yield replace(answer, gold=each.label)
 
 
 def checkpoint_model(
     saved: Checkpoint, folder: Path, name: str, spec: ModelOptions, device: torch.device
 ) -> EncoderModel:
-    """The encoder of a checkpoint, as a classifier if it was trained to be one."""
+    """Return the encoder of a checkpoint, as a classifier if it was trained to be one."""
     classifier = saved.classifier.eval().to(device)
     config = classifier.config.encoder
     parts: dict[str, Any] = {

@@ -18,7 +18,7 @@ MMAP_THRESHOLD = -3  # blocks from here on are mapped on their own
 
 
 def pick(name: str) -> torch.device:
-    """The device that `--device` names; `auto` takes the accelerator when there is one.
+    """Return the device that `--device` names; `auto` takes the accelerator when there is one.
 
     Raises InvalidDevice with what this machine has.
     """
@@ -32,7 +32,7 @@ def pick(name: str) -> torch.device:
 
 
 def available() -> list[str]:
-    """The devices of this machine, the processor first."""
+    """Return the devices of this machine, the processor first."""
     accelerators = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     if torch.backends.mps.is_available():
         accelerators.append("mps")
@@ -43,7 +43,7 @@ def available() -> list[str]:
 
 
 def describe_device(device: torch.device) -> str:
-    """What the last bits of a result depend on: another number of threads adds in another order."""
+    """Return what the last bits of a result depend on: another number of threads adds in another order."""
     if device.type == "cuda":
         return f"{device}, {torch.cuda.get_device_name(device)}"
     if device.type != "cpu":
@@ -60,7 +60,7 @@ def use_one_thread() -> None:
 
 @contextmanager
 def enough_memory() -> Iterator[None]:
-    """Raises MemoryError where torch, on a processor, raises a RuntimeError that only its words tell from others."""
+    """Raise MemoryError where torch, on a processor, raises a RuntimeError that only its words tell from others."""
     try:
         yield
     except RuntimeError as error:
@@ -95,7 +95,7 @@ def _mallopt(values: Mapping[int, int]) -> None:
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Torch's random numbers from `seed` on, and the caller's own untouched afterwards, on a GPU if one is given."""
+    """Draw torch's random numbers from `seed` on, the caller's own untouched, on a GPU if one is given."""
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
@@ -103,5 +103,5 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
 
 @cache
 def versions(*packages: str) -> tuple[tuple[str, str], ...]:
-    """Of attnviz, numpy, torch and `packages`, by name. To find them takes longer than to attend over a short text."""
+    """Find the versions of attnviz, numpy, torch and `packages`. That takes longer than to attend over a short text."""
     return tuple((package, version(package)) for package in sorted({"attnviz", "numpy", "torch", *packages}))

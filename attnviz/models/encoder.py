@@ -42,7 +42,7 @@ class TextEmbedding(nn.Module):
         self.words = nn.Embedding(n_words, d_model, padding_idx=PAD_ID, _weight=weight)
 
     def forward(self, ids: Int[Tensor, "*batch token"]) -> Float[Tensor, "*batch token d_model"]:
-        """One vector per token: of its word, and of its position where positions have vectors."""
+        """Return one vector per token: of its word, and of its position where positions have vectors."""
         embedded = self.words(ids)
         if not self.positions:
             return torch.as_tensor(embedded)
@@ -59,7 +59,7 @@ class TextEmbedding(nn.Module):
 def positions(
     n_tokens: int, d_model: int, start: int = 0, device: torch.device | None = None
 ) -> Float[Tensor, "token d_model"]:
-    """Sines and cosines of wavelengths from 2π to 10,000 · 2π, section 3.5: defined for texts of any length."""
+    """Return sines and cosines of wavelengths from 2π to 10,000 · 2π, section 3.5: defined for texts of any length."""
     token = torch.arange(start, start + n_tokens, device=device).unsqueeze(1)
     frequency = torch.exp(torch.arange(0, d_model, 2, device=device) * (-math.log(10_000.0) / d_model))
     angles = token * frequency
@@ -105,7 +105,7 @@ class Encoder(nn.Module):
         *,
         need_weights: bool = False,
     ) -> Float[Tensor, "*batch token d_model"]:
-        """The encoded text. Unless weights are needed, by who watches the pass, it is several times faster."""
+        """Return the encoded text. Unless weights are needed, by who watches the pass, it is several times faster."""
         states = self.dropout(self.embedding(ids))
         for block in self.blocks:
             states, _ = block(states, attendable, need_weights=need_weights)
@@ -114,7 +114,7 @@ class Encoder(nn.Module):
     def attention(
         self, ids: Int[Tensor, "*batch token"], attendable: Bool[Tensor, "*#batch #token token"] | None = None
     ) -> Iterator[Float[Tensor, "*batch head token token"]]:
-        """The weights of each layer in turn, so that only one layer's maps are held at a time.
+        """Yield the weights of each layer in turn, so that only one layer's maps are held at a time.
 
         What comes after the last of them is left out.
         """
@@ -150,7 +150,7 @@ class EncoderBlock(nn.Module):
         *,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
-        """The block's output and, when needed, its attention weights."""
+        """Return the block's output and, when needed, its attention weights."""
         states, weights = self.attend(states, attendable, need_weights=need_weights)
         return self.add_feed_forward(states), weights
 
@@ -161,13 +161,13 @@ class EncoderBlock(nn.Module):
         *,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
-        """The first half of the block: attention, and its weights when needed."""
+        """Return the first half of the block: attention, and its weights when needed."""
         source = self.attention_residual.before(states)
         attended, weights = self.attention(source, source, attendable, need_weights=need_weights)
         return self.attention_residual.after(states, attended), weights
 
     def add_feed_forward(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch token d_model"]:
-        """The second half: the feed-forward layer."""
+        """Return the second half: the feed-forward layer."""
         thought = self.feed_forward(self.feed_forward_residual.before(states))
         return self.feed_forward_residual.after(states, thought)
 
@@ -186,17 +186,17 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(DROPOUT)
 
     def before(self, states: Tensor) -> Tensor:
-        """What goes into a sublayer."""
+        """Return what goes into a sublayer."""
         return torch.as_tensor(self.norm(states) if self.pre else states)
 
     def after(self, states: Tensor, added: Tensor) -> Tensor:
-        """What comes out, added to what went in."""
+        """Return what comes out, added to what went in."""
         total = states + self.dropout(added)
         return torch.as_tensor(total if self.pre else self.norm(total))
 
 
 def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, causal: bool) -> Iterator[Factors]:
-    """The factors of the layers up to the last one wanted, of one text on the CPU; of that they are not yet summed.
+    """Yield the factors of one text on the CPU, layer by layer up to the last one wanted, which is not yet summed.
 
     No more is held than the states of its tokens.
     """
@@ -227,7 +227,7 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
 
 
 def choose_heads(factors: Factors, heads: Sequence[int]) -> Factors:
-    """Those of some heads, each of which has its own keys; a copy, so that the others are let go."""
+    """Choose the factors of some heads, each of which has its own keys; a copy, so that the others are let go."""
     places = list(heads)
     if places == list(range(len(factors.query))):
         return factors
@@ -239,7 +239,7 @@ def choose_heads(factors: Factors, heads: Sequence[int]) -> Factors:
 def _attend_with_sums(
     attention: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, *, causal: bool
 ) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token"]]:
-    """What each head gives, and the log-sum-exp of its rows: one call of the kernel gives both."""
+    """Return what each head gives, and the log-sum-exp of its rows: one call of the kernel gives both."""
     n_heads, n_tokens, _ = query.shape
     added = query.new_zeros(1, 2 * n_tokens - 1) if attention.position is None else attention.position(*[n_tokens] * 2)
     if causal:

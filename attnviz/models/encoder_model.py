@@ -56,7 +56,7 @@ class EncoderModel:
     encoder: Encoder | None = None  # that `forward` is of, where its factors are known
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
-        """The tokens that will attend.
+        """Return the tokens that will attend.
 
         Raises InvalidText without tokens, TooLarge before anything large is allocated: weights of the chosen heads.
         """
@@ -74,12 +74,12 @@ class EncoderModel:
         check_memory(replace(work, n_maps=choice.n_maps(self.n_layers, self.n_heads)), self.spec.max_memory)
 
     def map_size(self, text: str) -> tuple[int, int]:
-        """How many queries and keys its maps will have. Raises as `encode` does."""
+        """Return how many queries and keys its maps will have. Raises as `encode` does."""
         n_tokens = len(self.encode(text).ids)
         return n_tokens, n_tokens
 
     def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attention over one text, of all layers and heads or of some.
+        """Attend over one text, of all layers and heads or of some.
 
         Raises as `encode` does, InvalidSelection for a layer or head that there is not.
         """
@@ -96,7 +96,7 @@ class EncoderModel:
         return None if self.spec.max_tokens is None else self.spec.max_tokens - len(self.tokenizer.encode_ids(()).ids)
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
-        """Attention over tokens that are no text's. Raises TooLarge before anything large is allocated."""
+        """Attend over tokens that are no text's. Raises TooLarge before anything large is allocated."""
         encoding = self.tokenizer.encode_ids(ids)
         self._check_room(len(encoding.ids), EVERY)
         return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY, self.attentions)
@@ -110,7 +110,7 @@ class EncoderModel:
         remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """`attention` without value norms, which no measure reads. Raises as it does."""
+        """Attend without value norms, which no measure reads. Raises as it does."""
         return self._record(self.encode(text), text, text_name, EVERY, norms_of=())
 
     def _record(
@@ -132,11 +132,11 @@ class EncoderModel:
         )
 
     def _choose(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The numbers of layers and heads. Raises InvalidSelection for one that there is not."""
+        """Return the numbers of layers and heads. Raises InvalidSelection for one that there is not."""
         return choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
 
     def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> FactoredMaps:
-        """Attention over one text, worked out on the CPU, of which only what weights are worked out from is held.
+        """Attend over one text, worked out on the CPU, of which only what weights are worked out from is held.
 
         Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,
         InvalidSelection for a layer or head that there is not.
@@ -168,7 +168,7 @@ class EncoderModel:
         )
 
     def with_first_weights(self, seed: int) -> EncoderModel:
-        """The same encoder before training. Not for a model without attention parameters."""
+        """Return the same encoder before training. Not for a model without attention parameters."""
         assert self.encoder is not None
         with seeded(seed):
             encoder = Encoder(self.encoder.config)
@@ -179,7 +179,7 @@ class EncoderModel:
         return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | parts)
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
-        """One query's arithmetic in one layer. Raises ExecutionError where it does not give what the model gives."""
+        """Trace one query's arithmetic in a layer. Raises ExecutionError where it gives not what the model gives."""
         from attnviz.models.arithmetic import check_arithmetic, run_to_layer, work_through
 
         encoding, attention = self.encode(text), self.attentions[layer]
@@ -192,7 +192,7 @@ class EncoderModel:
         return check_arithmetic(worked, attended, provenance, layer, self.n_layers, normed=normed)
 
     def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """Who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""
+        """Tell who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""
         n_tokens = len(encoding.ids)
         attendable = not_padding(torch.arange(n_tokens) < n_tokens - encoding.n_padding)
         if self.spec.causal:
@@ -217,7 +217,7 @@ class EncoderModel:
         return weights
 
     def provenance(self, text: str, text_name: str, n_tokens: int, choice: LayersAndHeads = EVERY) -> Provenance:
-        """Where a record of this text comes from; `n_tokens` counts the whole text, also what was cut off."""
+        """Return where a record of this text comes from; `n_tokens` counts the whole text, also what was cut off."""
         return Provenance(
             model=self.name,
             revision=self.revision,
@@ -246,17 +246,17 @@ class EncoderModel:
 
 
 def _choose_norms(norms: Sequence[Norms], layers: Sequence[int], heads: Sequence[int]) -> np.ndarray | None:
-    """Of the layers that were run those of the chosen ones; None of modules without values of their own."""
+    """Choose the norms of some of the layers that were run; None of modules without values of their own."""
     return np.stack([norms[layer][list(heads)] for layer in layers]) if len(norms) > layers[-1] else None
 
 
 def size_of(module: nn.Module) -> int:
-    """How many parameters it has."""
+    """Return how many parameters it has."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def encoder_parts(encoder: Encoder, device: torch.device) -> dict[str, Any]:
-    """What an EncoderModel has to know of its encoder."""
+    """Return what an EncoderModel has to know of its encoder."""
     config = encoder.config
     attentions = tuple(block.attention for block in encoder.blocks if isinstance(block, EncoderBlock))
     return {

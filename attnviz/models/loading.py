@@ -76,7 +76,8 @@ class ModelReference(ABC):
                 )
 
     def answering(self, needs: type[object] = Attributable) -> ModelReference:
-        """The same model with all that its answers come from, which its attention may do without. `needs`: see `check`.
+        """Return the same model with all that its answers come from, which its attention may do without. `needs`: see
+        `check`.
 
         One whose answers are others, or that has none, is opened without them.
         """
@@ -88,18 +89,18 @@ class ModelReference(ABC):
 
     @abstractmethod
     def open(self, texts: Iterable[str], name: str = "") -> AttentionModel:
-        """The model, its weights cached. `texts` make the vocabulary of one that brings none; `name` is another name.
+        """Open the model, its weights cached. `texts` make the vocabulary of one without; `name` is another name.
 
         Raises InvalidModel for a file that is missing or damaged, InvalidDevice.
         """
 
     @abstractmethod
     def inputs(self) -> Mapping[str, str]:
-        """Digests of the files that the model is read from, by what they are, and versions that matter."""
+        """Return digests of the files that the model is read from, by what they are, and versions that matter."""
 
 
 def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> ModelReference:
-    """What `--model` and `--heads` ask for together; `extras` are what only third-party models have.
+    """Return what `--model` and `--heads` ask for together; `extras` are what only third-party models have.
 
     Raises InvalidModel for an unknown name, InvalidOption for heads that contradict it or do not divide d_model, or a
     bad seed.
@@ -124,7 +125,7 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
 
 
 def refuse_sizes(what: str, spec: ModelOptions) -> None:
-    """Raises InvalidOption for what a model of files brings itself and cannot be chosen."""
+    """Raise InvalidOption for what a model of files brings itself and cannot be chosen."""
     if spec.heads is not None:
         raise InvalidOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
     for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
@@ -135,8 +136,8 @@ def refuse_sizes(what: str, spec: ModelOptions) -> None:
 
 
 def folder_name(folder: Path) -> str:
-    """What a model in a folder is called: as the folder is; where that says nothing, as "model" does, as its card says:
-    under `model-index`, else in its heading if that is one word.
+    """Return what a model in a folder is called: as the folder is; where that says nothing, as "model" does, as its
+    card says: under `model-index`, else in its heading if that is one word.
 
     Without a card it is the folder with its parent. A snapshot in the hub's cache is called as on the hub.
     `_name_or_path` of a config is no name: fine-tuned models keep that of the model they were tuned from.
@@ -155,7 +156,7 @@ def folder_name(folder: Path) -> str:
 
 
 def digest(folder: Path, patterns: Sequence[str]) -> str:
-    """sha256 of the files of a folder that a model is read from. What is missing is for opening it to say."""
+    """Compute the sha256 of the files that a model is read from. What is missing is for opening it to say."""
     whole = hashlib.sha256()
     for file in sorted({file for pattern in patterns for file in folder.glob(pattern)}):
         if file.is_file():

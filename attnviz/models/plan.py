@@ -64,7 +64,7 @@ class RecordingPlan:
             return self.attend(text, name, replace(self.choice, layers=None))
 
     def notices(self, maps: AttentionMaps) -> tuple[str, ...]:
-        """What to say about the record. A model that gives no q and k has kept all weights: nothing."""
+        """Return what to say about the record. A model that gives no q and k has kept all weights: nothing."""
         kept_all = self.notice == FACTORS_FOR_SIZE and not maps.is_factored
         return () if kept_all or not self.notice else (self.notice,)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 import torch
@@ -21,22 +21,13 @@ from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32, check_room
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
 from attnviz.records.answers import AnswerKind
+from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind
 
 BATCH = 64  # texts
 BATCH_TOKENS = 2**12  # of all of them
 WIDTH = 16  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One probability per label for one text, and how many of its tokens were read."""
-
-    probabilities: Float[np.ndarray, " label"]
-    n_tokens: int
-    n_read: int
-    n_unknown: int  # of those read
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +40,19 @@ class Predictor:
     keep: KeepKind
     max_memory: float = math.inf  # GiB of the process
 
-    def answers(self, texts: Iterable[str], names: Sequence[str] = ()) -> Iterator[Answer]:
-        """One answer per text, in order.
+    def answers(self, texts: Iterable[str], names: Sequence[str] = ()) -> Iterator[Prediction]:
+        """Yield one answer per text, in order.
 
         Raises InvalidText for a text without tokens, by its name if it has one, TooLarge before a batch is too large.
         """
         remaining = self.tokenizer.ids(texts)
-        place = 0
+        named = iter(names) if names else (f"text {place}" for place in count())
         while window := list(islice(remaining, WINDOW)):
             n_markers = int(self.tokenizer.classify)
-            for ids in window:
+            of_window = list(islice(named, len(window)))
+            for name, ids in zip(of_window, window, strict=True):
                 if len(ids) == n_markers:
-                    raise InvalidText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
-                place += 1
+                    raise InvalidText(f"no tokens in {name}", hint=EMPTY)
             read = [cut_text(ids, self.max_tokens, self.keep, n_markers) for ids in window]
             longest = max(map(len, read))
             n_texts, config = min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), self.classifier.config.encoder
@@ -73,13 +64,13 @@ class Predictor:
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
             check_finite(found)
-            for ids, kept, row in zip(window, read, found, strict=True):
-                n_unknown = int((kept == self.tokenizer.unknown_id).sum())
-                yield Answer(row, len(ids) - n_markers, len(kept) - n_markers, n_unknown)
+            for name, ids, kept, row in zip(of_window, window, read, found, strict=True):
+                counts = len(ids) - n_markers, len(kept) - n_markers, int((kept == self.tokenizer.unknown_id).sum())
+                yield Prediction(name, tuple(row.tolist()), None, *counts)
 
 
 def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:
-    """Of texts that are already cut, on the CPU and in their order; not yet divided by the temperature."""
+    """Compute logits of texts that are cut, on the CPU and in order; not yet divided by the temperature."""
     device = classifier.temperature.device
     classifier.eval()
     found = torch.zeros(len(texts), len(classifier.config.labels))
@@ -97,7 +88,7 @@ def probabilities(classifier: Classifier, found: Float[Tensor, "text label"]) ->
 
 
 def read_logits(logits: Float[Tensor, "text answer"], kind: AnswerKind) -> Float64[np.ndarray, "text answer"]:
-    """Probabilities that sum to 1, or one for each label by itself, or the numbers as they are."""
+    """Return probabilities that sum to 1, or one for each label by itself, or the numbers as they are."""
     logits = logits.detach().cpu().double()  # mps has no float64
     found = logits.softmax(dim=-1) if kind == "label" else logits.sigmoid() if kind == "labels" else logits
     return np.asarray(found.numpy())

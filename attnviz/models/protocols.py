@@ -45,15 +45,15 @@ class LayersAndHeads:
             object.__setattr__(self, name, tuple(sorted(set(given))))
 
     def layers_of(self, n_layers: int, what: str) -> tuple[int, ...]:
-        """The chosen ones of a model. Raises InvalidSelection for one that it does not have."""
+        """Return the chosen ones of a model. Raises InvalidSelection for one that it does not have."""
         return _check_numbers(self.layers, n_layers, "layer", what)
 
     def heads_of(self, n_heads: int, what: str) -> tuple[int, ...]:
-        """The chosen ones of a model, or of one call. Raises InvalidSelection for one that it does not have."""
+        """Return the chosen ones of a model, or of one call. Raises InvalidSelection for one that it does not have."""
         return _check_numbers(self.heads, n_heads, "head", what)
 
     def n_maps(self, n_layers: int, n_heads: int) -> int:
-        """Of how many heads in all weights are kept."""
+        """Count the heads, in all, whose weights are kept."""
         n_chosen_layers = n_layers if self.layers is None else len(self.layers)
         return n_chosen_layers * (n_heads if self.heads is None else len(self.heads))
 
@@ -106,17 +106,17 @@ class AttentionModel(Protocol):
         """Of them in the projections of attention; None where that is not known."""
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> object:
-        """What the model will read.
+        """Return what the model will read.
 
         Raises InvalidText for a text without tokens, TooLarge where the weights of the chosen heads have no room,
         before anything large is allocated.
         """
 
     def map_size(self, text: str) -> tuple[int, int]:
-        """How many queries and keys the text's maps will have. Raises as `encode` does."""
+        """Return how many queries and keys the text's maps will have. Raises as `encode` does."""
 
     def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attention over one text, of all layers and heads or of some.
+        """Attend over one text, of all layers and heads or of some.
 
         Raises as `encode` does, InvalidSelection for a layer or head that there is not.
         """
@@ -127,11 +127,11 @@ class QuickAttention(AttentionModel, Protocol):
     """A model that can make records sooner where nothing but measures is wanted of them."""
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """`attention` without what no measure reads. Raises as it does."""
+        """Attend without what no measure reads. Raises as it does."""
 
 
 def quickest_attention(model: AttentionModel) -> Callable[[str, str], AttentionMaps]:
-    """From a text and its name to a record, of which nothing but measures is wanted."""
+    """Return a way from a text and its name to a record, of which nothing but measures is wanted."""
     return model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
 
 
@@ -173,10 +173,10 @@ class Classifies(AttentionModel, Protocol):
         """Where it lies, with the metrics of its training if there are any; None of a third-party model."""
 
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> Classifies:
-        """The same model with another limit, for its attention and its answers alike."""
+        """Return the same model with another limit, for its attention and its answers alike."""
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
-        """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
+        """Return one prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
 
 
 @runtime_checkable
@@ -184,18 +184,18 @@ class Ablatable(Classifies, Protocol):
     """A classifier whose heads can be put out of action one by one."""
 
     def mean_outputs(self, texts: Iterable[str]) -> np.ndarray:
-        """[layer, d_model]: what heads give on average over all tokens of these, for `ablate`."""
+        """Return [layer, d_model]: what heads give on average over all tokens of these, for `ablate`."""
 
     def ablate(
         self, text: str, other: str, kinds: Sequence[str], means: np.ndarray | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The probability of each label, and by kind [head, label] without each head: see `answers_without_heads`.
+        """Return the probability of each label, by kind [head, label] without each head: see `answers_without_heads`.
 
         `means`, which the kind "mean" needs, are those of `mean_outputs`. Raises as `encode` does.
         """
 
     def answer_with_heads(self, text: str, layer: int, kept: np.ndarray) -> np.ndarray:
-        """[answer, label]: the probabilities where of one layer only some heads give anything. Raises as `encode` does.
+        """Return [answer, label]: probabilities where of one layer only some heads give anything. Raises as `encode`.
 
         `kept` [answer, head] says which, for each answer; heads of other layers give what they give.
         """
@@ -209,7 +209,7 @@ class Generates(AttentionModel, Protocol):
     """
 
     def generate(self, text: str) -> object:
-        """What the model has read once it has written. Raises as `encode` does."""
+        """Return what the model has read once it has written. Raises as `encode` does."""
 
 
 @runtime_checkable
@@ -217,10 +217,10 @@ class Traceable(AttentionModel, Protocol):
     """A model whose attention can be worked out by hand from its parameters."""
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
-        """The tokens that will attend."""
+        """Return the tokens that will attend."""
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
-        """One query's arithmetic in one layer, held against what the model makes of it.
+        """Return one query's arithmetic in one layer, held against what the model makes of it.
 
         Raises ExecutionError where the two do not come to the same.
         """
@@ -234,7 +234,7 @@ class Reinitialisable(AttentionModel, Protocol):
     """
 
     def with_first_weights(self, seed: int) -> AttentionModel:
-        """The same architecture and tokenizer, its weights as training begins with them."""
+        """Return the same architecture and tokenizer, its weights as training begins with them."""
 
 
 @runtime_checkable
@@ -250,7 +250,7 @@ class ReadsIds(AttentionModel, Protocol):
         """How many it reads at a time beside its markers; None for no limit."""
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
-        """Attention over these, between the markers that the model puts around a text. Raises TooLarge."""
+        """Attend over these, between the markers that the model puts around a text. Raises TooLarge."""
 
 
 @runtime_checkable
@@ -258,4 +258,4 @@ class Factorable(AttentionModel, Protocol):
     """A model that can give what its weights are worked out from in the place of the weights."""
 
     def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attention over one text. Raises as `attention` does, InvalidOption for a model whose q and k are unknown."""
+        """Attend over one text. Raises as `attention` does, InvalidOption for a model whose q and k are unknown."""

@@ -22,7 +22,7 @@ from attnviz.specs import ModelOptions, VocabularyOptions
 def random_model(
     name: str, spec: ModelOptions, sizes: tuple[int, int, int], texts: Iterable[str], *, projected: bool
 ) -> EncoderModel:
-    """A model of so many layers, heads and numbers, with a vocabulary of `texts`, or of the file that `spec` names.
+    """Make a model of so many layers, heads and numbers, its vocabulary of `texts` or of the file that `spec` names.
 
     Without being `projected` its q, k and v are the embeddings themselves.
     """
@@ -54,7 +54,7 @@ def random_model(
 
 
 def _dot_parts(words: nn.Embedding, device: torch.device) -> dict[str, Any]:
-    """Attention without projections over word embeddings, as `encoder_parts` has it of an encoder."""
+    """Attend without projections over word embeddings, as `encoder_parts` has it of an encoder."""
     attention = DotAttention()
 
     def forward(ids: Tensor, attendable: Tensor) -> list[Tensor]:

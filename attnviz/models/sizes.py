@@ -20,7 +20,7 @@ MAX_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a 
 
 
 def head_size(d_model: int, n_heads: int) -> int:
-    """d_head = d_model / n_heads. Raises InvalidOption instead of truncating."""
+    """Compute d_head = d_model / n_heads. Raises InvalidOption instead of truncating."""
     if d_model < 1:
         raise InvalidOption(f"d_model {d_model} is not a size", hint="It is at least 1.")
     if d_model > MAX_D_MODEL:  # before its divisors are tried
@@ -35,7 +35,7 @@ def head_size(d_model: int, n_heads: int) -> int:
 
 
 def count_kept(n_tokens: int, max_tokens: int | None, keep: KeepKind) -> tuple[int, int]:
-    """How many tokens of the head and how many of the tail stay of a text of `n_tokens`."""
+    """Return how many tokens of the head and how many of the tail stay of a text of `n_tokens`."""
     if max_tokens is None or n_tokens <= max_tokens:
         return n_tokens, 0
     tail = max_tokens // 2 if keep == "head-tail" else 0
@@ -73,7 +73,7 @@ class Work:
         return FLOAT32 * STATES * self.d_model + ONE_TOKEN
 
     def fitting(self, room: float) -> int:
-        """How many tokens that attend to each other take no more than `room` bytes."""
+        """Return how many tokens that attend to each other take no more than `room` bytes."""
         linear, left = self.per_token / (2 * self.per_cell), max(0.0, room - self.fixed)
         return int((linear**2 + left / self.per_cell) ** 0.5 - linear)
 
@@ -88,7 +88,7 @@ class Work:
 
 
 def check_memory(work: Work, max_gib: float) -> None:
-    """Raises TooLarge when the process would take more than `max_gib` GiB, before anything is allocated."""
+    """Raise TooLarge when the process would take more than `max_gib` GiB, before anything is allocated."""
     _check_max_memory(max_gib)
     if work.needed > max_gib * GIB:
         n_tokens, fitting = isqrt(work.n_queries * work.n_keys), work.fitting(max_gib * GIB)
@@ -102,7 +102,7 @@ def check_memory(work: Work, max_gib: float) -> None:
 
 
 def check_room(what: str, needed: int, max_gib: float) -> None:
-    """Raises TooLarge when `what` would take more bytes than `max_gib` GiB."""
+    """Raise TooLarge when `what` would take more bytes than `max_gib` GiB."""
     _check_max_memory(max_gib)
     if needed > max_gib * GIB:
         raise TooLarge(

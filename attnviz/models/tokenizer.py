@@ -90,7 +90,7 @@ class TextTokenizer:
         return int(found)
 
     def to_json(self) -> str:
-        """The `tokenizer.json`: the same text for the same vocabulary."""
+        """Return the `tokenizer.json`: the same text for the same vocabulary."""
         return str(self._tokenizer.to_str(pretty=True))
 
     @cached_property
@@ -99,7 +99,7 @@ class TextTokenizer:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def encode(self, text: str, max_tokens: int | None = None, keep: KeepKind = "head") -> Encoding:
-        """At most `max_tokens` tokens of a text, a marker included, and at least one of its own.
+        """Return at most `max_tokens` tokens of a text, a marker included, and at least one of its own.
 
         The last text is remembered: whether there is room for it is asked first. Raises InvalidText when the text has
         none or holds a lone surrogate.
@@ -135,7 +135,7 @@ class TextTokenizer:
         return Encoding((*markers, *ids), tokens, n_tokens=len(all_ids))
 
     def encode_ids(self, ids: Sequence[int]) -> Encoding:
-        """Ids as if a text had been cut into them, with the markers of a text."""
+        """Return ids as if a text had been cut into them, with the markers of a text."""
         all_ids = (*self._markers, *ids)
         names = [str(self._tokenizer.id_to_token(each)) for each in all_ids]
         special = [place < len(self._markers) for place in range(len(all_ids))]
@@ -147,7 +147,7 @@ class TextTokenizer:
         return tuple(sorted(number for entry, number in self.entries.items() if entry not in SPECIAL))
 
     def ids(self, texts: Iterable[str]) -> Iterator[Int[np.ndarray, " token"]]:
-        """The ids of whole texts, markers included; of a text without tokens, its markers or nothing."""
+        """Yield the ids of whole texts, markers included; of a text without tokens, its markers or nothing."""
         for encoded in self._encode_each(texts):
             yield np.array((*self._markers, *encoded.ids), dtype=np.int32)
 
@@ -163,14 +163,14 @@ class TextTokenizer:
         return (SPECIAL.index(CLASSIFY),) if self.classify else ()
 
     def count(self, texts: Iterable[str]) -> Counter[str]:
-        """How often each entry occurs in `texts`; a word that is not in the vocabulary counts as `[UNK]`."""
+        """Return how often each entry occurs in `texts`; a word that is not in the vocabulary counts as `[UNK]`."""
         found: Counter[int] = Counter()
         for encoded in self._encode_each(texts):
             found.update(encoded.ids)
         return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
 
     def pad(self, encoding: Encoding, n_tokens: int) -> Encoding:
-        """The same text followed by padding up to `n_tokens`, each padding at the end of what was encoded."""
+        """Return the same text followed by padding up to `n_tokens`, each padding at the end of what was encoded."""
         missing = max(0, n_tokens - len(encoding.ids))
         end = encoding.tokens.offsets[-1][1]
         tokens = Tokens(
@@ -183,7 +183,7 @@ class TextTokenizer:
 
 
 def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:
-    """Tokens that are no text's, called by their entries: one space apart, markers without room."""
+    """Return tokens that are no text's, called by their entries: one space apart, markers without room."""
     offsets, at = [], 0
     for name, marker in zip(names, special, strict=True):
         end = at + (0 if marker else len(name))
@@ -193,7 +193,7 @@ def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:
 
 
 def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False) -> TextTokenizer:
-    """A vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
+    """Return a vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
 
     Raises InvalidOption when the size leaves no room for a word or a number is beyond counting, InvalidText when the
     texts hold no token.
@@ -227,7 +227,7 @@ _loaded: WeakValueDictionary[tuple[str, bool], TextTokenizer] = WeakValueDiction
 
 
 def load(path: Path, classify: bool = False) -> TextTokenizer:
-    """A `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file.
+    """Return a `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file.
 
     Models whose files are the same share one, and with it the text that it remembers.
     """

@@ -28,7 +28,7 @@ HINT = "Take the tokenizer.json that came with the model."
 
 
 def check_tokenizer(content: str, file: Path) -> None:
-    """Raises InvalidModel for ids, templates or replacements beyond what a tokenizer needs, or no vocabulary."""
+    """Raise InvalidModel for ids, templates or replacements beyond what a tokenizer needs, or no vocabulary."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -16,8 +16,9 @@ from attnviz.models import predicting
 from attnviz.models.batches import cut_text
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.predicting import Answer, Predictor, logits, probabilities
+from attnviz.models.predicting import Predictor, logits, probabilities
 from attnviz.models.tokenizer import train
+from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind, PoolKind, VocabularyOptions
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -67,7 +68,7 @@ def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str],
     assert len(answers) == len(texts)
     for answer, written in zip(answers, texts, strict=True):
         np.testing.assert_allclose(answer.probabilities, alone(reader, written), atol=1e-5)
-        assert answer.probabilities.sum() == pytest.approx(1)
+        assert sum(answer.probabilities) == pytest.approx(1)
         assert answer.n_tokens == answer.n_read == len(written.split())
 
 
@@ -86,7 +87,7 @@ def test_texts_are_read_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert n_given == [3, 3, 6, 6, 6, 6, 9, 9, 10, 10]
 
 
-def n_tokens(answers: Sequence[Answer]) -> list[tuple[int, int]]:
+def n_tokens(answers: Sequence[Prediction]) -> list[tuple[int, int]]:
     return [(answer.n_tokens, answer.n_read) for answer in answers]
 
 

@@ -34,4 +34,4 @@ class Attributable(AttentionModel, Protocol):
     """A model whose answers can be explained, token by token."""
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
-        """One answer of one text, for `attribute` to explain. Raises as `encode` does, and for an unknown answer."""
+        """Choose an answer of a text for `attribute` to explain. Raises as `encode` does, and for an unknown one."""

@@ -9,7 +9,8 @@ from attnviz.models.attribution.subject import MethodScores, Subject
 
 
 def leave_one_out(subject: Subject) -> MethodScores:
-    """How much of the answer's probability goes with each token (Li et al. 2016, arXiv:1612.08220), or of its number.
+    """Measure how much of the answer's probability, or of its number, goes with each token (Li et al. 2016,
+    arXiv:1612.08220).
 
     One pass for each token of the text, and one with all of them. Markers have 0. Raises InvalidText for one token:
     nothing is left without it.
@@ -30,6 +31,6 @@ def leave_one_out(subject: Subject) -> MethodScores:
 
 
 def chance(subject: Subject) -> MethodScores:
-    """Random scores from 0 to 1, evenly distributed, the same for the same text and seed."""
+    """Return random scores from 0 to 1, evenly distributed, the same for the same text and seed."""
     generator = np.random.default_rng([subject.seed, *subject.ids])
     return MethodScores(generator.random(len(subject.ids)), 0, signed=False)

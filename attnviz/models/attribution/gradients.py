@@ -11,8 +11,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.operators import AttendingCall, attending
-from attnviz.models.attribution.passes import WordInputs
+from attnviz.models.attribution.operators import AttendingCall, WordInputs, attending
 from attnviz.models.attribution.subject import MethodScores, Subject
 from attnviz.records.attribution import COMPLETE
 
@@ -23,7 +22,7 @@ NO_ATTENTION = "attnviz.record says what of its attention can be seen."
 
 
 def relevance(subject: Subject) -> MethodScores:
-    """Gradient × input of a pass in which norms, weights and gates are held: the share of each token in the logit.
+    """Compute gradient × input with norms, weights and gates held: the share of each token in the logit.
 
     Ali et al. 2022 (arXiv:2202.07304); AttnLRP, Achtibat et al. 2024 (arXiv:2402.05602). With what biases and positions
     gave, the scores add up to the logit.
@@ -43,7 +42,8 @@ def relevance(subject: Subject) -> MethodScores:
 
 
 def gradient(subject: Subject) -> MethodScores:
-    """Gradient × input, nothing held (Simonyan et al. 2014, arXiv:1312.6034; Shrikumar et al. 2016, arXiv:1605.01713).
+    """Compute gradient × input, nothing held (Simonyan et al. 2014, arXiv:1312.6034; Shrikumar et al. 2016,
+    arXiv:1605.01713).
 
     Its size is the gradient with respect to a token's presence that Jain & Wallace (2019, arXiv:1902.10186) hold
     attention against. Layer norm cancels nearly all of its sum.
@@ -61,7 +61,7 @@ def check_captum() -> None:
 
 
 def integrated_gradients(subject: Subject) -> MethodScores:
-    """Integrated gradients from words of zeros (Sundararajan et al. 2017, arXiv:1703.01365), as captum computes them.
+    """Integrate gradients from words of zeros (Sundararajan et al. 2017, arXiv:1703.01365), as captum computes them.
 
     The scores are to add up to what the logit gains over words of zeros; near these a layer norm turns quickly, so more
     steps are taken while they miss it. Raises InvalidOption where captum is not installed.
@@ -92,7 +92,8 @@ def integrated_gradients(subject: Subject) -> MethodScores:
 
 
 def attention_gradient(subject: Subject) -> MethodScores:
-    """Attention × its gradient, the positive part, through all layers (Chefer et al. 2021, arXiv:2103.15679, eq. 5, 6).
+    """Multiply attention with its gradient, the positive part, through all layers (Chefer et al. 2021,
+    arXiv:2103.15679, equations 5 and 6).
 
     R ← R + mean over heads of (A ∘ ∂L/∂A)⁺ · R, layer after layer. Read off at the tokens that the answer was taken
     from, which are those whose last attention has a gradient: [CLS], the last token, or all where means are taken.
@@ -114,10 +115,10 @@ def attention_gradient(subject: Subject) -> MethodScores:
 
 
 def value_norm(subject: Subject) -> MethodScores:
-    """Attention × the length of what it moves, ‖A_ij v_j W_O‖ (Kobayashi et al. 2020, arXiv:2004.10102), as shares.
+    """Weigh attention by the length of what it moves, ‖A_ij v_j W_O‖ (Kobayashi et al. 2020, arXiv:2004.10102).
 
-    A token that gets much weight and has a short value, such as a sink, moves little. Summed over queries, heads and
-    layers. Raises InvalidModel where no output projection is seen.
+    A token that gets much weight and has a short value, such as a sink, moves little. Shares, summed over queries,
+    heads and layers. Raises InvalidModel where no output projection is seen.
     """
     attentions, _ = _trace_pass(subject)
     total = np.zeros(len(subject.ids))
@@ -132,7 +133,7 @@ def value_norm(subject: Subject) -> MethodScores:
 
 
 def attention(subject: Subject) -> MethodScores:
-    """Attention received: the mean weight on each token over queries, heads and layers. Users take it for an answer.
+    """Average the weight on each token over queries, heads and layers, which users take for an answer.
 
     Shares that sum to 1 where no layer has a sink.
     """
@@ -147,7 +148,7 @@ def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
 
 
 def _trace_pass(subject: Subject) -> tuple[list[AttendingCall], Tensor]:
-    """A pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
+    """Trace a pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
     found: list[AttendingCall] = []
     n_tokens, words = len(subject.ids), WordInputs(subject.answering.words)
     with attending(attended=found.append):

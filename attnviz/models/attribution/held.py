@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from attnviz.models.attribution.passes import WordInputs
+from attnviz.models.attribution.operators import WordInputs
 from attnviz.models.capture.follow import list_tensors
-from attnviz.models.capture.fused import is_kernel
+from attnviz.models.capture.kernels import is_kernel
 
 Gradients = tuple[Tensor | None, ...]
 ACTIVATIONS = ("torch.nn.modules.activation", "transformers.activations")  # where modules of them are
@@ -56,7 +56,7 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def hooks(self) -> Iterator[None]:
-        """While they are there, activations that are modules of their own are gated as a whole."""
+        """Watch modules, so that activations that are modules of their own are gated as a whole."""
         with (
             register_module_forward_pre_hook(lambda module, _: self._at_work.append(module)),
             register_module_forward_hook(self._leave),
@@ -102,7 +102,7 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
         self.constants += float((gradient.cpu().double() * numbers.cpu().double()).sum())
 
     def _varies(self, given: Any) -> bool:
-        """Whether a tensor comes from the words; parameters are frozen."""
+        """Tell whether a tensor comes from the words; parameters are frozen."""
         return isinstance(given, Tensor) and given.requires_grad and given.grad_fn not in self._dead
 
     def _hold(self, node: Any) -> None:
@@ -129,13 +129,13 @@ class HeldPass(WordInputs):  # type: ignore[no-untyped-call]
 
 @torch.no_grad()
 def _find_gate(state: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
-    """What an activation multiplies its argument by, and the rest: 0 but for an activation of 0 that is not 0."""
+    """Find what an activation multiplies its argument by, and the rest: 0 but where the activation of 0 is not 0."""
     share = torch.where(state == 0, 0.0, result / state)
     return share, result - state * share
 
 
 def _gate(held: HeldPass, node: Any, ran: Ran) -> None:
-    """An activation as its argument times a gate that is held."""
+    """Hold an activation's gate, which multiplies its argument."""
     share, rest = _find_gate(ran.args[0], ran.result)
     node.register_hook(lambda given, got: None if got[0] is None else (got[0] * share, *given[1:]))
     if bool(rest.any()):
@@ -143,7 +143,7 @@ def _gate(held: HeldPass, node: Any, ran: Ran) -> None:
 
 
 def _add(held: HeldPass, node: Any, ran: Ran) -> None:
-    """A sum or a difference: what no word brings is counted."""
+    """Count what no word brings to a sum or a difference."""
     first, second = ran.varies[:2]
     signs = {"add": (1, 1), "sub": (1, -1), "rsub": (-1, 1)}[ran.name]
     scales = (1, ran.kwargs.get("alpha", 1)) if ran.name != "rsub" else (ran.kwargs.get("alpha", 1), 1)
@@ -153,7 +153,7 @@ def _add(held: HeldPass, node: Any, ran: Ran) -> None:
 
 
 def _multiply(held: HeldPass, node: Any, ran: Ran) -> None:
-    """Half of it by way of either factor, where both come from the words; what is added to it is counted."""
+    """Halve a product by way of either factor where both come from the words; count what is added to it."""
     if len(ran.args) > 2 and not ran.varies[0]:
         held.count(node, ran.args[0])
     if all(ran.varies[-2:]):
@@ -161,7 +161,7 @@ def _multiply(held: HeldPass, node: Any, ran: Ran) -> None:
 
 
 def _divide(held: HeldPass, node: Any, ran: Ran) -> None:
-    """What is divided by is held."""
+    """Hold what is divided by."""
     if not ran.varies[0]:
         held._hold(node)
     elif ran.varies[1]:
@@ -169,7 +169,7 @@ def _divide(held: HeldPass, node: Any, ran: Ran) -> None:
 
 
 def _normalise(held: HeldPass, node: Any, ran: Ran) -> None:
-    """Layer norm, or root mean square norm: its scale is held."""
+    """Hold the scale of a layer norm, or of a root mean square norm."""
     weight, scale, axes = ran.args[2], ran.result[-1], tuple(range(-len(ran.args[1]), 0))
     centred = ran.name == "native_layer_norm"
 

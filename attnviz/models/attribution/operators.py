@@ -21,9 +21,10 @@ from torch import Tensor
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from attnviz.errors import InvalidModel
 from attnviz.models.attention import Norms, value_norms
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.fused import is_kernel
+from attnviz.models.capture.kernels import is_kernel
 from attnviz.models.capture.tap import capture
 
 LINEAR = ("mm", "addmm")  # a linear layer is one of them; what it reads and its weight [read, given] come last
@@ -49,6 +50,36 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run an operator, which subclasses do in a way of their own. In place or not, it has one name."""
         return func(*args, **kwargs)
+
+
+class WordInputs(Operators):
+    """While it is open, the vectors looked up in `words` have a gradient. `change` makes others of them.
+
+    A model reads ids: so none has to offer a way to read vectors, and it works under every kernel.
+    """
+
+    def __init__(self, words: Tensor, change: Callable[[Tensor], Tensor] | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._words, self._change = words, change
+        self._found: list[Tensor] = []
+
+    @property
+    def vectors(self) -> Tensor:
+        """[text, token, d]. Raises InvalidModel for a model that looks its words up twice, or not at all."""
+        if len(self._found) != 1:
+            raise InvalidModel(
+                f"the words are looked up {len(self._found)} times in one pass, where one is explained",
+                hint="Explained are encoders and decoders that read one text; of encoder-decoders none is.",
+            )
+        return self._found[0]
+
+    def run(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operator. What it gives for words is a leaf of the graph, unless they were changed."""
+        result = super().run(name, func, args, kwargs)
+        if name == "embedding" and args[0] is self._words:
+            result = result if self._change is None else self._change(result)
+            self._found.append(result if result.requires_grad else result.requires_grad_())
+        return result
 
 
 @dataclass(eq=False)
@@ -94,11 +125,11 @@ class AttendingCall:
         return groups.repeat_interleave(self.n_heads // groups.shape[1], dim=1)
 
     def weight_gradient(self, of_mixed: Tensor) -> Float[Tensor, "row head query key"]:
-        """∂L/∂A from ∂L/∂O, the gradient of `mixed`: (∂L/∂O_i) · v_j, so that no weights need be in the graph."""
+        """Compute ∂L/∂A from ∂L/∂O, the gradient of `mixed`: (∂L/∂O_i) · v_j. No weights need be in the graph."""
         return self.by_head(of_mixed) @ self.by_head(self.value).mT
 
     def value_norms(self) -> Norms:
-        """‖v_j W_O‖ of each head of the first text (Kobayashi et al. 2020). Only where a projection was found."""
+        """Compute ‖v_j W_O‖ of each head of the first text (Kobayashi et al. 2020), where a projection was found."""
         assert self.read_by is not None
         return value_norms(self.by_head(self.value)[0], self.read_by.T.reshape(self.read_by.shape[1], self.n_heads, -1))
 
@@ -165,7 +196,7 @@ def _read_operator(call: Call, name: str, args: Sequence[Any], result: Any) -> A
 
 
 def reads_heads(state: Tensor, heads: Float[Tensor, "row head query d_value"]) -> bool:
-    """Whether a linear layer reads just what an attention gave, its heads side by side."""
+    """Tell whether a linear layer reads just what an attention gave, its heads side by side."""
     if state.numel() != heads.numel() or state.shape[-1] != heads.shape[1] * heads.shape[3]:
         return False
     return torch.equal(heads.transpose(1, 2).reshape(state.shape), state.detach())

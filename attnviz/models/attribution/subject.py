@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attnviz.display import escape_for_display, list_first
 from attnviz.errors import AttnvizError, InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
-from attnviz.models.attribution.passes import WordInputs
+from attnviz.models.attribution.operators import WordInputs
 from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
 from attnviz.models.predicting import check_finite, read_logits
@@ -47,7 +47,7 @@ class Answering:
     fills_in: bool = False  # whether a token that is answered stands in place of a mask, and not behind the text
 
     def values(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
-        """What the logits say: probabilities or numbers."""
+        """Return what the logits say: probabilities or numbers."""
         return read_logits(self.compute_logits(batch) / self.temperature, self.kind)
 
     @property
@@ -56,7 +56,7 @@ class Answering:
         return "label" if self.answers is None else self.answers.kind
 
     def compute_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
-        """Logits of a pass that nothing is learned from."""
+        """Compute the logits of a pass that nothing is learned from."""
         with torch.inference_mode():
             return self.logits(batch.to(self.device))
 
@@ -92,7 +92,7 @@ class Subject:
             return found if self.against is None else found - logits[:, self.against]
 
     def values(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
-        """Of the answer, for each part of the text that is kept: its probability, or the number that it is.
+        """Compute the answer's probability, or the number that it is, for each part of the text that is kept.
 
         Parts of one length are read together.
         """
@@ -119,8 +119,8 @@ class MethodScores:
 
 
 def attribute(subject: Subject, method: str) -> Attribution:
-    """The scores of a method, by its name. Raises InvalidOption for an unknown name, InvalidModel where a method that
-    adds up does not, with what in the model is to blame.
+    """Score tokens by a method of this name. Raises InvalidOption for an unknown name, InvalidModel where a method
+    that adds up does not, with what in the model is to blame.
     """
     found: MethodScores = load(find(METHODS, method, "method"))(subject)
     try:
@@ -139,7 +139,7 @@ def make_subject(
     question: Question,
     provenance: Provenance,
 ) -> Subject:
-    """The subject of a label or number, by its name or place; where a text has one of two labels, against the other.
+    """Choose a label or number, by its name or place, as the subject; of two labels it is against the other.
 
     Raises InvalidOption for one that the model does not have, and where several numbers leave it open which is meant.
     """
@@ -180,7 +180,7 @@ def _check_score(answers: AnswerInfo, question: Question, model: str) -> None:
 
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
-    """For as long as it lasts, no parameter has a gradient."""
+    """Let no parameter have a gradient, for as long as it lasts."""
     learned = [parameter for parameter in module.parameters() if parameter.requires_grad]
     for parameter in learned:
         parameter.requires_grad_(False)

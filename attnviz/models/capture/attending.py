@@ -23,7 +23,6 @@ MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
 LINEAR, UNLIKE = "linear attention", "weights that do not sum to 1"
 LEARNED = "what they weigh is learned, and of no token"
-PIECES = "pieces"  # of attention, by what is noted
 
 
 class Seen(NamedTuple):
@@ -45,7 +44,7 @@ class Seen(NamedTuple):
 class Rule:
     """Watches products. `take` is handed the weights of each attention and gives its number; `note` other mixtures."""
 
-    def __init__(self, store: Store, take: Callable[[Seen], int | None], note: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, take: Callable[[Seen], int | None], note: Callable[..., None]) -> None:
         self._store, self._take, self._note = store, take, note
         self._nested: Tensor | None = None  # the last softmax over texts of several lengths
         self._weighed: tuple[Tensor, Tensor, Tensor] | None = None  # the last product element by element
@@ -58,7 +57,7 @@ class Rule:
             return
         if known is None:
             if result.ndim > 2 and not is_learned(of.args[0]):
-                self._note(PIECES)  # scores whose tokens are not known were put together in a way that is not followed
+                self._note("", "pieces")  # scores of unknown tokens were put together in a way that is not followed
             return
         allowed, rows = None, ~(result.amin(dim=axis) >= TINY)  # of a key that is forbidden at most 4e-44 is left
         if bool(rows.any()):
@@ -109,13 +108,13 @@ class Rule:
         self._store.put(of.result, found)
 
     def _may_weigh(self, known: Known) -> bool:
-        """Whether numbers may be weights: what nobody has read is learned, or was made by other code."""
+        """Tell whether numbers may be weights: what nobody has read is learned, or was made by other code."""
         return known is not NOTHING and (known.softmax is not None or not self._store.is_nobodys(known.ids))
 
     def _attend(
         self, weights: Tensor, of_weights: Known, of_values: Known, shape: torch.Size, is_sum: bool = False
     ) -> Known | None:
-        """What is known of weights [… query key] times values [… key d], where that is attention; else None."""
+        """Return what is known of weights [… query key] times values [… key d], where that is attention; else None."""
         if not self._weighs(weights, of_weights, of_values.ids):
             return None
         after = of_weights.after | of_values.after
@@ -132,7 +131,7 @@ class Rule:
         return Known(seen.queries.reshape(*shape[:-1], 1).expand(shape), after)
 
     def _new(self, of_values: Ids | None, shape: torch.Size) -> Ids | None:
-        """New tokens, a row of the result each, which were made of those along an axis."""
+        """Return new tokens, a row of the result each, which were made of those along an axis."""
         if of_values is None:
             return None
         keys = of_values[..., 0].expand(*shape[:-2], of_values.shape[-2])
@@ -140,7 +139,7 @@ class Rule:
         return made.view(*shape[:-1], 1).expand(shape)
 
     def _multiply_ids(self, of_left: Known, of_right: Known, shape: torch.Size) -> Known:
-        """Of what is no attention: rows stay those of the left side; sums over tokens are named."""
+        """Follow what is no attention: rows stay those of the left side; sums over tokens are named."""
         store, one, two = self._store, of_left.ids, of_right.ids
         after, softmax = of_left.after | of_right.after, of_left.softmax or of_right.softmax
         along = store.varies(one, -1), store.varies(two, -2)
@@ -148,7 +147,7 @@ class Rule:
         ids = across = None
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):
-                self._note(f"changed {softmax.place} ({softmax.changed or 'softmax'})")
+                self._note(f"{softmax.place} ({softmax.changed or 'softmax'})", "changed")
             softmax = softmax._replace(allowed=None, changed=softmax.changed or "linear")
         elif all(along):
             self._note(LINEAR)
@@ -171,7 +170,7 @@ class Rule:
     # --- which products are attention ---------------------------------------------------------------------------------
 
     def _weighs(self, weights: Tensor, known: Known, ids: Ids | None) -> bool:
-        """Whether the left side of a product holds weights, and the right side states of different tokens."""
+        """Tell whether the left side of a product holds weights, and the right side states of different tokens."""
         softmax, n_keys = known.softmax, weights.shape[-1]
         is_plain = softmax is not None and not softmax.changed
         if self._store.is_nobodys(ids):  # a memory, or vectors of experts: which of them, numbers do not tell
@@ -186,7 +185,7 @@ class Rule:
         return is_distribution(weights, known)
 
     def _see(self, weights: Tensor, known: Known, of_values: Ids | None) -> Seen:
-        """Weights [… query key], what is known of them, and ids of the values [… key d]."""
+        """Read weights [… query key] by what is known of them, and by the ids of the values [… key d]."""
         store, softmax, of_scores, across = self._store, known.softmax, known.ids, known.columns
         if across is not None and store.varies(of_scores, -1):
             of_scores = across  # as where two texts read each other by one product
@@ -248,7 +247,7 @@ class Rule:
             return None
 
         def lay_out(shadow: Tensor) -> Tensor:
-            """[row, 1, query, summed], for the first of all features."""
+            """Lay out [row, 1, query, summed], for the first of all features."""
             shadow = shadow.expand(shape)
             for axis in features:
                 shadow = shadow.narrow(axis, 0, 1)
@@ -267,7 +266,7 @@ class Rule:
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:
-    """Whether what is summed over is a distribution, in every row that has any weight."""
+    """Tell whether what is summed over is a distribution, in every row that has any weight."""
     softmax, sums = known.softmax, weights.sum(-1, dtype=torch.float32)
     near = (sums - 1).abs() <= ROUNDED.get(weights.dtype, MISSED)
     if softmax is None or softmax.changed:
@@ -279,5 +278,5 @@ def is_distribution(weights: Tensor, known: Known) -> bool:
 
 
 def _lay_out(ids: Ids, shape: tuple[int, ...]) -> Ids:
-    """[row, token] of ids that are the same for some rows."""
+    """Lay out ids that are the same for some rows as [row, token]."""
     return ids.expand(shape).reshape(-1, shape[-1])

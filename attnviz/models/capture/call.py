@@ -78,7 +78,7 @@ class Arranged(NamedTuple):
     keys: PlaceIds | None
 
     def order(self, of: Tensor) -> Tensor:
-        """[row, head, query, …] of anything that has [row of the product, query, …]."""
+        """Order as [row, head, query, …] anything that has [row of the product, query, …]."""
         if self.places is not None:
             of = of.flatten(0, 1)[self.places.flatten()]
         return of.reshape(*self.shape[:3], *of.shape[2 if self.places is None else 1 :])
@@ -90,7 +90,7 @@ def arrange(
     sizes: tuple[int, int, int],
     n_heads: int,
 ) -> Arranged:
-    """A row for each text and each set of keys that it looks at; a head for each time that a query looks at them.
+    """Find a row for each text and each set of keys it looks at, and a head for each time a query looks at them.
 
     Heads may stand on the axis of rows or on that of queries, in any order, and queries of one text in several rows of
     the product: all that is counted is how often each looks at the same keys. Where heads chose queries of their own,
@@ -127,7 +127,7 @@ def arrange(
 
 
 def _find_heads(queries: PlaceIds) -> Int[np.ndarray, "head query"]:
-    """Where in some rows each query is for the first time, the second …; nothing where one is there more often."""
+    """Find where in some rows each query is the first time, the second …; nothing where one is there more often."""
     ids, first, inverse, counts = np.unique(queries, return_index=True, return_inverse=True, return_counts=True)
     if (counts != counts[0]).any():
         return np.empty((0, 0), dtype=int)

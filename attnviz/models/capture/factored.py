@@ -46,7 +46,7 @@ class FactoredRows:
         return np.stack([of.keys_mask for of in self.factors])
 
     def same(self, other: FactoredRows) -> bool:
-        """Whether queries and keys are the same."""
+        """Tell whether queries and keys are the same."""
         return self.shape == other.shape and all(
             np.array_equal(one.query, two.query) and np.array_equal(one.key, two.key)
             for one, two in zip(self.factors, other.factors, strict=True)
@@ -63,7 +63,7 @@ class Factoring:
     def __call__(
         self, asked: Asked, output: Tensor, log_sum_exp: Tensor | None, what: str
     ) -> tuple[FactoredRows, float]:
-        """Factors, and by how much some rows that are worked out from them miss the output. Raises InvalidRecord."""
+        """Return factors, and by how much some rows worked out from them miss the output. Raises InvalidRecord."""
         read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
         query, key, value, of_kernel = map(to_batch_heads, (*read, output))
         shape = (*of_kernel.shape[:-1], key.shape[-2])
@@ -89,7 +89,7 @@ class Factoring:
         return FactoredRows(tuple(rows), fitting, shape[1]), check_error(error, output.dtype, what)
 
     def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
-        """Of each row. Raises InvalidRecord for what is neither a window, padding nor a bias by distance."""
+        """Read the mask of each row. Raises InvalidRecord for what is no window, padding or bias by distance."""
         n_batch, n_heads, *_ = shape
         given = asked.attn_mask
         if given is None:
@@ -104,7 +104,7 @@ class Factoring:
 
 
 def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
-    """The keys of some heads, once where heads next to each other share them, also where a model repeated them."""
+    """Return the keys of some heads, once where neighbours share them, also where a model repeated them."""
     groups = [head * len(keys) // n_heads for head in range(n_heads)]
     for head in range(1, n_heads):
         one, other = groups[head - 1], groups[head]
@@ -122,7 +122,7 @@ def _measure_error(
     values: Float[Tensor, "head key d_value"],
     output: Float[Tensor, "head query d_value"],
 ) -> float:
-    """The difference of some rows' weights · value from the output, relative to the largest value.
+    """Measure the difference of some rows' weights · value from the output, relative to the largest value.
 
     Raises InvalidRecord where a row is no distribution.
     """

@@ -111,7 +111,7 @@ class Follower:
             self._mark(of, known, self._rules.get(of.name, otherwise)(of, known))
 
     def takes_whole(self, name: str, args: Sequence[Any]) -> bool:
-        """Whether an operator that is made of others can be followed as it is, which takes less time."""
+        """Tell whether an operator that is made of others can be followed as it is, which takes less time."""
         if name == "linear":
             known = self.store.get(args[0])
             is_plain = known is not None and known.softmax is None and not self.store.varies(known.ids, -1)
@@ -136,7 +136,7 @@ class Follower:
                 self.store.put(result, Known(own, after, softmax, across, dropped))
 
     def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
-        """Of a result made number by number; else one with the rows of what it was made of, as states of tokens."""
+        """Give a result made number by number the ids of what it was made of; else those of its rows."""
         results = of.results
         if not results or results[0].is_nested:
             return None
@@ -226,7 +226,7 @@ class Follower:
     # --- rules --------------------------------------------------------------------------------------------------------
 
     def _reduce(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
-        """What is the same for all that are put together stays; else they become new tokens."""
+        """Keep the ids that are the same for all that are put together; else make new tokens of them."""
         ids = None if known[0] is None else known[0].ids
         axes = of.arguments.get("dim")
         if ids is None or not of.results:
@@ -243,7 +243,7 @@ class Follower:
         return self.store.mix(few, ids) if any(self.store.varies(ids, axis) for axis in axes) else few
 
     def _add_along_edges(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
-        """Sums over edges, where different tokens go to one place; experts give each token back to its own."""
+        """Name sums over edges, where different tokens go to one place; experts give each token back to its own."""
         target, axis, index = of.args[:3]
         before, states = (None if each is None else each.ids for each in (known[0], known[-1]))
         if states is None or axis % target.ndim or target.ndim < 2 or self.store.varies(states, -1):
@@ -257,7 +257,7 @@ class Follower:
         return before
 
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
-        """Of as many positions as before, these, else new tokens: patches of an image, stretches of sound."""
+        """Keep as many positions as before, else make new tokens: patches of an image, stretches of sound."""
         states, weight = of.args[:2]
         given = None if known[0] is None else known[0].ids
         if states.ndim < 3:
@@ -272,7 +272,7 @@ class Follower:
         return given.narrow(1, 0, 1).expand(of.result.shape)
 
     def _look_up(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
-        """Vectors of words, which are read here first where no module was given them."""
+        """Give vectors the ids of their words, which are read here first where no module was given them."""
         words = None if known[1] is None else known[1].ids
         if words is None or bool((words < 0).any()):
             new = self.store.seed(of.args[1].shape, is_new=words is not None)
@@ -289,7 +289,7 @@ PLANES: tuple[Callable[[Known], Tensor | None], ...] = (
 
 
 def _join(known: Sequence[Known | None]) -> tuple[int, Softmax | None, Ids | None, float]:
-    """What is known of all together: after which attentions, of which softmax, ids of columns, the share dropped."""
+    """Join what is known of all: after which attentions, of which softmax, ids of columns, the share dropped."""
     after, softmax, columns, dropped = 0, None, None, 0.0
     for each in known:
         if each is not None:
@@ -299,7 +299,7 @@ def _join(known: Sequence[Known | None]) -> tuple[int, Softmax | None, Ids | Non
 
 
 def _freeze(name: str, given: Any, numbers: list[Tensor]) -> Any:
-    """An argument to look up by, with a mark in the place of each tensor of numbers, which are put into a list."""
+    """Make an argument that is looked up by, a mark in place of each tensor of numbers, which go into a list."""
     if isinstance(given, list | tuple):
         return tuple(_freeze(name, each, numbers) for each in given)
     if isinstance(given, Tensor) and name in CHOICES:
@@ -311,7 +311,7 @@ def _freeze(name: str, given: Any, numbers: list[Tensor]) -> Any:
 
 
 def _apply(function: Any, frozen: Any, shapes: Sequence[Sequence[int]], *shadows: Tensor) -> list[Tensor]:
-    """What an operator makes of shadows.
+    """Return what an operator makes of shadows.
 
     Features share the id of their token. So it is run on one of them, if that gives what it gives for all.
     """

@@ -55,14 +55,12 @@ class Known(NamedTuple):
     dropped: float = 0.0  # the share that dropout took
 
     def turn(self) -> Known:
-        """What is known of the numbers with their last two axes in the other order."""
+        """Return what is known of the numbers with their last two axes in the other order."""
         return self.move(lambda shadow: shadow.mT)
 
     def move(self, function: Callable[[Tensor], Any]) -> Known:
-        """What is known of the numbers when they were laid out anew."""
+        """Return what is known of the numbers when they were laid out anew."""
         of = self.softmax
-        if self.ids is None and self.columns is None and of is None:
-            return self
         if of is not None and of.allowed is not None:
             of = of._replace(allowed=function(of.allowed))
         ids, columns = (None if each is None else function(each) for each in (self.ids, self.columns))
@@ -90,7 +88,7 @@ class Store:
         self._made: dict[object, Any] = {}
 
     def get(self, tensor: object) -> Known | None:
-        """What is known of this very tensor, if anything."""
+        """Return what is known of this very tensor, if anything."""
         found = self._known.get(id(tensor))
         return found[1] if found is not None and found[0]() is tensor else None
 
@@ -113,14 +111,14 @@ class Store:
             self.taken_back.update(collapse(ids[:, :, end:]).flatten().tolist())
 
     def _unify(self, ids: Tensor) -> Tensor:
-        """The one tensor that stands for all that are the same memory in the same order."""
+        """Return the one tensor that stands for all that are the same memory in the same order."""
         steps = tuple(step if n > 1 else 0 for n, step in zip(ids.shape, ids.stride(), strict=True))
         one = self._same.setdefault((ids.data_ptr(), ids.shape, steps), ids)
         self._own[id(one)] = one
         return one
 
     def recall(self, work_out: Callable[..., Any], *given: Any) -> Any:
-        """What `work_out(*given)` gave for the same before: ids, or what is true of them."""
+        """Return what `work_out(*given)` gave for the same before: ids, or what is true of them."""
         own = self._own
         given = tuple(self._unify(of) if isinstance(of, Tensor) and id(of) not in own else of for of in given)
         key = (work_out, *(id(of) if isinstance(of, Tensor) else of for of in given))
@@ -130,22 +128,22 @@ class Store:
         return self._made[key]
 
     def varies(self, ids: Ids | None, axis: int) -> bool:
-        """Whether ids differ along an axis."""
+        """Tell whether ids differ along an axis."""
         if ids is None or ids.shape[axis] < 2 or ids.stride(axis) == 0:
             return False
         return bool(self.recall(_differ, ids, axis))
 
     def is_nobodys(self, ids: Ids | None) -> bool:
-        """Whether numbers are known to be of no token."""
+        """Tell whether numbers are known to be of no token."""
         return ids is not None and not self.recall(_has_tokens, ids)
 
     def widen(self, ids: Ids, shape: Sequence[int]) -> Ids:
-        """The same for all numbers that share one."""
+        """Expand ids to all numbers that share one."""
         found: Ids = ids if ids.shape == shape else self.recall(torch.Tensor.expand, ids, tuple(shape))
         return found
 
     def seed(self, shape: Sequence[int], is_new: bool = False) -> Ids:
-        """New tokens: rows are the first axis of several, places all others."""
+        """Make new tokens: rows are the first axis of several, places all others."""
         n_rows = shape[0] if len(shape) > 1 else 1
         n_places = max(1, torch.Size(shape).numel() // max(1, n_rows))
         first = len(self.families) << PLACE_BITS + ROW_BITS
@@ -154,7 +152,7 @@ class Store:
         return (rows + torch.arange(n_places) + first).reshape(tuple(shape))
 
     def mix(self, ids: Ids, of: Ids | None = None) -> Ids:
-        """New tokens, each of which was made of several; in the rows of those. `of`: all that they were made of."""
+        """Make new tokens, each of several, in the rows of those. `of`: all that they were made of."""
         few = collapse(ids)
         whole = few if of is None else collapse(of)
         key = few.shape, whole.shape, whole.contiguous().numpy().tobytes()
@@ -163,7 +161,7 @@ class Store:
         return self._mixed[key].expand(ids.shape)
 
     def make(self, keys: Ids, n: int) -> Ids:
-        """[row, query] of new tokens, `n` for each row [row, key] that they are made of; the same for the same keys."""
+        """Make [row, query] of new tokens, `n` for each row [row, key] they are of; the same for the same keys."""
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
         return self.mix(apart[:, :1].expand(-1, n).contiguous(), apart)[of_row]
 
@@ -179,7 +177,7 @@ class Store:
         return torch.as_tensor(first + (rows << PLACE_BITS) + places.view(few.shape))
 
     def merge(self, one: Ids, other: Ids) -> Ids:
-        """Of numbers that are made of both: a token stays itself with what is of nobody, or of another text.
+        """Merge the ids of two: a token stays itself with what is of nobody, or of another text.
 
         Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
         """
@@ -198,7 +196,7 @@ class Store:
 
 
 def _is_shared(ids: Ids) -> bool:
-    """Whether rows of a batch have the same."""
+    """Tell whether rows of a batch have the same."""
     return ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1
 
 
@@ -212,7 +210,7 @@ def _has_tokens(ids: Ids) -> bool:
 
 
 def nobody(shape: Sequence[int]) -> Ids:
-    """The ids of what is of no token."""
+    """Return the ids of what is of no token."""
     return _NOBODY.expand(tuple(shape))
 
 
@@ -240,12 +238,12 @@ def collapse(shadow: Tensor) -> Tensor:
 
 
 def is_learned(tensor: object) -> bool:
-    """Whether a tensor is a parameter, or a view of one."""
+    """Tell whether a tensor is a parameter, or a view of one."""
     return isinstance(tensor, nn.Parameter) or (isinstance(tensor, Tensor) and isinstance(tensor._base, nn.Parameter))
 
 
 def reshape(shadow: Tensor, shape: Sequence[int]) -> Tensor:
-    """The same in another shape, without a copy of what is the same along the last axis."""
+    """Reshape ids without a copy of what is the same along the last axis."""
     try:
         return shadow.view(tuple(shape))
     except RuntimeError:

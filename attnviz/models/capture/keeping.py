@@ -18,11 +18,9 @@ from attnviz.models.capture.call import Arranged, Call, arrange
 from attnviz.models.capture.captured import How, check_error, refuse_dropout, renormalise
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.fused import Fused, read_kernel
 from attnviz.models.capture.ids import Ids, Known, row_of
-from attnviz.models.capture.kernels import Recomputed, recompute
-from attnviz.models.capture.modules_at_work import ModulesAtWork
-from attnviz.models.capture.paths import may_be_in
+from attnviz.models.capture.kernels import Fused, Recomputed, read_kernel, recompute
+from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 DENSE = "Leave out factored."
@@ -191,7 +189,7 @@ class Keeper:
 
 
 def _lay_out_rows(ids: Ids | None, shape: tuple[int, ...]) -> Ids | None:
-    """[row, token] of the ids of a side [… token d], for every head."""
+    """Lay out as [row, token] the ids of a side [… token d], for every head."""
     if ids is None:
         return None
     if ids.ndim == len(shape):  # [text, token, d]: heads are on the last axis
@@ -202,7 +200,7 @@ def _lay_out_rows(ids: Ids | None, shape: tuple[int, ...]) -> Ids | None:
 
 
 def _measure_error(kernel: Fused, found: Recomputed, what: str) -> float:
-    """By how much what weights · value is made to misses what the kernel gave, relative to the largest of that.
+    """Measure by how much what is made of weights · value misses what the kernel gave, relative to its largest.
 
     Raises InvalidRecord where that is too much.
     """

@@ -21,24 +21,12 @@ MATRIX = "Only windows, padding and biases by distance are recorded by their fac
 
 
 class SymbolicMask(NamedTuple):
-    """Of one text."""
+    """A mask of one text, read."""
 
     window: Window
     attendable_keys: Bool[Tensor, " key"] | None = None  # None: every key
     fitting: Bool[Tensor, " query"] | None = None  # the rows of the mask that are just that; None: all. Others: padding
     bias: Float32[Tensor, "head distance"] | None = None  # as `Factors` has it; None: nothing is added to scores
-
-    def blocks(self, n_queries: int, n_keys: int) -> Iterator[tuple[slice, Bool[Tensor, "query key"]]]:
-        """Yield what queries may attend to, a stretch of them at a time."""
-        back, forward = (n_queries + n_keys if reach is None else reach for reach in self.window)
-        keys = torch.arange(n_keys)
-        step = max(1, CELLS_AT_ONCE // n_keys)
-        for start in range(0, n_queries, step):
-            queries = torch.arange(start, min(start + step, n_queries))[:, None]
-            within = (keys >= queries - back) & (keys <= queries + forward)
-            if self.attendable_keys is not None:
-                within &= self.attendable_keys.cpu()
-            yield slice(start, start + len(queries)), within
 
 
 def symbolic(mask: Tensor, what: str) -> SymbolicMask:
@@ -66,14 +54,18 @@ def _read_mask(mask: Tensor, what: str) -> SymbolicMask:
         _limit(queries - first[real], int((queries - places[0]).max())),
         _limit(last[real] - queries, int((places[-1] - queries).max())),
     )
-    found = SymbolicMask(window, _unless_all(keys))
-    fitting = torch.cat([(_passing(mask[rows]) == expected).all(dim=1) for rows, expected in found.blocks(*mask.shape)])
-    fitting &= last >= 0  # who sees nothing has no distribution
+    back, forward = (sum(mask.shape) if reach is None else reach for reach in window)
+    fits, start, places = [], 0, torch.arange(mask.shape[1])
+    for passing in map(_passing, _stretches(mask)):
+        at = torch.arange(start, start + len(passing))[:, None]
+        fits.append((passing == (keys & (places >= at - back) & (places <= at + forward))).all(dim=1))
+        start += len(passing)
+    fitting = torch.cat(fits) & (last >= 0)  # who sees nothing has no distribution
     wrong = ~fitting & (keys if square else True)
     if bool(wrong.any()):
         query = int(wrong.nonzero()[0])
         raise InvalidRecord(f"{what} has a mask that is not a window: query {query} sees other keys", hint=MATRIX)
-    return found._replace(fitting=None if bool(fitting.all()) else fitting)
+    return SymbolicMask(window, _unless_all(keys), None if bool(fitting.all()) else fitting)
 
 
 def _with_bias(mask: Float[Tensor, "head query key"], what: str) -> SymbolicMask:

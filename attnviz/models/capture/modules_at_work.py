@@ -1,8 +1,14 @@
-"""The modules at work while a capture is open: where each attention stands among them, and what they are given."""
+"""The modules at work while a capture is open: where each attention stands among them, and what they are given.
+
+A path is the name of a module within the outermost one; numbers in it may be those of layers or heads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.ids import Ids, Known, Store, is_learned
-from attnviz.models.capture.paths import COMPILED, Paths
 from attnviz.models.capture.unread import WHAT, Unread
+
+COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
+NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
 
 
 @dataclass(eq=False)
@@ -53,7 +61,7 @@ class ModulesAtWork:
         return bool(self._calls)
 
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """A module begins. What the outermost reads are tokens, as are states that nobody has seen being made."""
+        """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
         if not self._calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
@@ -92,7 +100,7 @@ class ModulesAtWork:
         self.store.put(tensor, Known(ids))
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
-        """A module ends, perhaps with an exception, and those in it that had no chance to end."""
+        """Leave a module, perhaps with an exception, and those in it that had no chance to end."""
         if not any(call.module is module for call in self._calls):
             return
         while (call := self._calls.pop()).module is not module:
@@ -153,3 +161,46 @@ def _list_tensors(given: Iterable[Any]) -> Iterator[Tensor]:
             yield each
         elif isinstance(each, Mapping | list | tuple):
             yield from _list_tensors(each.values() if isinstance(each, Mapping) else each)
+
+
+def may_be_in(path: str, layers: Sequence[int] | None) -> bool:
+    """Tell whether a path may be of one of these layers: without a number of any, as layers may share a module."""
+    numbers = NUMBER.findall(path)
+    return layers is None or not numbers or any(int(number) in layers for number in numbers)
+
+
+class Paths:
+    """The names of all modules in one. A module that stands in several places has a name for each."""
+
+    def __init__(self, root: nn.Module) -> None:
+        self.root = weakref.ref(root)
+        self._names: dict[int, list[str]] = defaultdict(list)
+        self._modules: dict[str, type[nn.Module]] = {}
+        for name, module in root.named_modules(remove_duplicate=False):
+            self._names[id(module)].append(name)
+            self._modules[name] = type(module)
+        self._known: dict[str, tuple[str, tuple[int, ...]]] = {}
+
+    def find_path(self, at_work: Sequence[nn.Module]) -> tuple[str, tuple[int, ...]]:
+        """Return the path of the innermost that has one; for each number in it, how many modules are numbered so."""
+        path = ""
+        for module in at_work:
+            names = self._names.get(id(module), [])
+            path = next((name for name in names if name.startswith(f"{path}.")), names[0] if names else path)
+        if path not in self._known:
+            shown = ".".join(part for part in path.split(".") if part != COMPILED)
+            self._known[path] = shown, tuple(self._number_alike(path, found) for found in NUMBER.finditer(path))
+        return self._known[path]
+
+    def _number_alike(self, path: str, found: re.Match[str]) -> int:
+        """Count to the highest number; 0 where other things are numbered, too: embeddings, say, in a Sequential."""
+        before = path[: found.start()]
+        numbered = {}
+        for name, kind in self._modules.items():
+            rest = name[len(before) :]
+            if name.startswith(before) and rest.isdecimal():
+                numbered[int(rest)] = kind
+        around = self._modules.get(before.rstrip("."), nn.Module)
+        if issubclass(around, nn.Sequential) and len(set(numbered.values())) > 1:
+            return 0
+        return max(numbered) + 1

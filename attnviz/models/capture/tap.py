@@ -20,12 +20,12 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from attnviz.errors import AttnvizError
-from attnviz.models.capture.attending import PIECES, Rule
+from attnviz.models.capture.attending import Rule
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
-from attnviz.models.capture.fused import is_kernel
 from attnviz.models.capture.ids import Store
 from attnviz.models.capture.keeping import Keeper
+from attnviz.models.capture.kernels import is_kernel
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -111,22 +111,17 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._names: dict[Any, str] = {}
         self._composite: set[Any] = set()  # operators that are made of others
 
-    def _note(self, kind: str) -> None:
+    def _note(self, what: str, kind: str = "mixing") -> None:
         place = self.at_work.find_path()[0] or "this block"
-        if kind.startswith("changed "):
-            self.unread.places["changed"].append(kind.removeprefix("changed "))
-        elif kind == PIECES:
-            self.unread.places["pieces"].append(place)
-        else:
-            self.unread.places["mixing"].append(f"{place} ({kind})")
+        self.unread.places[kind].append({"changed": what, "pieces": place}.get(kind, f"{place} ({what})"))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled while a capture is open, so that torch need not look after it at each operator."""
+        """Tell torch not to look after compiling at each operator: nothing is compiled while a capture is open."""
         return False
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
-        """A module begins. torch hands no named arguments to hooks of all modules: they are those of its caller."""
+        """Enter a module. torch hands no named arguments to hooks of all modules: they are those of its caller."""
         if threading.get_ident() != self._thread:
             self.unread.places["threads"] = [type(module).__name__]
         elif torch._C._current_graph_task_id() == -1:
@@ -134,7 +129,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._do("a module", self.at_work.enter, module, given, named if isinstance(named, dict) else {})
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
-        """A module ends, perhaps with an exception."""
+        """Leave a module, perhaps with an exception."""
         if threading.get_ident() == self._thread:
             self._do("a module", self.at_work.leave, module, given, output)
 
@@ -186,7 +181,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         of = Operation(name, func, args, kwargs, result, tensors)
         if attends:
             if not self._keeper.keep_kernel(of):
-                self.unread.places["kernels"].append(f"{self.at_work.find_path()[0] or 'this block'} ({name})")
+                self._note(name, "kernels")
         elif any(tensor.is_nested for tensor in tensors) and (is_softmax or name == "matmul"):
             self._rule.look_nested(of)
         elif name in PRODUCTS and len(tensors) > 1:

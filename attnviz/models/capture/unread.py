@@ -66,7 +66,7 @@ class Unread:
 
 
 def why_unreadable(given: Iterable[Tensor]) -> str:
-    """Where the numbers of some tensors cannot be read, such as "under torch.jit.trace"; "" where they can be."""
+    """Say where the numbers of some tensors cannot be read, such as "under torch.jit.trace"; "" where they can."""
     for tensor in given:
         if type(tensor).__name__ in STANDING_FOR_OTHERS:
             return "under torch.export or another tracer"

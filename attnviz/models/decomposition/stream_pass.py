@@ -206,7 +206,7 @@ class Kernels(TorchFunctionMode):
 
 
 def _is_close(found: Tensor, wanted: Tensor, *parts: Float[Tensor, "token d_model"]) -> bool:
-    """Whether they differ by no more than a share of the largest number of the parts at each token; NaN does."""
+    """Tell whether they differ by no more than a share of the largest number of the parts at each token; NaN does."""
     largest = torch.stack([each.abs().amax(dim=1) for each in parts]).amax(dim=0)
     return bool(((found - wanted).abs() <= TOLERANCE * largest.unsqueeze(1)).all())
 

@@ -46,7 +46,7 @@ class HeadedModel(HuggingFaceModel):
         return Answering(self.headed, self.headed.get_input_embeddings().weight, self._logits, self.device)
 
     def _logits(self, ids: Tensor) -> Tensor:
-        """Of labels, or of the token that comes next. Texts are of one length, so that none is padded."""
+        """Compute logits of labels, or of the next token. Texts are of one length, so that none is padded."""
         headed = self.headed
         if len(ids) > 1 and headed.config.get_text_config().pad_token_id is None:
             # A decoder seeks the last token of each text by it, and refuses several texts without.
@@ -59,7 +59,7 @@ class HeadedModel(HuggingFaceModel):
         return self._choose_logits(logits, ids)
 
     def _choose_logits(self, logits: Tensor, ids: Tensor) -> Tensor:
-        """Those of the answer, where each token has some."""
+        """Return those of the answer, where each token has some."""
         return logits if logits.ndim == 2 else logits[:, -1]
 
     def take_apart(self, text: str, text_name: str, question: Question | None) -> Stream:
@@ -88,7 +88,7 @@ class NextTokenModel(HeadedModel):
     """A decoder, whose answer to a text is the token that comes next."""
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
-        """One answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
+        """Choose one answer of one text. Raises as `encode` does, InvalidOption for a token that there is not."""
         read, answering = self.encode(text), self._answering()
         logits = answering.compute_logits(torch.tensor([read.source.ids]))[0].cpu().double()
         check_finite(logits.numpy()[None])
@@ -127,7 +127,7 @@ class NextTokenModel(HeadedModel):
         return max(known, key=lambda each: known[each], default=text)
 
     def _token(self, text: str, option: str) -> int:
-        """The token that goes on with `text`. Raises InvalidOption where that takes several."""
+        """Return the token that goes on with `text`. Raises InvalidOption where that takes several."""
         found = self.loaded.tokenizer.next_id(text)
         if found is None:
             raise InvalidOption(
@@ -181,11 +181,11 @@ class HuggingFaceClassifier(HeadedModel):
         return self.loaded.most_tokens
 
     def limit_tokens(self, max_tokens: int | None, keep: KeepKind) -> HuggingFaceClassifier:
-        """The same model with another limit, for its attention and its answers alike."""
+        """Return the same model with another limit, for its attention and its answers alike."""
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
-        """One answer of one text. Raises as `encode` does, InvalidOption for a label that there is not."""
+        """Choose one answer of one text. Raises as `encode` does, InvalidOption for a label that there is not."""
         read = self.encode(text)
         provenance = self._provenance_of(read, text, text_name)
         return make_subject(self._answering(), read.source.ids, read.source.tokens, self.answers, question, provenance)
@@ -197,7 +197,7 @@ class HuggingFaceClassifier(HeadedModel):
         return take_apart(self.subject(text, text_name, question), self.answers.labels.__getitem__)
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
-        """One prediction per text, in order.
+        """Yield one prediction per text, in order.
 
         Raises InvalidText for a text without tokens, by its name, TooLarge before a batch is too large.
         """
@@ -218,7 +218,7 @@ class HuggingFaceClassifier(HeadedModel):
                 yield Prediction(document.name, probabilities, document.label, *counts, scores)
 
     def _outputs(self, encodings: Sequence[HuggingFaceEncoding]) -> np.ndarray:
-        """[text, label]: what the model makes of each. Texts of one length are read together: padding changes some."""
+        """Compute [text, label] of the model. Texts of one length are read together: padding changes some."""
         lengths = [len(each.ids) for each in encodings]
         longest = max(lengths)
         n_texts = min(BATCH, len(lengths), max(1, BATCH_TOKENS // longest))

@@ -73,7 +73,7 @@ class ModelFiles:
     origin: str = ""  # what records name in its place: the package that it comes from
 
     def revision(self) -> str:
-        """What records say of which weights these are: sha256 of them, or where they come from.
+        """Return what records say of which weights these are: sha256 of them, or where they come from.
 
         Raises InvalidModel where the digest is not the one that is known.
         """
@@ -89,7 +89,7 @@ class ModelFiles:
 
 
 def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
-    """The files of a model in a local folder, else of a name on the hub, fetched if they have to be and can be.
+    """Return the files of a model in a local folder, else of a name on the hub, fetched if they have to be and can be.
 
     Raises InvalidModel for what is not there or not whole and where `transformers` is missing, TooLarge where the
     weights would take more than `max_memory` GiB as float32; all before anything large is fetched or allocated.
@@ -112,7 +112,7 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
 
 
 def check_installed() -> None:
-    """Raises InvalidModel where `transformers` is missing or too old. Does not import it."""
+    """Raise InvalidModel where `transformers` is missing or too old. Does not import it."""
     try:
         found = version("transformers")
     except PackageNotFoundError as error:
@@ -122,7 +122,7 @@ def check_installed() -> None:
 
 
 def configuration(folder: Path) -> dict[str, Any]:
-    """The config.json of a folder. Raises InvalidModel for what is no JSON object."""
+    """Return the config.json of a folder. Raises InvalidModel for what is no JSON object."""
     try:
         read = json.loads(read_bytes(folder / CONFIG, MAX_JSON, InvalidModel, AGAIN))
     except (ValueError, RecursionError) as error:
@@ -161,7 +161,7 @@ def _is_size(value: object) -> bool:
 
 
 def check_labels(folder: Path) -> None:
-    """Raises InvalidModel for a config of more labels than a model has: each would get a name and a row of weights."""
+    """Raise InvalidModel for a config of more labels than a model has: each would get a name and a row of weights."""
     settings = configuration(folder)
     for name in ("num_labels", "_num_labels"):
         n_labels = settings.get(name)
@@ -172,7 +172,7 @@ def check_labels(folder: Path) -> None:
 
 
 def _from_hub(written: str, max_memory: float) -> Path:
-    """The folder of a snapshot in the cache; online, of one that is fetched."""
+    """Return the folder of a snapshot in the cache; online, of one that is fetched."""
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -201,7 +201,7 @@ def _from_hub(written: str, max_memory: float) -> Path:
 
 
 def _weights(folder: Path) -> Iterator[Path]:
-    """The safetensors of a folder, those of an index in the order of their names."""
+    """Yield the safetensors of a folder, those of an index in the order of their names."""
     if is_file(folder / WEIGHTS):
         yield folder / WEIGHTS
         return

@@ -25,7 +25,7 @@ class HuggingFaceWriter(HuggingFaceModel):
     """A decoder or an encoder-decoder, with how much it is to write."""
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
-        """What the model will read before it writes. Raises as for a text to read, with room for what it will write."""
+        """Return what it will read before it writes. Raises as for a text to read, with room for what it will write."""
         read = super().encode(text, choice)
         grown = read.target or read.source
         n_before, most = len(grown.ids), self.loaded.most_tokens
@@ -40,7 +40,7 @@ class HuggingFaceWriter(HuggingFaceModel):
         return read
 
     def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attention over one text and what the model wrote behind it. Raises as for a text to read."""
+        """Attend over one text and what the model wrote behind it. Raises as for a text to read."""
         read = self.generate(text, choice)
         assert read.answer is not None
         n_written = len(read.answer.ids)

@@ -93,7 +93,7 @@ class HuggingFaceModel:
         return int(self.loaded.model.num_parameters())
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
-        """What the model will read.
+        """Return what the model will read.
 
         Raises InvalidText without tokens, InvalidOption, TooLarge before anything is allocated.
         """
@@ -103,7 +103,7 @@ class HuggingFaceModel:
         return read
 
     def _read(self, text: str) -> Read:
-        """The same, whatever room its weights take."""
+        """Return the same, whatever room its weights take."""
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
@@ -114,7 +114,7 @@ class HuggingFaceModel:
         return read
 
     def _target(self) -> HuggingFaceEncoding:
-        """What the decoder has written, and so reads."""
+        """Return what the decoder has written, and so reads."""
         assert self.extras.target_text is not None
         return self.loaded.tokenizer.targets(self.extras.target_text, self.loaded.start_id)
 
@@ -126,12 +126,12 @@ class HuggingFaceModel:
         check_memory(self._work(n_queries, n_keys, choice), self.spec.max_memory)
 
     def map_size(self, text: str) -> tuple[int, int]:
-        """How many queries and keys its maps will have. Raises as `encode` does."""
+        """Return how many queries and keys its maps will have. Raises as `encode` does."""
         queries, keys = axes_of(self.encode(text))
         return len(queries.ids), len(keys.ids)
 
     def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attention over one text, of all layers and heads or of some.
+        """Attend over one text, of all layers and heads or of some.
 
         Raises as `encode` does, InvalidModel where no attention is seen, InvalidRecord where it does not give the
         output, InvalidSelection for a layer or head that there is not.
@@ -151,14 +151,14 @@ class HuggingFaceModel:
         return min(limits) - len(self.loaded.tokenizer.encode_ids(()).ids) if limits else None
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
-        """Attention over tokens that are no text's. Raises TooLarge, and as `attention` does."""
+        """Attend over tokens that are no text's. Raises TooLarge, and as `attention` does."""
         source = self.loaded.tokenizer.encode_ids(ids)
         self._check_length(source)
         self._check_room(len(source.ids), len(source.ids), EVERY)
         return self._record(Read(source, None, self._kind()), " ".join(source.tokens.pieces), text_name)
 
     def attend_factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
-        """Attention over one text, of which only what weights are worked out from is held, of some layers and heads.
+        """Attend over one text, of which only what weights are worked out from is held, of some layers and heads.
 
         Raises InvalidOption where its attention is not made of that, InvalidSelection for a layer or head that there is
         not, and as `attention` does.
@@ -199,9 +199,7 @@ class HuggingFaceModel:
                 f"{problem}{len(queries)} and {len(keys)} tokens", hint="attnviz.record shows it in Python."
             )
         sides = AxisLabels(queries, keys, np.ones(len(queries), dtype=bool), np.ones(len(keys), dtype=bool))
-        whole = text + (read.answer.text if read.answer else "")
-        provenance = self._provenance(whole, text_name, self._settings(read, group), self._facts(read, group))
-        (maps,) = assemble(group, [sides], [provenance], value_norms)
+        (maps,) = assemble(group, [sides], [self._describe(read, group, text, text_name)], value_norms)
         return maps
 
     def remove_heads(self, texts: Iterable[str]) -> None:
@@ -213,13 +211,13 @@ class HuggingFaceModel:
         remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)
 
     def with_first_weights(self, seed: int) -> HuggingFaceModel:
-        """The same architecture before training, as its own code initialises it."""
+        """Return the same architecture before training, as its own code initialises it."""
         with seeded(seed), others_failure(self.name):
             model = type(self.loaded.model)(self.loaded.model.config).eval().to(self.device)
         return replace(self, loaded=replace(self.loaded, model=model))
 
     def _kind(self) -> AttentionKind:
-        """Which attention is asked for, and which it is if nothing is said.
+        """Tell which attention is asked for, and which it is if nothing is said.
 
         Raises InvalidOption for one there is not.
         """
@@ -288,15 +286,22 @@ class HuggingFaceModel:
             )
         return replace(groups[0], not_seen=" ".join(watching.unread.describe()))
 
-    def _settings(self, read: Read, group: Group) -> tuple[tuple[str, Setting], ...]:
-        return (
+    def _describe(self, read: Read, group: Group, text: str, text_name: str) -> Provenance:
+        """Say where a record comes from, and how it was made."""
+        factors, causal = group.calls[0].factors, read.kind in ("self", "decoder")
+        if factors is not None:
+            causal &= factors.factors[0].causal
+        else:
+            attendable = group.calls[0].attendable[0]
+            causal &= not np.triu(attendable, 1).any() and len(attendable) > 1
+        settings = (
             ("attention", read.kind),
             ("model_type", str(self.loaded.model.config.model_type)),
             ("kernel", "eager" if self.loaded.eager else "scaled_dot_product_attention"),
             *describe_origin(group),
             *layers_seen(group),
             *([("guess", group.guess)] if group.guess else []),
-            ("causal", _causal(read, group)),
+            ("causal", causal),
             ("max_tokens", self.spec.max_tokens),
             ("keep", self.spec.keep),
             ("tokens_in_text", read.source.n_tokens),
@@ -304,15 +309,14 @@ class HuggingFaceModel:
             ("vocabulary_entries", len(self.loaded.tokenizer)),
             *(read.answer.settings if read.answer else ()),
         )
-
-    def _facts(self, read: Read, group: Group) -> Facts:
-        return replace(
+        facts = replace(
             facts_of(group),
-            causal=_causal(read, group),
+            causal=causal,
             keep=self.spec.keep,
             tokens_in_text=read.source.n_tokens,
             chosen=read.answer.pieces if read.answer else (),
         )
+        return self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
 
     def _provenance(
         self, text: str, text_name: str, settings: tuple[tuple[str, Setting], ...], facts: Facts
@@ -332,15 +336,7 @@ class HuggingFaceModel:
 
 
 def axes_of(read: Read) -> tuple[HuggingFaceEncoding, HuggingFaceEncoding]:
-    """What attends, and what is attended to."""
+    """Return what attends, and what is attended to."""
     if read.target is None:
         return read.source, read.source
     return read.target, read.source if read.kind == "cross" else read.target
-
-
-def _causal(read: Read, group: Group) -> bool:
-    factors = group.calls[0].factors
-    if factors is not None:
-        return read.kind in ("self", "decoder") and factors.factors[0].causal
-    attendable = group.calls[0].attendable[0]
-    return read.kind in ("self", "decoder") and not np.triu(attendable, 1).any() and len(attendable) > 1

@@ -125,12 +125,12 @@ class ConvertedReference(PackagedReference):
             store.write(folder / MANIFEST, (json.dumps(about, indent=1) + "\n").encode())
 
     def inputs(self) -> Mapping[str, str]:
-        """The sha256 of the package's file, from which all else follows, and the version of the library."""
+        """Return the sha256 of the package's file, from which all else follows, and the version of the library."""
         check_source(self.packaged, self.source)
         return {f"weights of {self.packaged.name}": self.packaged.sha256, "transformers": version("transformers")}
 
     def list_classes(self) -> list[str]:
-        """The class that it is converted to: to know it takes no conversion."""
+        """Return the class that it is converted to: to know it takes no conversion."""
         check_room(f"the weights of {self} as float32", self.packaged.n_parameters * FLOAT32, self.spec.max_memory)
         return [self.packaged.kind]
 
@@ -149,12 +149,12 @@ class ConvertedReference(PackagedReference):
 
 
 def minilm(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """The encoder. Raises InvalidModel without its package, InvalidOption for what cannot be chosen of it."""
+    """Return the encoder. Raises InvalidModel without its package, InvalidOption for what cannot be chosen of it."""
     return _find(PackagedReference, MINILM, spec, extras)
 
 
 def smollm2(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """The decoder. Raises as `minilm` does."""
+    """Return the decoder. Raises as `minilm` does."""
     return _find(ConvertedReference, SMOLLM2, spec, extras)
 
 
@@ -181,7 +181,7 @@ def _find(
 
 
 def check_source(model: PackagedModel, source: Path) -> None:
-    """Raises InvalidModel where the package's file is not the one that is known."""
+    """Raise InvalidModel where the package's file is not the one that is known."""
     if compute_sha256(source) != model.sha256:
         raise InvalidModel(f"{source} is damaged: its sha256 is another", hint=f"Install with: {model.install}")
 

@@ -75,11 +75,11 @@ class HuggingFaceReference(ModelReference):
             raise InvalidModel(f"{self} is {_join_classes(classes)}, which {lack}", hint=hint)
 
     def answering(self, needs: type[object] = Attributable) -> HuggingFaceReference:
-        """The same, opened with the head that its answers come from if it has one that `needs`."""
+        """Return the same, opened with the head that its answers come from if it has one that `needs`."""
         return replace(self, answers=needs)
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
-        """Loaded once for each device."""
+        """Open it; it is loaded once for each device."""
         for _ in self.prepare():
             pass
         files, room = self._files(), self.spec.max_memory
@@ -116,24 +116,24 @@ class HuggingFaceReference(ModelReference):
         return kind(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:
-        """The sha256 of the weights, and the version of the library that runs them."""
+        """Return the sha256 of the weights, and the version of the library that runs them."""
         found = digest(self._files().folder, FETCHED)
         return {f"weights of {self.spec.model}": found, "transformers": version("transformers")}
 
     def _files(self) -> ModelFiles:
-        """Where it lies, fetched if need be, and that its files are whole; once."""
+        """Find where it lies, fetched if need be, and that its files are whole; once."""
         return remember(("files", str(self), self.spec.max_memory), self._find_files)
 
     def _find_files(self) -> ModelFiles:
         return find_files(self.folder, self.hub, self.spec.max_memory)
 
     def list_classes(self) -> list[str]:
-        """The classes that its weights were saved from. Raises InvalidModel where its files are not whole."""
+        """Return the classes that its weights were saved from. Raises InvalidModel where its files are not whole."""
         return [str(each) for each in configuration(self._files().folder).get("architectures") or ()]
 
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """A folder whose config.json is of Hugging Face's form, which names the type of the model."""
+    """Refer to a folder whose config.json is of Hugging Face's form, which names the type of the model."""
     folder = expand_path(spec.model, InvalidModel)
     try:
         found = configuration(folder)
@@ -146,7 +146,7 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
 
 
 def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
-    """Any name that could be one there. A name that is nearly one of ours is a slip."""
+    """Refer to any name that could be one there. A name that is nearly one of ours is a slip."""
     ours = [plugin.name for plugin in MODELS]
     if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model.lower(), ours)):
         return None
@@ -159,7 +159,7 @@ def _join_classes(classes: Sequence[str]) -> str:
 
 
 def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
-    """The head that a model was saved with, "none" without one that has the capability."""
+    """Return the head that a model was saved with, "none" without one that has the capability."""
     for each in classes:
         if each.endswith("ForSequenceClassification"):
             return "labels"
@@ -171,7 +171,7 @@ def _choose_head(classes: Sequence[str], needs: type[object]) -> HeadKind:
 
 
 def refuse_options(spec: ModelOptions) -> None:
-    """Raises InvalidOption for what can be chosen of models of ours only."""
+    """Raise InvalidOption for what can be chosen of models of ours only."""
     refuse_sizes("a pretrained model", spec)
     for option, chosen in (("causal", spec.causal), ("show-padding", spec.show_padding)):
         if chosen:

@@ -40,7 +40,7 @@ class HuggingFaceEncoding:
     n_tokens: int
 
     def append_ids(self, ids: Sequence[int], tokens: Tokens) -> HuggingFaceEncoding:
-        """With further ids behind, and as many of their tokens."""
+        """Append further ids, and as many of their tokens."""
         n = len(ids)
         fields = ("pieces", "offsets", "special", "unknown")
         read = Tokens(*(getattr(self.tokens, field) + getattr(tokens, field)[:n] for field in fields))
@@ -75,7 +75,7 @@ class HuggingFaceTokenizer:
     def encode(
         self, text: str, pair: str | None = None, max_tokens: int | None = None, keep: KeepKind = "head"
     ) -> HuggingFaceEncoding:
-        """At most `max_tokens` tokens, markers included, at least one of each text; of two, the longer is cut first.
+        """Return at most `max_tokens` tokens with markers, and one of each text; of two, the longer is cut first.
 
         Raises InvalidText where a text has none, InvalidOption for a pair that the model has no form for.
         """
@@ -93,8 +93,8 @@ class HuggingFaceTokenizer:
         return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
 
     def encode_ids(self, ids: Sequence[int]) -> HuggingFaceEncoding:
-        """Ids as if a text had been cut into them, between the markers of a text; a beginning also where the tokenizer
-        leaves it out.
+        """Return ids as if a text had been cut into them, between the markers of a text; a beginning also where the
+        tokenizer leaves it out.
         """
         some = self._backend.encode("a", add_special_tokens=False)
         around = self._backend.post_process(some, add_special_tokens=True)
@@ -122,7 +122,7 @@ class HuggingFaceTokenizer:
         return tuple(sorted(set(self._tokenizer.get_vocab().values()) - special))
 
     def targets(self, text: str, start_id: int) -> HuggingFaceEncoding:
-        """What a decoder has read when it has written `text`: its start marker, and each token but an end marker."""
+        """Return what a decoder has read when it has written `text`: a start marker, and all but an end marker."""
         with reading_text("the target text"):
             found = self._tokenizer(text_target=text).encodings[0]
         tokens = self._tokens(found, [text])
@@ -132,7 +132,7 @@ class HuggingFaceTokenizer:
         return self.start(start_id).append_ids(found.ids[:n], tokens)
 
     def next_id(self, text: str) -> int | None:
-        """The token that adds just `text` to what is before it; None where no single one does.
+        """Return the token that adds just `text` to what is before it; None where no single one does.
 
         Looked up by what each entry stands for, since tokenizers put a space before what they take for a beginning.
         """
@@ -143,12 +143,12 @@ class HuggingFaceTokenizer:
         return next((vocabulary[each] for each in spaced if each in vocabulary), None)
 
     def start(self, start_id: int) -> HuggingFaceEncoding:
-        """What a decoder has read when it has written nothing."""
+        """Return what a decoder has read when it has written nothing."""
         name = str(self._tokenizer.convert_ids_to_tokens(start_id))
         return HuggingFaceEncoding((start_id,), (0,), Tokens((name,), ((0, 0),), (True,)), 0)
 
     def decode_written(self, before: Sequence[int], ids: Sequence[int], at: int) -> Tokens:
-        """What a model wrote behind the ids `before`, by the characters that each token adds; `at`: where they begin.
+        """Decode what a model wrote behind the ids `before` by what each token adds; `at`: where it begins.
 
         Tokens that are bytes of one character cover all of it.
         """
@@ -200,7 +200,7 @@ class HuggingFaceTokenizer:
 
 
 def _shares(lengths: list[int], room: int) -> list[int]:
-    """How many tokens of each text stay: the longer gives way until both are alike."""
+    """Return how many tokens of each text stay: the longer gives way until both are alike."""
     if len(lengths) == 1:
         return [max(1, room)]
     first, second = lengths

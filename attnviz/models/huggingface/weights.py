@@ -88,7 +88,7 @@ class LoadedWeights:
 def load_weights(
     files: ModelFiles, name: str, device: torch.device, max_memory: float, head: HeadKind = "none"
 ) -> LoadedWeights:
-    """`name` is for messages; `head`: with what chooses tokens or labels.
+    """Load a model. `name` is for messages; `head`: with what chooses tokens or labels.
 
     Raises InvalidModel naming what is wrong, TooLarge before weights are allocated.
     """
@@ -152,7 +152,7 @@ def _without_hub(files: ModelFiles) -> Iterator[None]:
 
 
 def _load(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
-    """With the fused kernel where the model can use it and it leaves nothing out, such as soft-capping."""
+    """Load with the fused kernel where the model can use it and it leaves nothing out, such as soft-capping."""
     if not getattr(config.get_text_config(), "attn_logit_softcapping", None):
         try:
             model, told = auto.from_pretrained(files.folder, config=config, attn_implementation="sdpa", **wanted)
@@ -174,7 +174,7 @@ def _check_sizes(files: ModelFiles, config: Any) -> None:
 
 
 def _check_reads_text(files: ModelFiles, body: Any) -> None:
-    """Raises InvalidModel for models of pictures or sounds, and for pairs of encoders of which one reads text."""
+    """Raise InvalidModel for models of pictures or sounds, and for pairs of encoders of which one reads text."""
     name, reads = body.main_input_name, ", not text"
     if name == "input_ids" and hasattr(body, "get_text_features") and hasattr(body, "logit_scale"):
         name, reads = next(each for each in signature(body.forward).parameters if each not in OF_TEXT), " beside text"
@@ -187,7 +187,7 @@ def _check_reads_text(files: ModelFiles, body: Any) -> None:
 
 @contextmanager
 def others_failure(name: str) -> Iterator[None]:
-    """Raises ExecutionError with what a model of others fails with while it runs: nothing of it is ours."""
+    """Raise ExecutionError with what a model of others fails with while it runs: nothing of it is ours."""
     try:
         yield
     except (AttnvizError, MemoryError):
@@ -203,7 +203,7 @@ def others_failure(name: str) -> Iterator[None]:
 
 @contextmanager
 def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
-    """What goes wrong within the library, as one line of ours."""
+    """Raise InvalidModel, in one line, for whatever goes wrong within the library."""
     try:
         yield
     except (AttnvizError, MemoryError):
@@ -250,7 +250,7 @@ def quietly(*, bars: bool = True) -> Iterator[None]:
 
 @contextmanager
 def _without_stdout() -> Iterator[None]:
-    """What is written past Python goes nowhere: tokenizers prints names that it does not know, whatever they are."""
+    """Let nothing be written past Python: tokenizers prints names that it does not know, whatever they are."""
     try:
         before = os.dup(STDOUT)
     except OSError:  # the caller closed it

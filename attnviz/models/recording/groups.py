@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.errors import InvalidSelection
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.paths import NUMBER
+from attnviz.models.capture.modules_at_work import NUMBER
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import find_families, join_passes
 
@@ -76,7 +76,7 @@ class Group:
 
 
 def group_calls(calls: Iterable[Call], taken_back: Collection[int] = ()) -> list[Group]:
-    """The groups of each pass, in the order of their first calls. `taken_back`: as `Store` has it."""
+    """Group the calls of each pass, in the order of their first calls. `taken_back`: as `Store` has it."""
     kinds: dict[Kind, list[Call]] = defaultdict(list)
     for call, nth in sorted(join_passes(_passes(list(calls)), taken_back), key=lambda each: len(each[0].path)):
         kind = call.number, nth, NUMBER.sub("*", call.path)
@@ -91,7 +91,7 @@ def group_calls(calls: Iterable[Call], taken_back: Collection[int] = ()) -> list
 
 
 def _wraps(kind: Kind, call: Call, other: Kind, calls: Sequence[Call]) -> bool:
-    """Whether a call is of the layer that some calls lack, but for modules around it, such as base_layer."""
+    """Tell whether a call is of the layer that some calls lack, but for modules around it, such as base_layer."""
     names = iter(kind[2].split("."))
     within = kind[:2] == other[:2] and "*" in kind[2] and all(name in names for name in other[2].split("."))
     numbers = NUMBER.findall(call.path)
@@ -103,7 +103,7 @@ def _wraps(kind: Kind, call: Call, other: Kind, calls: Sequence[Call]) -> bool:
 
 
 def _split(number: int, path: str, family: Sequence[Call]) -> list[Group]:
-    """One group, or one for each shape: the outermost number that differs is written out, as in layers.1-3."""
+    """Make one group, or one for each shape: the outermost number that differs is written out, as in layers.1-3."""
     shapes: dict[tuple[int, ...], list[Call]] = defaultdict(list)
     for call in family:
         shapes[call.shape].append(call)
@@ -126,7 +126,7 @@ def _split(number: int, path: str, family: Sequence[Call]) -> list[Group]:
 
 
 def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
-    """The groups that have chosen layers, without their others.
+    """Choose the groups that have chosen layers, without their others.
 
     Raises InvalidSelection where none has, and where the numbers of layers are not known.
     """
@@ -148,7 +148,7 @@ def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group
 
 
 def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
-    """Calls with the numbers of their passes, and the how manieth each is in its run of a module.
+    """Number the passes of calls, and the how manieth each is in its run of a module.
 
     A module that reads what it gave is a further layer: some models share one among all. One that runs again on
     something else begins another pass. Several calls in one run are kept apart; those of the same weights are one, as

@@ -22,7 +22,7 @@ import numpy as np
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.ids import NOBODY, PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
-from attnviz.models.capture.paths import NUMBER, may_be_in
+from attnviz.models.capture.modules_at_work import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 APART = "the cache of a step holds tokens of other rows than its own, as after beam search"

@@ -126,12 +126,9 @@ class PassLabels:
             n_queries, n_keys = (self._sizes[families[0]][1] for families in (queries, keys))
             as_said = fits("tokens", n_queries) + fits("keys", n_keys)
             is_turned = fits("tokens", n_keys) + fits("keys", n_queries) > as_said
-            for families, text in (
-                (queries, "keys" if is_turned else "tokens"),
-                (keys, "tokens" if is_turned else "keys"),
-            ):
-                for family in families:
-                    self._texts.setdefault(family, text)  # type: ignore[arg-type]
+            asking: Text = "keys" if is_turned else "tokens"
+            asked: Text = "tokens" if is_turned else "keys"
+            self._texts = {**dict.fromkeys(queries, asking), **dict.fromkeys(keys, asked), **self._texts}
             return
         order: tuple[Text, ...] = ("tokens", "keys") if queries else ("keys", "tokens")
         given = [text for text in order if self._names.find_names(text) is not None] or order

@@ -30,11 +30,11 @@ class Names:
     grid: Grid | None = None  # where keys are its patches
 
     def find_names(self, text: Text) -> tuple[Pieces, ...] | None:
-        """The names of one side's tokens, where they were given."""
+        """Return the names of one side's tokens, where they were given."""
         return self.tokens if text == "tokens" else self.keys
 
     def matches_length(self, text: Text, n: int) -> bool:
-        """Whether the longest text has as many names."""
+        """Tell whether the longest text has as many names."""
         rows = self.find_names(text)
         if rows is None:
             return False
@@ -43,7 +43,7 @@ class Names:
 
 
 def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
-    """One row of names for each text. Raises InvalidRecord for what is no list of pieces."""
+    """Read one row of names for each text. Raises InvalidRecord for what is no list of pieces."""
     if names is None:
         return None
     is_list = isinstance(names, Iterable) and not isinstance(names, str)  # and not the model, as it is easily typed
@@ -56,13 +56,13 @@ def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None)
 
 
 def check_no_mask(attention_mask: Any) -> None:
-    """Raises InvalidRecord where patches would be left out as padding: they would lie elsewhere in the image."""
+    """Raise InvalidRecord where patches would be left out as padding: they would lie elsewhere in the image."""
     if attention_mask is not None:
         raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
 
 
 def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
-    """The names of the patches, for each row of the batch: of the fewest keys that any group has and that fit.
+    """Name the patches, for each row of the batch: of the fewest keys that any group has and that fit.
 
     Raises InvalidRecord where none fit, and for one image of a batch of several.
     """
@@ -75,7 +75,7 @@ def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
 
 
 def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
-    """Which tokens are no padding, of a mask as Hugging Face has it: an array, a tensor or lists, 1 for a token."""
+    """Read which tokens are no padding from a mask as Hugging Face has it: an array, tensor or lists, 1 for a token."""
     if attention_mask is None:
         return None
     on_host = attention_mask.detach().cpu() if hasattr(attention_mask, "detach") else attention_mask

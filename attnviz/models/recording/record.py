@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.call import Call
-from attnviz.models.capture.tap import Capture, capture
+from attnviz.models.capture.tap import capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import choose_layers, group_calls
@@ -57,7 +57,7 @@ class Recording(Displayable, Sequence[AttentionMaps]):
         return tuple(dict.fromkeys(maps.provenance.facts.group for maps in self._records))
 
     def only(self, group: str) -> Recording:
-        """The records of one group. Raises InvalidSelection, with the groups there are."""
+        """Return the records of one group. Raises InvalidSelection, with the groups there are."""
         if group not in self.groups:
             raise InvalidSelection(
                 f"no group {group!r}", hint=f"There is {', '.join(map(repr, self.groups)) or 'none'}."
@@ -149,8 +149,13 @@ def record(  # noqa: PLR0913 - each is an option of its own
     calls[:] = join_steps(join_heads(_tell_texts(_number_layers(calls), named), choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
+    if not calls and (without_numbers := watching.unread.without_numbers):
+        raise InvalidRecord(
+            f"attention {without_numbers[0]} cannot be recorded: its tensors stand for numbers and hold none",
+            hint="Call the model in this block without it, on the CPU or a GPU.",
+        )
     if not calls:
-        raise _nothing(watching)
+        raise InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())
     names = _names(tokens, keys, attention_mask)
     groups = choose_layers(group_calls(calls, watching.store.taken_back), choice)
     if names.grid is not None:
@@ -198,12 +203,3 @@ def _tell_texts(calls: Sequence[Call], names: Names) -> list[Call]:
             )
         found.append(call)
     return found
-
-
-def _nothing(watching: Capture) -> InvalidRecord:
-    if without_numbers := watching.unread.without_numbers:
-        return InvalidRecord(
-            f"attention {without_numbers[0]} cannot be recorded: its tensors stand for numbers and hold none",
-            hint="Call the model in this block without it, on the CPU or a GPU.",
-        )
-    return InvalidRecord("no attention was seen in this block", hint=watching.unread.describe_none())

@@ -36,7 +36,7 @@ MAX_OUTLINE = 2**22  # bytes of what says which tensors a .pt holds
 
 
 def check_size(chosen: Sequence[FileArray]) -> None:
-    """Raises TooLarge for more than MAX_BYTES."""
+    """Raise TooLarge for more than MAX_BYTES."""
     n_bytes = sum(each.n_bytes for each in chosen)
     if n_bytes > MAX_BYTES:
         raise TooLarge(
