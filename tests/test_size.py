@@ -39,7 +39,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/lesson": 1355,
     "attnviz/models/capture": 1743,
     "attnviz/text": 1482,
-    "attnviz/commands/train": 1498,
+    "attnviz/commands/train": 1479,
     "attnviz/measures": 1503,
     "tests/views": 1329,
     "attnviz/commands/batch": 1442,

@@ -65,31 +65,29 @@ def predictions_report(
             "labels": list(answers.labels),
             "texts": len(predictions),
             **scores,
-            "predictions": [_describe_row(row, p, answers) for row, p in zip(rows, predictions, strict=True)],
+            "predictions": rows,
         },
     )
 
 
 def _list_answers(predictions: Sequence[Prediction], answers: AnswerInfo) -> Rows:
-    """Put what is said of each text into a row; labels go by their places.
+    """Describe each text for machines: names as they are, numbers unrounded; no verdict where half is unknown.
 
-    A row has `label` and `probability`, or several `labels`, or neither where a model answers with numbers; nothing
-    where half of the tokens or more are unknown. The label that came with the text is `given`. `tokens`,
-    `tokens_read` and `tokens_unknown` are counts; `values` are the probabilities of labels, or numbers, or None for
-    each of these.
+    Of a label that came with the text and that the model lacks, the number is `given`.
     """
-    rows = []
-    given = answers.find_labels([p.gold for p in predictions])
-    for p, place in zip(predictions, given, strict=True):
-        chosen = answers.choose_labels(p)
-        verdict: dict[str, object] = {"labels": chosen} if answers.kind == "labels" else {}
-        if answers.kind == "label":
-            verdict = {"label": chosen[0], "probability": p.probability}
-        row = verdict if p.is_judged else dict.fromkeys(verdict)
-        row |= {"given": place}
-        row |= {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
-        row["values"] = p.probabilities or (p.scores if p.is_judged else (None,) * len(answers.labels))
-        rows.append(row)
+    labels, rows = answers.labels, []
+    for p, place in zip(predictions, answers.find_labels([p.gold for p in predictions]), strict=True):
+        numbers = dict(zip(labels, p.probabilities or p.scores, strict=True))
+        chosen = [labels[each] for each in answers.choose_labels(p)]
+        found: dict[str, object] = {"scores": numbers if p.is_judged else None}
+        if answers.kind == "labels":
+            found = {"predicted": chosen if p.is_judged else None, "probabilities": numbers}
+        elif answers.kind == "label":
+            label, probability = (chosen[0], p.probability) if p.is_judged else (None, None)
+            found = {"label": label, "probability": probability, "probabilities": numbers}
+        given = p.gold if place is None else labels[place]
+        counts = {"tokens": p.n_tokens, "tokens_read": p.n_read, "tokens_unknown": p.n_unknown}
+        rows.append({"text": p.text_name, **found, "given": given, **counts})
     return rows
 
 
@@ -105,14 +103,17 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
     if answers.kind == "score" and len(headings) == 1:
         headings = ["score"]
     yield ("text", *verdict, "given", "tokens", "tokens_read", *headings)
-    names = answers.labels
-    for row, p in zip(_list_answers(predictions, answers), predictions, strict=True):
-        found = {"probability": row.get("probability")}
-        found["label"] = None if row.get("label") is None else names[row["label"]]
-        found["labels"] = "; ".join(names[place] for place in row.get("labels") or ())
-        given = p.gold if row["given"] is None else names[row["given"]]
-        numbers = row["tokens"], row["tokens_read"], *row["values"]
-        yield (p.text_name, *(found[name] for name in verdict), given, *numbers)
+    for row in _list_answers(predictions, answers):
+        found = {"label": row.get("label"), "probability": row.get("probability")}
+        found["labels"] = "; ".join(row.get("predicted") or ())
+        numbers = row["tokens"], row["tokens_read"], *_list_values(row, answers)
+        yield (row["text"], *(found[name] for name in verdict), row["given"], *numbers)
+
+
+def _list_values(row: Mapping[str, Any], answers: AnswerInfo) -> Sequence[float | None]:
+    """List the probabilities of labels, or the numbers, of one text; None for each where it has none."""
+    found = row["scores" if answers.kind == "score" else "probabilities"]
+    return [None] * len(answers.labels) if found is None else list(found.values())
 
 
 def _shorten(text: str) -> str:
@@ -122,11 +123,12 @@ def _shorten(text: str) -> str:
 
 def _score(rows: Rows, answers: AnswerInfo) -> dict[str, Any]:
     """Score the texts that are judged and came with a label of the model's; nothing where there are none."""
-    scored = [row for row in rows if answers.kind == "label" and None not in (row["label"], row["given"])]
+    known, rows = answers.labels, rows if answers.kind == "label" else ()
+    scored = [row for row in rows if row["label"] is not None and row["given"] in known]
     if not scored:
         return {}
-    gold, predicted = (np.array([row[name] for row in scored]) for name in ("given", "label"))
-    probabilities = np.array([row["values"] for row in scored])
+    gold, predicted = (np.array([known.index(row[name]) for row in scored]) for name in ("given", "label"))
+    probabilities = np.array([_list_values(row, answers) for row in scored])
     confidence = np.array([row["probability"] for row in scored])
     confusion = classification.confusion_matrix(gold, predicted, len(answers.labels))
     share = classification.accuracy(gold, predicted)
@@ -157,8 +159,9 @@ def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: 
         verdict: Row = ("-",) * len(headings)
         if p.is_judged:
             verdict = p.scores if answers.kind == "score" else (describe_answer(answers, p),)
-            verdict = (names[row["label"]], row["probability"]) if answers.kind == "label" else verdict
-        given = ("-" if p.gold is None else str(p.gold)) if row["given"] is None else names[row["given"]]
+            if answers.kind == "label":
+                verdict = (escape_for_display(row["label"]), row["probability"])
+        given = "-" if row["given"] is None else escape_for_display(str(row["given"]))
         cells = (given,) if labelled else ()
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
         rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
@@ -176,11 +179,11 @@ def _shorten_name(name: str, longest: int) -> str:
 
 def _counts_table(found: Rows, answers: AnswerInfo) -> Table:
     """Count the texts of each predicted label."""
-    chosen = [row["label" if answers.kind == "label" else "labels"] for row in found]
-    judged = [each if isinstance(each, tuple) else (each,) for each in chosen if each is not None]
+    chosen = [row["label" if answers.kind == "label" else "predicted"] for row in found]
+    judged = [each if isinstance(each, list) else [each] for each in chosen if each is not None]
     counts = Counter(chain.from_iterable(judged))
-    rows = [(escape_for_display(name), counts[place]) for place, name in enumerate(answers.labels)]
-    if n_without := judged.count(()):
+    rows = [(escape_for_display(name), counts[name]) for name in answers.labels]
+    if n_without := judged.count([]):
         rows.append((NO_LABEL, n_without))
     if n_others := len(chosen) - len(judged):
         rows.append(("not judged", n_others))
@@ -190,7 +193,7 @@ def _counts_table(found: Rows, answers: AnswerInfo) -> Table:
 
 def _numbers_table(answered: Rows, answers: AnswerInfo) -> Table:
     """Say how the numbers of all texts are spread."""
-    values = np.array([row["values"] for row in answered], dtype=np.float64)
+    values = np.array([_list_values(row, answers) for row in answered], dtype=np.float64)
     found = summarize(values)
     rows: list[Row] = [("texts", *found.n.tolist())]
     if n_others := len(values) - int(found.n[0]):
@@ -256,19 +259,3 @@ def _notes(
         yield kind
     if answers.kind != "score":
         yield "A probability is the model's confidence in its answer, not the truth of it."
-
-
-def _describe_row(row: Mapping[str, Any], p: Prediction, answers: AnswerInfo) -> Mapping[str, object]:
-    """Describe one text for machines: names as they are, numbers unrounded."""
-    labels, given = answers.labels, p.gold if row["given"] is None else answers.labels[row["given"]]
-    numbers: object = dict(zip(labels, row["values"], strict=True))
-    if answers.kind == "score":
-        found = {"scores": numbers if p.is_judged else None}
-    elif answers.kind == "labels":
-        chosen = row["labels"] if row["labels"] is None else [labels[place] for place in row["labels"]]
-        found = {"predicted": chosen, "probabilities": numbers}
-    else:
-        label = None if row["label"] is None else labels[row["label"]]
-        found = {"label": label, "probability": row["probability"], "probabilities": numbers}
-    counts = {name: row[name] for name in ("tokens", "tokens_read", "tokens_unknown")}
-    return {"text": p.text_name, **found, "given": given, **counts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from attnviz.models.checkpoint import save_checkpoint
 from attnviz.models.device import keep_freed_memory
 from attnviz.options import list_values
 from attnviz.records import Setting
-from attnviz.records.training_metrics import Metrics
 from attnviz.running import Events, Progress
 from attnviz.running.metrics import NAME as METRICS
 from attnviz.running.metrics import encode_metrics, load_metrics
@@ -45,7 +44,13 @@ def train(spec: TrainSpec, inputs: Inputs) -> Events:
 
 def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
-    texts, labels, names = _read_labels(corpus)
+    texts, labels, names = [], [], []
+    for document in corpus.documents:
+        if document.label is None:
+            raise InvalidSource(f"{document.name} has no label", hint="Training needs a label for every text.")
+        texts.append(document.text)
+        labels.append(document.label)
+        names.append(document.name)
     settings = {name: v for name, v in list_values(spec).items() if name not in NOT_IN_IDENTITY and v is not None}
     identity = {**settings, "data_sha256": _sha256(texts, labels)}
     notices, state = corpus.notices, None
@@ -55,7 +60,10 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     elif spec.resume and exists(folder / METRICS):
         metrics = load_metrics(folder)
         _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
-        _refuse_other_weights(folder, metrics)
+        weights = folder / WEIGHTS
+        if not weights.is_file() or hashlib.sha256(weights.read_bytes()).hexdigest() != metrics.weights_sha256:
+            hint = "Choose another --out to train from the beginning."
+            raise InvalidModel(f"{weights} is not the file that {METRICS} was measured on", hint=hint)
         yield write_card(folder, metrics, f"{spec.out} holds the end of this run already; nothing was trained")
         return
     elif spec.resume:
@@ -64,28 +72,22 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     if state is not None:
         resume(run.training, state, folder / STATE)
     log = _TrainingLog(run, corpus.name, notices)
-    yield from _train_steps(folder, run, identity, log)
+    keep_freed_memory()
+    yield log.begin()
+    # A disk that refuses does so before the work.
+    store.write(folder / STATE, state_bytes(run.training.capture_state(), identity))
+    for step in run.training.steps():
+        if step.ends_epoch:
+            where_it_ends = state_bytes(run.training.capture_state(), identity)  # raises where a number is not finite
+            if step.improved:
+                save_checkpoint(folder, run.checkpoint, spec.storage)
+            store.write(folder / STATE, where_it_ends)
+        yield log.add(step)
     metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
     store.write(folder / METRICS, encode_metrics(metrics))
     result = write_card(folder, metrics)
     store.remove(folder / STATE)
     yield result
-
-
-def _train_steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
-    """Train and keep what is best, and where each epoch ends. Raises ExecutionError where a number is not finite."""
-    keep_freed_memory()
-    training = run.training
-    yield log.begin()
-    # A disk that refuses does so before the work.
-    store.write(folder / STATE, state_bytes(training.capture_state(), identity))
-    for step in training.steps():
-        if step.ends_epoch:
-            state = state_bytes(training.capture_state(), identity)
-            if step.improved:
-                save_checkpoint(folder, run.checkpoint, training.spec.storage)
-            store.write(folder / STATE, state)
-        yield log.add(step)
 
 
 class _TrainingLog:
@@ -155,26 +157,6 @@ class _TrainingLog:
         speed = self.n_texts / max(1e-9, self.latest - self.since)
         epochs = f"epoch {step.epoch}/{self.spec.epochs}"
         return f"{epochs}  loss {self.loss:.3f}  accuracy {self.accuracy:.3f}  {speed:,.0f} texts/s"
-
-
-def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:
-    """Raises InvalidModel where the weights that the metrics are of are gone or changed."""
-    file = folder / WEIGHTS
-    if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != metrics.weights_sha256:
-        raise InvalidModel(
-            f"{file} is not the file that {METRICS} was measured on",
-            hint="Choose another --out to train from the beginning.",
-        )
-
-
-def _read_labels(corpus: Corpus) -> tuple[list[str], list[int], list[str]]:
-    """Return texts, labels and names. Raises InvalidSource for a text without a label, named."""
-    labels = []
-    for document in corpus.documents:
-        if document.label is None:
-            raise InvalidSource(f"{document.name} has no label", hint="Training needs a label for every text.")
-        labels.append(document.label)
-    return [document.text for document in corpus.documents], labels, [document.name for document in corpus.documents]
 
 
 def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
