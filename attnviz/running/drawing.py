@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
 from attnviz.views.heatmap import find_places, heatmap_report
-from attnviz.views.record_selection import RecordPart, choose_from_record
+from attnviz.views.record_selection import choose_from_record
 from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
 MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384
@@ -86,7 +86,12 @@ class Drawing:
         self.check_number(maps.n_layers, maps.n_heads)
         records = {store.RECORD: maps} if with_record else None
         part = choose_from_record(maps, self.spec)
-        yield from _tell_walk(part)
+        # What takes minutes of a long text is said before it begins; of other texts there is nothing to say.
+        n_weights = len(part.layers) * part.maps.n_heads * len(part.maps.queries) * len(part.maps.keys)
+        walk = f"walking over {n_weights:,} weights of {len(part.maps.keys):,} tokens, layer by layer"
+        for done, layer in enumerate(part.walk()):
+            label = f"weights of layer {part.maps.layer_numbers[layer]}"
+            yield Progress(done, len(part.layers), "layers", label=label, log=() if done else (walk,))
         (maps, layers, heads, _), found = part, part.measure(self.spec)
         places = find_places(maps, self.spec, layers, heads)
         rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, places))
@@ -125,16 +130,6 @@ class Drawing:
                 f"--all-heads would draw {n_layers * n_heads:,} pictures, at most {MAX_PICTURES} are drawn at once",
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
             )
-
-
-def _tell_walk(part: RecordPart) -> Iterator[Progress]:
-    """Say what takes minutes of a long text before it begins; of other texts there is nothing to say."""
-    maps, n_layers = part.maps, len(part.layers)
-    n_weights = n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
-    walk = f"walking over {n_weights:,} weights of {len(maps.keys):,} tokens, layer by layer"
-    for done, layer in enumerate(part.walk()):
-        label = f"weights of layer {maps.layer_numbers[layer]}"
-        yield Progress(done, n_layers, "layers", label=label, log=() if done else (walk,))
 
 
 def _write_flag(name: str, value: object) -> str:

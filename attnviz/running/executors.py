@@ -147,8 +147,21 @@ def open_executor(
     `inline`: a single worker is this process. Raises ExecutionError for a scheduler that does not answer.
     """
     if cluster is not None and cluster.asked:
-        with _connect(cluster) as client:
-            executor = ClusterExecutor(client, cluster.scheduler or cluster.scheduler_file)
+        import distributed  # of an extra
+
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # else tracebacks where the scheduler ends
+        where = cluster.scheduler or cluster.scheduler_file
+        kind = "scheduler_file" if cluster.scheduler is None else "address"
+        try:  # to a scheduler that is there already: none is started
+            client = distributed.Client(**{kind: where}, timeout=TIMEOUT, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            tls = "Check the certificates of dask's configuration, distributed.comm.tls."
+            raise ExecutionError(
+                f"no dask scheduler answers at {where}: {error}",
+                hint=tls if "tls" in str(error).lower() else "Start one with: dask scheduler --host 127.0.0.1.",
+            ) from error
+        with client:
+            executor = ClusterExecutor(client, where)
             try:
                 while not (n_threads := executor.check_workers()):
                     time.sleep(0.1)
@@ -162,22 +175,3 @@ def open_executor(
         yield local, 1 if alone else TASKS_PER_WORKER * n_workers
     finally:
         local.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _connect(cluster: ClusterOptions) -> Iterator[Any]:
-    """A connection to a scheduler that is there already: none is started."""
-    import distributed  # of an extra
-
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # else tracebacks where the scheduler ends
-    where = {"scheduler_file": cluster.scheduler_file} if cluster.scheduler is None else {"address": cluster.scheduler}
-    try:
-        client = distributed.Client(**where, timeout=TIMEOUT, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        tls = "Check the certificates of dask's configuration, distributed.comm.tls."
-        raise ExecutionError(
-            f"no dask scheduler answers at {cluster.scheduler or cluster.scheduler_file}: {error}",
-            hint=tls if "tls" in str(error).lower() else "Start one with: dask scheduler --host 127.0.0.1.",
-        ) from error
-    with client:
-        yield client

@@ -21,7 +21,7 @@ from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
-from attnviz.text.files import UTF_8, check_encoding, check_size, decode, find_mark, read_content
+from attnviz.text.files import UTF_8, check_encoding, check_kind, check_size, decode, find_mark, read_content
 from attnviz.text.source import MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
@@ -187,6 +187,7 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str 
     replaced, read_as = [], list[str]()
     for file in files:
         name, raw = _read_bytes(file)
+        check_kind(raw, name)
         if encoding is None and find_mark(raw) != UTF_8:
             read_as.append(f"{name} was read as UTF-16, as its byte order mark says")
         elif encoding is None and 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few

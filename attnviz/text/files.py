@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, BytesIO, TextIOWrapper
@@ -17,7 +18,22 @@ UTF_8 = "utf-8"
 Data = TypeVar("Data", bytes, str)
 MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 COMPRESSED = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz"}
+# What files that are no texts begin with, what they are, and what to do. Of a .zip its first members say what it is.
+KINDS = {
+    b"%PDF-": ("is a PDF", "Save its words as .txt."),
+    b"\x93NUMPY": ("holds numbers, not a text", "attnviz render draws weights."),
+    b"PAR1": ("is a Parquet table", "Let its name end in .parquet."),
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), ("is a picture or a sound", "Give a text.")),
+    **{
+        magic: ("is compressed", f"Let its name end in {COMPRESSED[magic]}, as it was called before.")
+        for magic in COMPRESSED
+    },
+}
+OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
+MEMBERS = {b"[Content_Types].xml": OFFICE, b"mimetypeapplication/": OFFICE, b".npy": KINDS[b"\x93NUMPY"]}
+NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b")  # NUL, bytes that are not UTF-8, or an object of a PDF
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+LOOKED_AT = 2**12  # bytes that say what a file is
 ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
 
 
@@ -34,6 +50,21 @@ def check_encoding(name: str | None) -> None:
 def find_mark(start: bytes) -> str:
     """Return the encoding that the byte order mark at the start of a file says, else UTF-8."""
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF_8)
+
+
+def check_kind(start: bytes, name: str) -> None:
+    """Raises InvalidSource for what is no text, by its first bytes: it says what that is, and what would read it.
+
+    What only looks like it, such as a text that begins with "BZh", has neither NUL nor bytes that are not UTF-8.
+    """
+    if start.startswith(LFS_POINTER):
+        raise InvalidSource(f"{name} is a pointer of Git LFS, not the file", hint="git lfs pull brings the file.")
+    start = start[:LOOKED_AT]
+    kind = next((KINDS[magic] for magic in KINDS if start.startswith(magic)), None)
+    if start.startswith(b"PK\x03\x04"):
+        kind = next((MEMBERS[sign] for sign in MEMBERS if sign in start), kind)
+    if kind and NO_TEXT.search(start.decode(UTF_8, "replace")[:-1]):  # the last character may be cut
+        raise InvalidSource(f"{name} {kind[0]}", hint=kind[1])
 
 
 @contextmanager
@@ -81,10 +112,7 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
         found = codecs.lookup(encoding).name if encoding is not None else find_mark(start)
         if not start:
             raise InvalidSource(f"{path}:1: the file is empty")
-        if start.startswith(LFS_POINTER):
-            raise InvalidSource(f"{path} is a pointer of Git LFS, not the file", hint="git lfs pull brings the file.")
-        if ending := next((ending for magic, ending in COMPRESSED.items() if start.startswith(magic)), None):
-            raise InvalidSource(f"{path} is compressed", hint=f"Let its name end in {ending}, as it was called before.")
+        check_kind(start, str(path))
         if found != UTF_8:
             yield from _read_decoded(path, file, found)
             return

@@ -35,7 +35,9 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
     """
     name = name or repository
     offline = explain_offline("HF_DATASETS_OFFLINE")
-    if offline and not _is_cached(repository):
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets").expanduser()
+    plain = repository.replace("/", "").replace("_", "").lower()  # names are compared loosely, and the library decides
+    if offline and not any(path.parts[-4].replace("_", "").lower() == plain for path in cache.glob("*/*/*/*")):
         here = f" (the folder here is --dataset ./{name})" if Path(name).is_dir() else ""
         raise InvalidSource(
             f"data set {name!r} is not on this machine, and {offline}",
@@ -77,20 +79,6 @@ def _load(name: str, repository: str) -> Any:
             f"data set {name!r} cannot be loaded: {summarize_error(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
         ) from error
-
-
-def _is_cached(repository: str) -> bool:
-    """Return whether the cache of `datasets` seems to hold it: names are compared loosely, and the library decides."""
-    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets").expanduser()
-    wanted = _normalize(repository.replace("/", "___"))
-    try:
-        return any(_normalize(folder.name) == wanted for folder in cache.iterdir() if any(folder.glob("*/*/*")))
-    except OSError:
-        return False
-
-
-def _normalize(name: str) -> str:
-    return name.replace("_", "").lower()
 
 
 def open_saved(folder: Path, wanted: Wanted, name: str) -> Source:

@@ -29,6 +29,33 @@ def test_utf_16_is_read_by_its_mark(mark: bytes, tmp_path: Path) -> None:
         load_corpus(TextOptions(text_file=(str(file), "-x")))
 
 
+BINARY = [
+    (b"\x93NUMPY\x01\0v\0{'descr'", "holds numbers, not a text. attnviz render"),
+    (b"PK\x03\x04\0\0[Content_Types].xml", "is a document of an office program. Save a table as CSV"),
+    (b"PK\x03\x04\0\0weights.npy", "holds numbers"),
+    (b"PK\x03\x04\0\0a.csv", "is compressed"),
+    (b"%PDF-1.4\n1 0 obj<<", "is a PDF"),
+    (b"\x89PNG\r\n\x1a\n", "is a picture"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), BINARY)
+def test_what_is_no_text_is_told_by_what_it_begins_with(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    for spec in (TextOptions(text_file=(str(tmp_path / "a.txt"),)), TextOptions(dataset=str(tmp_path / "a.txt"))):
+        with pytest.raises(InvalidSource, match=rf"a\.txt {said}"):
+            load_corpus(spec)
+
+
+@pytest.mark.parametrize(
+    "text", ["PK\x03\x04 begins a zip", "BZh is a sign", "%PDF-1.4 objects", "GIF89a, café", "PAR1"]
+)
+def test_a_text_that_looks_like_a_binary_is_read(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert load_corpus(TextOptions(dataset=str(tmp_path / "a.txt"))).texts == (text,)
+    assert load_corpus(TextOptions(text_file=(str(tmp_path / "a.txt"),))).texts == (text,)
+
+
 def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name was drawn: "a . txt"."""
     monkeypatch.chdir(tmp_path)
