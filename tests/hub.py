@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from tests.process import ROOT, said_by
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 GATED = "some-org/gated"
@@ -76,6 +83,18 @@ class Handler(BaseHTTPRequestHandler):
 def oid(content: bytes) -> str:
     """git's name of a file."""
     return hashlib.sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()
+
+
+def ask(script: str, questions: Sequence[object], home: Path, **environment: str) -> list[Any]:
+    """What a script prints of each of its questions, as JSON, in a process of its own that knows only `environment`.
+
+    The libraries read their settings when they are imported.
+    """
+    kept = {name: value for name, value in os.environ.items() if not re.match("HF_|.*_proxy$", name, re.I)}
+    command = [sys.executable, "-c", script, json.dumps(questions)]
+    done = said_by(command, cwd=ROOT, env=kept | {"HF_HOME": str(home)} | environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [SimpleNamespace(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
 @contextmanager

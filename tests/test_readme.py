@@ -189,11 +189,8 @@ def test_every_example_in_python_runs(document: Path, tmp_path: Path, monkeypatc
 
 
 def test_the_picture_is_what_the_command_draws(run_here: RunHere, tmp_path: Path) -> None:
-    worked(
-        run_here(
-            *["heatmap", "--dataset", "sample", "--index", "0", "--heads", "8", "--table", "none", "--out", "demo"]
-        )
-    )
+    words = ["heatmap", "--dataset", "sample", "--index", "0", "--heads", "8", "--table", "none", "--out", "demo"]
+    worked(run_here(*words))
     assert_alike(tmp_path / "demo/overview.png", IMAGES / "overview.png")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -119,25 +119,6 @@ def test_rows_that_miss_one_by_a_little_are_measured_as_if_they_did_not() -> Non
         off = record(exact.weights * np.float32(share), exact.queries)
         for one, other in zip(measure_maps(exact, ["all"]), measure_maps(off, ["all"]), strict=True):
             assert other.values == pytest.approx(one.values, abs=2e-6), one.name
-
-
-def test_against_plain_loops() -> None:
-    maps = random_maps(n_layers=2, n_heads=2, causal=True, seed=9)
-    n = len(maps.queries)
-    for layer, head in np.ndindex(2, 2):
-        rows = [[float(w) for w in row] for row in maps.weights[layer, head]]
-        rows = [[w / sum(row) for w in row] for row in rows]
-        spread = [-sum(w * log(w) for w in row if w > 0) for row in rows]
-        reach = [sum(w * abs(query - key) for key, w in enumerate(row)) for query, row in enumerate(rows)]
-        found = {m.name: float(m.values[layer, head]) for m in measure_maps(maps)}
-        assert found == pytest.approx(
-            {
-                "entropy": sum(spread) / n,
-                "effective_keys": sum(map(exp, spread)) / n,
-                "distance": sum(reach) / n,
-                "peak": sum(map(max, rows)) / n,
-            }
-        )
 
 
 def test_a_long_text_keeps_its_precision() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -15,6 +16,25 @@ Mix = Callable[[Tensor, Tensor, Tensor], Tensor]
 def by_softmax(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attend as it is written out by hand."""
     return (query @ key.mT / 2).softmax(-1) @ value
+
+
+class Module(nn.Module):
+    """What is done with parts: a function of the module and of what it is given."""
+
+    def __init__(self, forward: Callable[..., Any], **parts: Any) -> None:
+        super().__init__()
+        self.does = forward
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self.eval()
+
+    def forward(self, *given: Any) -> Any:
+        return self.does(self, *given)
+
+
+def linears(**sizes: int) -> dict[str, nn.Linear]:
+    """Maps of states by name, to so many numbers."""
+    return {name: nn.Linear(16, size) for name, size in sizes.items()}
 
 
 class Attention(nn.Module):

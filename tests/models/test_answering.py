@@ -200,6 +200,5 @@ def test_one_label_with_a_probability_is_no_number(tmp_path: Path) -> None:
     configured(folder, problem_type="multi_label_classification")
     model = opened(folder)
     assert model.answers.kind == "labels"
-    assert classify(model, TEXT)[0].probabilities == pytest.approx(
-        [float(own_logits("bert", TEXT, num_labels=1).sigmoid())], abs=1e-6
-    )
+    expected = own_logits("bert", TEXT, num_labels=1).sigmoid().tolist()
+    assert classify(model, TEXT)[0].probabilities == pytest.approx(expected, abs=1e-6)

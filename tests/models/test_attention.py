@@ -97,9 +97,8 @@ def test_what_is_given_stays_as_it_is_and_gets_gradients() -> None:
     weights = attention_weights(query, key, attendable)
     assert all(torch.equal(one, other) for one, other in zip(before, (query, key, attendable), strict=True))
     plain = (query @ key.T / math.sqrt(3)).masked_fill(~attendable, -torch.inf).softmax(dim=-1)
-    for ours, expected in zip(
-        *(torch.autograd.grad((w**2).sum(), (query, key)) for w in (weights, plain)), strict=True
-    ):
+    gradients = (torch.autograd.grad((each**2).sum(), (query, key)) for each in (weights, plain))
+    for ours, expected in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, expected)
 
 

@@ -152,12 +152,9 @@ def test_held_passes_give_the_same_logit_and_add_up_to_it(kind: str, kernel: str
 def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     model = built("mamba", "", CAUSAL)
-    answering = Answering(
-        model, model.get_input_embeddings().weight, lambda ids: model(input_ids=ids).logits[:, -1], torch.device("cpu")
-    )
-    subject = make_subject(
-        answering, (5, 6, 7), tokens_of(3), AnswerInfo.from_training(list(map(str, range(32)))), Question(), PROVENANCE
-    )
+    words, answers = model.get_input_embeddings().weight, AnswerInfo.from_training([*map(str, range(32))])
+    answering = Answering(model, words, lambda ids: model(input_ids=ids).logits[:, -1], torch.device("cpu"))
+    subject = make_subject(answering, (5, 6, 7), tokens_of(3), answers, Question(), PROVENANCE)
     with pytest.raises(InvalidModel, match=r"adds up to .* not linear even when held: .*backbone\.layers\.0"):
         attribute(subject, "relevance")
     with pytest.raises(InvalidModel, match="no attention was seen"):

@@ -16,6 +16,7 @@ from torch.nn.modules import module as hooks
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from tests.models.captures import KEY, QUERY, SDPA, STATES, VALUE, WEIGHTS, captured, drawn, only, softmaxed
+from tests.models.structures import Module
 
 
 def test_no_layer_is_kept() -> None:
@@ -48,28 +49,22 @@ def test_arrays_are_nobody_elses() -> None:
     np.testing.assert_allclose(only(run).weights, WEIGHTS.numpy(), atol=1e-7)
 
 
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.attn = nn.MultiheadAttention(8, 2, batch_first=True)
-        self.out = nn.Linear(8, 8)
+def model() -> Any:
+    """Two blocks of attention and a map behind it."""
 
-    def forward(self, states: Tensor, fail: bool = False) -> Tensor:
-        attended: Tensor = self.out(self.attn(states, states, states, need_weights=False)[0])
+    def attend(own: Any, states: Tensor, fail: bool = False) -> Any:
+        attended = own.out(own.attn(states, states, states, need_weights=False)[0])
         if fail:
             raise ValueError("a bug of the model")
         return attended
 
-
-class Model(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList([Block(), Block()])
-
-    def forward(self, states: Tensor, fail: bool = False) -> Tensor:
-        for block in self.blocks:
+    def run(own: Any, states: Tensor, fail: bool = False) -> Tensor:
+        for block in own.blocks:
             states = block(states, fail)
         return states
+
+    blocks = [Module(attend, attn=nn.MultiheadAttention(8, 2, batch_first=True), out=nn.Linear(8, 8)) for _ in range(2)]
+    return Module(run, blocks=nn.ModuleList(blocks))
 
 
 def places(calls: Sequence[Call]) -> list[tuple[int, str]]:
@@ -77,27 +72,27 @@ def places(calls: Sequence[Call]) -> list[tuple[int, str]]:
 
 
 def test_paths_and_passes() -> None:
-    model, states = Model().eval(), drawn(50, 1, 3, 8)
+    own, states = model(), drawn(50, 1, 3, 8)
     both = ["blocks.0.attn", "blocks.1.attn"]
 
     def run() -> None:
-        model(states)
-        model(states)
-        model.blocks[0](states)
+        own(states)
+        own(states)
+        own.blocks[0](states)
 
     expected = [(number, path) for number in (0, 1) for path in both] + [(2, "attn")]
     assert places(captured(run)) == expected
-    model.blocks[1] = model.blocks[0]  # shared by two layers, and called twice
-    assert places(captured(lambda: model(states))) == [(0, "blocks.0.attn")] * 2
+    own.blocks[1] = own.blocks[0]  # shared by two layers, and called twice
+    assert places(captured(lambda: own(states))) == [(0, "blocks.0.attn")] * 2
 
 
 def test_a_pass_that_fails_is_over() -> None:
-    model, states = Model().eval(), drawn(50, 1, 3, 8)
+    own, states = model(), drawn(50, 1, 3, 8)
 
     def run() -> None:
         with pytest.raises(ValueError, match="a bug of the model"):
-            model(states, fail=True)
-        model(states)
+            own(states, True)
+        own(states)
 
     assert places(captured(run)) == [(0, "blocks.0.attn"), (1, "blocks.0.attn"), (1, "blocks.1.attn")]
 
@@ -107,12 +102,12 @@ def test_two_threads_capture_each_their_own() -> None:
     barrier = threading.Barrier(2)
 
     def run(n_tokens: int) -> None:
-        model, states = Model().eval(), drawn(50, 1, n_tokens, 8)
+        own, states = model(), drawn(50, 1, n_tokens, 8)
         calls: list[Call] = []
         with capture(calls.append):
             for _ in range(5):
                 barrier.wait()
-                model(states)
+                own(states)
         found[n_tokens] = calls
 
     threads = [threading.Thread(target=run, args=(n,)) for n in (3, 4)]
@@ -120,20 +115,18 @@ def test_two_threads_capture_each_their_own() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {n: {call.weights.shape for call in calls} for n, calls in found.items()} == {
-        3: {(1, 2, 3, 3)},
-        4: {(1, 2, 4, 4)},
-    }
+    shapes = {n: {call.weights.shape for call in calls} for n, calls in found.items()}
+    assert shapes == {3: {(1, 2, 3, 3)}, 4: {(1, 2, 4, 4)}}
     assert places(found[3]) == places(found[4])
     assert len(found[3]) == 10
 
 
 def test_a_capture_within_a_capture() -> None:
-    model, states = Model().eval(), drawn(50, 1, 3, 8)
+    own, states = model(), drawn(50, 1, 3, 8)
     outer: list[Call] = []
     inner: list[Call] = []
     with torch.no_grad(), capture(outer.append), capture(inner.append):
-        model(states)
+        own(states)
         softmaxed() @ STATES
         SDPA(QUERY, KEY, VALUE)
     assert len(inner) == len(outer) == 4

@@ -84,16 +84,15 @@ def test_grouped_queries(n_groups: int) -> None:
     np.testing.assert_allclose(call.weights, attention_weights(QUERY, own).numpy(), atol=1e-6)
 
 
-@pytest.mark.parametrize(("leading", "expected"), [((), (1, 1)), ((3,), (1, 3)), ((2, 3, 4), (6, 4))])
-def test_leading_axes(leading: tuple[int, ...], expected: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("leading", "merged"), [((), (1, 1)), ((3,), (1, 3)), ((2, 3, 4), (6, 4))])
+def test_leading_axes(leading: tuple[int, ...], merged: tuple[int, int]) -> None:
     query, key = drawn(7, *leading, 5, 8), drawn(8, *leading, 6, 8)
     allowed = torch.ones(5, 6, dtype=torch.bool).tril()
     call = only(lambda: SDPA(query, key, key, allowed))
-    assert call.weights.shape == (*expected, 5, 6)
-    np.testing.assert_allclose(
-        call.weights.reshape(*leading, 5, 6), attention_weights(query, key, allowed).numpy(), atol=1e-6
-    )
-    assert call.attendable.shape == (expected[0], 5, 6)
+    assert call.weights.shape == (*merged, 5, 6)
+    expected = attention_weights(query, key, allowed).numpy()
+    np.testing.assert_allclose(call.weights.reshape(*leading, 5, 6), expected, atol=1e-6)
+    assert call.attendable.shape == (merged[0], 5, 6)
 
 
 def test_a_mask_of_more_leading_axes_keeps_to_its_rows() -> None:

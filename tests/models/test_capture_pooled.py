@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from torch.nn import functional
 import attnviz
 from attnviz.errors import InvalidRecord
 from tests.models.captures import drawn, recorded
+from tests.models.structures import Module, linears
 
 WORDS = ["this", "movie", "is", "not", "great", ",", "but", "the", "acting", "saved", "it", "."]
 N = len(WORDS)
@@ -108,21 +110,16 @@ def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
         assert [found.weights.shape for found in maps] == shapes
 
 
-class Reader(nn.Module):
-    """An LSTM whose states are pooled by one weight a word."""
+def reader(pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], n_heads: int = 1) -> Any:
+    """An LSTM whose states are pooled by one weight a word, of each head."""
 
-    def __init__(self, pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
-        super().__init__()
-        self.pool = pool
-        self.embed, self.read = nn.Embedding(50, 16), nn.LSTM(16, 8, bidirectional=True, batch_first=True)
-        self.score, self.label = nn.Linear(16, 1, bias=False), nn.Linear(16, 2)
-        self.weights = torch.empty(0)
+    def forward(own: Any, ids: Tensor) -> Any:
+        states, _ = own.read(own.embed(ids))
+        own.weights, text = pool(own.score(torch.tanh(states)), states)
+        return own.label(text)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        states, _ = self.read(self.embed(ids))
-        self.weights, text = self.pool(self.score(torch.tanh(states)), states)
-        label: Tensor = self.label(text)
-        return label
+    read = nn.LSTM(16, 8, bidirectional=True, batch_first=True)
+    return Module(forward, embed=nn.Embedding(50, 16), read=read, **linears(score=n_heads, label=2))
 
 
 def by_row(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,7 +159,7 @@ WAYS = [by_row, by_sum, by_einsum, by_states_first, by_words_first, in_place]
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize(("n_texts", "n_words"), [(1, N), (3, N)])
 def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], n_texts: int, n_words: int) -> None:
-    model = Reader(way).eval()
+    model = reader(way)
     with attnviz.record(tokens=[WORDS[:n_words]] * n_texts) as maps:
         model(torch.randint(0, 50, (n_texts, n_words), generator=torch.Generator().manual_seed(0)))
     assert len(maps) == n_texts
@@ -175,35 +172,24 @@ def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]
         assert found.provenance.facts.guess == ""
 
 
-class Picture(nn.Module):
-    """Attention among the places of a picture, whose channels come before them; `attend` says how."""
-
-    def __init__(self, attend: Callable[[Picture, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.attend, self.weights = attend, torch.empty(0)
-        self.query, self.key, self.value = (nn.Conv2d(16, 16, 1) for _ in range(3))
-        self.score = nn.Conv2d(16, 1, 1)
-
-    def forward(self, states: Tensor) -> Tensor:
-        return self.attend(self, states)
-
-
-def by_places(model: Picture, states: Tensor) -> Tensor:
+def by_places(model: Any, states: Tensor) -> Tensor:
     """As in SAGAN (Zhang et al. 2019)."""
     query, key, value = (layer(states).flatten(2) for layer in (model.query, model.key, model.value))
     model.weights = torch.bmm(query.permute(0, 2, 1), key).softmax(-1)
     return torch.bmm(value, model.weights.permute(0, 2, 1))
 
 
-def by_sum_over_places(model: Picture, states: Tensor) -> Tensor:
+def by_sum_over_places(model: Any, states: Tensor) -> Tensor:
     weights: Tensor = model.score(states).flatten(1).softmax(1)
     model.weights = weights[:, None]
     return (states * weights.view(-1, 1, *states.shape[2:])).sum((2, 3))
 
 
 @pytest.mark.parametrize("attend", [by_places, by_sum_over_places])
-def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Picture, Tensor], Tensor]) -> None:
-    model = Picture(attend)
+def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Any, Tensor], Tensor]) -> None:
+    """Among the places of a picture, whose channels come before them."""
+    mapped = {name: nn.Conv2d(16, 16, 1) for name in ("query", "key", "value")}
+    model: Any = Module(attend, score=nn.Conv2d(16, 1, 1), **mapped)
     maps = recorded(lambda: model(drawn(14, 2, 16, 2, 3)))
     assert len(maps) == 2
     for found, right in zip(maps, model.weights, strict=True):
@@ -218,7 +204,7 @@ def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None
         weights = (scores * 0 + torch.arange(N).view(1, N, 1) * 50.0).softmax(1)
         return weights, (weights * states).sum(1)
 
-    maps = recorded(lambda: Reader(pool).eval()(torch.arange(N)[None]), tokens=WORDS)
+    maps = recorded(lambda: reader(pool)(torch.arange(N)[None]), tokens=WORDS)
     assert maps[0].keys.pieces == tuple(WORDS)
     assert (maps[0].weights[0, 0, 0] == 0).sum() > N // 2
 
@@ -229,10 +215,9 @@ def test_heads_that_pool_their_own_part_of_the_states(n_texts: int) -> None:
         weights = scores.softmax(1)  # text, word, head
         return weights, torch.einsum("tnh,tnhd->thd", weights, torch.unflatten(states, -1, (4, 4))).flatten(1)
 
-    model = Reader(pool)
-    model.score = nn.Linear(16, 4)
+    model = reader(pool, n_heads=4)
     with attnviz.record(tokens=[WORDS] * n_texts) as maps:
-        model.eval()(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
+        model(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
     assert [found.weights.shape for found in maps] == [(1, 4, 1, N)] * n_texts
     for found, weights in zip(maps, model.weights.detach(), strict=True):
         np.testing.assert_allclose(found.weights[0, :, 0], weights.T.numpy(), atol=1e-7)
@@ -244,41 +229,29 @@ def test_hops_of_a_memory_network_are_all_seen() -> None:
     Only the first hop was seen, as after it a module had read one state.
     """
 
-    class Memory(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed, self.turn, self.weights = nn.Embedding(40, 16), nn.Linear(16, 16), list[Tensor]()
+    def forward(own: Any, story: Tensor, question: Tensor) -> Tensor:
+        state, read = own.embed(question).sum(1), own.embed(story).sum(2)
+        for _ in range(3):
+            own.weights.append((read * state.unsqueeze(1)).sum(2).softmax(-1).detach())
+            state = own.turn(state) + (read * own.weights[-1].unsqueeze(-1)).sum(1)
+        return torch.as_tensor(state)
 
-        def forward(self, story: Tensor, question: Tensor) -> Tensor:
-            state: Tensor = self.embed(question).sum(1)
-            read = self.embed(story).sum(2)
-            for _ in range(3):
-                self.weights.append((read * state.unsqueeze(1)).sum(2).softmax(-1).detach())
-                state = self.turn(state) + (read * self.weights[-1].unsqueeze(-1)).sum(1)
-            return state
-
-    model = Memory()
+    model: Any = Module(forward, embed=nn.Embedding(40, 16), weights=[], **linears(turn=16))
     maps = recorded(lambda: model(torch.arange(24).view(1, 6, 4), torch.arange(3)[None]), keys=list("abcdef"))
     (found,) = maps
     np.testing.assert_allclose(found.weights[0, 0], torch.cat(model.weights).numpy(), atol=1e-6)
 
 
 def test_hops_are_rows_by_their_names() -> None:
-    class Hops(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed, self.hop = nn.Embedding(40, 16), nn.Linear(16, 4)
+    def forward(own: Any, ids: Tensor) -> Any:
+        states = own.embed(ids)
+        return torch.tanh(own.hop(torch.tanh(states))).transpose(1, 2).softmax(-1) @ states
 
-        def forward(self, ids: Tensor) -> Tensor:
-            states = self.embed(ids)
-            weights = torch.tanh(self.hop(torch.tanh(states))).transpose(1, 2).softmax(-1)
-            read: Tensor = weights @ states
-            return read
-
+    model = Module(forward, embed=nn.Embedding(40, 16), **linears(hop=4))
     hops = [f"hop {n}" for n in range(4)]
     for tokens, names in ((hops, hops), (WORDS, [f"⟨query {n}⟩" for n in range(4)])):
         with attnviz.record(tokens=tokens, keys=WORDS if tokens is hops else None) as maps:
-            Hops().eval()(torch.arange(N)[None])
+            model(torch.arange(N)[None])
         (found,) = maps
         assert found.weights.shape == (1, 1, 4, N)
         assert found.keys.pieces == tuple(WORDS)
@@ -289,87 +262,61 @@ def test_a_dense_graph_is_read_by_its_nodes() -> None:
     """A layer of Veličković et al., 2018: scores of pairs, and -9e15 where there is no edge."""
     edges = torch.eye(5) + torch.eye(5).roll(1, 0) > 0
 
-    class Graph(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.states, self.left, self.right = nn.Linear(8, 6), nn.Linear(6, 1), nn.Linear(6, 1)
+    def forward(own: Any, nodes: Tensor) -> Any:
+        states = own.states(nodes)
+        scores = functional.leaky_relu(own.left(states) + own.right(states).T, 0.2)
+        return functional.softmax(torch.where(edges, scores, torch.tensor(-9e15)), dim=1) @ states
 
-        def forward(self, nodes: Tensor) -> Tensor:
-            states = self.states(nodes)
-            scores = functional.leaky_relu(self.left(states) + self.right(states).T, 0.2)
-            weights = functional.softmax(torch.where(edges, scores, torch.tensor(-9e15)), dim=1)
-            read: Tensor = weights @ states
-            return read
-
-    maps = recorded(lambda: Graph().eval()(drawn(4, 5, 8)), tokens=list("abcde"))
+    model = Module(forward, **linears(states=16, left=1, right=1))
+    maps = recorded(lambda: model(drawn(4, 5, 16)), tokens=list("abcde"))
     (found,) = maps
     assert found.weights.shape == (1, 1, 5, 5)
     assert np.array_equal(found.weights[0, 0] > 0, edges.numpy())
 
 
 def test_gates_and_soft_words_are_none_of_ours() -> None:
-    class Experts(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.gate, self.experts = nn.Linear(16, 3), nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+    def mix_experts(own: Any, states: Tensor) -> Any:
+        gates = own.gate(states).softmax(-1)  # token, expert
+        return (gates.unsqueeze(-1) * torch.stack([expert(states) for expert in own.experts], 1)).sum(1)
 
-        def forward(self, states: Tensor) -> Tensor:
-            gates = self.gate(states).softmax(-1)  # token, expert
-            mixed: Tensor = (gates.unsqueeze(-1) * torch.stack([expert(states) for expert in self.experts], 1)).sum(1)
-            return mixed
+    def mix_experts_of_each_token(own: Any, states: Tensor) -> Any:
+        gates = own.gate(states[None]).softmax(-1)  # text, token, expert
+        mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in own.experts], 2), (16,))
+        return torch.einsum("tne,tned->tnd", gates, own.experts[0](mixed))
 
-    class SoftWords(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.words, self.choose = nn.Embedding(N, 16), nn.Linear(16, N)
+    def choose_words(own: Any, states: Tensor) -> Any:
+        return own.gate(states).softmax(-1) @ own.words.weight
 
-        def forward(self, states: Tensor) -> Tensor:
-            words: Tensor = self.choose(states).softmax(-1) @ self.words.weight
-            return words
+    def mix_layers(own: Any, states: Tensor) -> Any:
+        return torch.einsum("l,ld->d", own.mix.softmax(0), own.gate(states))
 
-    class MixedLayers(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.mix, self.layer = nn.Parameter(drawn(8, N)), nn.Linear(16, 16)
-
-        def forward(self, states: Tensor) -> Tensor:
-            return torch.einsum("l,ld->d", self.mix.softmax(0), self.layer(states))
-
-    class ExpertsOfEachToken(Experts):
-        def forward(self, states: Tensor) -> Tensor:
-            gates = self.gate(states[None]).softmax(-1)  # text, token, expert
-            mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in self.experts], 2), (16,))
-            return torch.einsum("tne,tned->tnd", gates, self.experts[0](mixed))
-
-    for model in (Experts(), SoftWords(), MixedLayers(), ExpertsOfEachToken()):
-        with pytest.raises(InvalidRecord, match="no attention was seen"), attnviz.record():
-            model.eval()(drawn(7, N, 16))
+    experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+    for model in (
+        Module(mix_experts, experts=experts, **linears(gate=3)),
+        Module(mix_experts_of_each_token, experts=experts, **linears(gate=3)),
+        Module(choose_words, words=nn.Embedding(N, 16), **linears(gate=N)),
+        Module(mix_layers, mix=nn.Parameter(drawn(8, N)), **linears(gate=16)),
+    ):
+        with pytest.raises(InvalidRecord, match="no attention was seen"):
+            recorded(lambda model=model: model(drawn(7, N, 16)))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("n_written", [4, N])
 def test_steps_of_a_recurrent_decoder_are_rows(n_written: int) -> None:
     """A translator was as many layers of one row as it wrote words."""
 
-    class Translator(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.read, self.write, self.score = nn.GRU(16, 16, batch_first=True), nn.GRUCell(16, 16), nn.Linear(16, 16)
+    def forward(own: Any, states: Tensor) -> Tensor:
+        own.weights = []
+        read, _ = own.read(states)
+        state: Tensor = read[:, -1]
+        for _ in range(n_written):
+            weights = torch.bmm(read, own.score(state).unsqueeze(2)).squeeze(2).softmax(dim=1)
+            own.weights.append(weights.detach())
+            state = own.write(torch.bmm(weights.unsqueeze(1), read).squeeze(1), state)
+        return state
 
-        def attend(self, state: Tensor, read: Tensor) -> Tensor:
-            scores = torch.bmm(read, self.score(state).unsqueeze(2)).squeeze(2)
-            weights = functional.softmax(scores, dim=1)
-            self.weights.append(weights.detach())
-            return torch.bmm(weights.unsqueeze(1), read).squeeze(1)
-
-        def forward(self, states: Tensor) -> Tensor:
-            self.weights: list[Tensor] = []
-            read, _ = self.read(states)
-            state: Tensor = read[:, -1]
-            for _ in range(n_written):
-                state = self.write(self.attend(state, read), state)
-            return state
-
-    model, written = Translator().eval(), [f"word {n}" for n in range(n_written)]
+    model: Any = Module(forward, read=nn.GRU(16, 16, batch_first=True), write=nn.GRUCell(16, 16), **linears(score=16))
+    written = [f"word {n}" for n in range(n_written)]
     maps = recorded(lambda: model(drawn(10, 2, N, 16)), tokens=[written] * 2, keys=[WORDS] * 2)
     assert [one.weights.shape for one in maps] == [(1, 1, n_written, N)] * 2
     for row, one in enumerate(maps):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from attnviz.errors import InvalidModel
 from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
 from attnviz.specs import ModelOptions
 from tests.made import load_encoder, save_classifier
-from tests.process import bare_environment
+from tests.process import bare_environment, said_by
 
 TEXT = "the film was not good"
 
@@ -58,10 +57,8 @@ def test_a_checkpoint_is_loaded_and_a_module_recorded_without_the_compiler_of_to
         "assert len(records) == 1\n"
         "print({'torch', 'torch._dynamo', 'sympy'} & set(sys.modules))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=bare_environment(folder), capture_output=True, check=True, text=True
-    )
-    assert done.stdout == "{'torch'}\n"
+    done = said_by([sys.executable, "-c", script], cwd=folder, env=bare_environment(folder))
+    assert done.stdout == "{'torch'}\n", done.stderr
 
 
 @pytest.mark.parametrize("where", ["config", "encoder"], ids=["weights", "vectors"])

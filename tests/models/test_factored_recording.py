@@ -71,9 +71,8 @@ def test_every_family_under_a_fused_kernel(kind: str, side: str) -> None:
         for one, other in zip(found, dense, strict=True):
             same(one, other)
     windows = {of.window for of in found[0].factors}  # type: ignore[attr-defined]
-    assert windows == {"mistral": {(3, 0)}, "modernbert": {(2, 2), (None, None)}, "gpt2": {(None, 0)}}.get(
-        kind, windows
-    )
+    known = {"mistral": {(3, 0)}, "modernbert": {(2, 2), (None, None)}, "gpt2": {(None, 0)}}
+    assert windows == known.get(kind, windows)
 
 
 @pytest.mark.parametrize("n_heads", [2, 4])

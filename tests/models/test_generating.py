@@ -131,9 +131,8 @@ def test_a_real_decoder_tells_its_story() -> None:
     assert "".join(maps.chosen) == ", there was a little girl named Lily"
     assert maps.queries.pieces[:7] == ("<s>", "Once", " upon", " a", " time", ",", " there")
     text = "Once upon a time" + "".join(maps.chosen)
-    for piece, (start, end), special in zip(
-        maps.queries.pieces, maps.queries.offsets, maps.queries.special, strict=True
-    ):
+    tokens = maps.queries
+    for piece, (start, end), special in zip(tokens.pieces, tokens.offsets, tokens.special, strict=True):
         assert special or text[start:end] == piece
 
 

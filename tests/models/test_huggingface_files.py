@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -20,12 +17,11 @@ from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import find_model
 from attnviz.specs import ModelOptions
 from tests import pretrained as made
-from tests.hub import GATED, REVISION, Hub, running
+from tests.hub import GATED, REVISION, Hub, ask, running
 
 REPOSITORY = "some-org/tiny-bert"
 EXTRA = {"pytorch_model.bin": b"not to be fetched", "modeling.py": b"raise SystemExit", "onnx/model.onnx": b"no"}
 
-# The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
 import json, sys
 from attnviz.errors import AttnvizError
@@ -50,18 +46,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.saved(tmp_path_factory.mktemp("whole") / "bert", "bert")
 
 
-def asked(cache: Path, *names: str, room: float = 4.0, **environment: str) -> list[dict[str, Any]]:
-    """What a process of its own finds under each name."""
-    keep = {"PATH": "/usr/bin:/bin", "HF_HOME": str(cache), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    run = subprocess.run(
-        [sys.executable, "-c", ASK, json.dumps([(name, room) for name in names])],
-        env=keep | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
-    return [json.loads(line) for line in run.stdout.splitlines()]
+def asked(cache: Path, *names: str, room: float = 4.0, **environment: str) -> list[Any]:
+    """What is found under each name."""
+    return ask(ASK, [(name, room) for name in names], cache, HF_HUB_DISABLE_PROGRESS_BARS="1", **environment)
 
 
 def hub(folder: Path) -> AbstractContextManager[Hub]:
@@ -75,21 +62,21 @@ def test_a_model_is_fetched_and_then_found_without_the_hub(whole: Path, tmp_path
         online = asked(tmp_path, REPOSITORY, f"{REPOSITORY}@{REVISION}", HF_ENDPOINT=server.address)
         assert not set(server.asked) & set(EXTRA)  # no pickles, no code
         assert {"model.safetensors", "config.json", "tokenizer.json"} <= set(server.asked)
-    folder, called, n_parameters, revision = online[0]["said"]
-    assert online[1]["said"] == online[0]["said"]
+    folder, called, n_parameters, revision = online[0].said
+    assert online[1].said == online[0].said
     assert called == REPOSITORY
-    local = asked(tmp_path, str(whole))[0]["said"]
+    local = asked(tmp_path, str(whole))[0].said
     assert [n_parameters, revision] == local[2:]
     assert not any(name in {file.name for file in Path(folder).iterdir()} for name in EXTRA)
     offline = asked(tmp_path, REPOSITORY, HF_HUB_OFFLINE="1")
-    assert offline[0]["said"] == online[0]["said"]
+    assert offline[0].said == online[0].said
 
 
 def test_what_the_hub_does_not_give(whole: Path, tmp_path: Path) -> None:
     with hub(whole) as server:
         names = ("some-org/none", GATED, f"{REPOSITORY}@nowhere", "nothing-like-ours")
-        told = [each["said"][0] for each in asked(tmp_path, *names, HF_ENDPOINT=server.address)]
-        small = asked(tmp_path, REPOSITORY, room=1e-6, HF_ENDPOINT=server.address)[0]["said"][0]
+        told = [each.said[0] for each in asked(tmp_path, *names, HF_ENDPOINT=server.address)]
+        small = asked(tmp_path, REPOSITORY, room=1e-6, HF_ENDPOINT=server.address)[0].said[0]
         assert server.asked == []  # refused before anything was fetched
     assert "'some-org/none' cannot be had from the hub: there is no such model, or it is private" in told[0]
     assert "its owner has to let you in first" in told[1]
@@ -104,11 +91,11 @@ def test_without_a_network_the_answer_says_so(tmp_path: Path) -> None:
         asked(tmp_path, "some-org/none", HF_ENDPOINT="http://127.0.0.1:9"),
     )
     for each in (*cases[0], *cases[1]):
-        assert "no model or folder" in each["said"][0]
-        assert "Give the folder of a model, or a name: single, multi" in each["said"][0]
-        assert not each["torch"]
-    assert "HF_HUB_OFFLINE is set" in cases[0][0]["said"][0]
-    assert "127.0.0.1 cannot be reached" in cases[1][0]["said"][0]
+        assert "no model or folder" in each.said[0]
+        assert "Give the folder of a model, or a name: single, multi" in each.said[0]
+        assert not each.torch
+    assert "HF_HUB_OFFLINE is set" in cases[0][0].said[0]
+    assert "127.0.0.1 cannot be reached" in cases[1][0].said[0]
 
 
 @pytest.mark.parametrize(

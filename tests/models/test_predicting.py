@@ -139,6 +139,5 @@ def test_logits_are_in_the_order_of_their_texts_and_not_divided_by_the_temperatu
             one = torch.from_numpy(of.astype(np.int64)).unsqueeze(0)
             torch.testing.assert_close(row, reader.classifier(one, torch.ones_like(one, dtype=torch.bool))[0])
     expected = (found.double() / 0.5).exp().numpy()
-    np.testing.assert_allclose(
-        probabilities(reader.classifier, found), expected / expected.sum(axis=1, keepdims=True), rtol=1e-6
-    )
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(probabilities(reader.classifier, found), expected, rtol=1e-6)

@@ -10,28 +10,23 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.recording.record import record
-from tests.models.captures import drawn, recorded
+from tests.models.captures import SDPA, drawn, recorded
+from tests.models.structures import Module, linears
 
-SDPA = functional.scaled_dot_product_attention
 
-
-class Attention(nn.Module):
+def attention(attend: Callable[..., tuple[Tensor, Tensor]]) -> Any:
     """4 heads of one text each, in whatever way; keeps [batch head query key]."""
 
-    def __init__(self, attend: Callable[..., tuple[Tensor, Tensor]]) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.attend, self.weights = attend, torch.empty(0)
-        self.query, self.key, self.value = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
-
-    def forward(self, states: Tensor) -> Tensor:
-        self.weights, output = self.attend(self.query(states), self.key(states), self.value(states))
+    def forward(own: Any, states: Tensor) -> Tensor:
+        own.weights, output = attend(own.query(states), own.key(states), own.value(states))
         return output
+
+    torch.manual_seed(0)
+    return Module(forward, **linears(query=16, key=16, value=16))
 
 
 def shared(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, named: bool = False) -> Any:
@@ -67,7 +62,7 @@ def single(query: Tensor, key: Tensor, value: Tensor, causal: bool = False) -> A
 @pytest.mark.parametrize("named", [False, True])
 def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: bool, named: bool) -> None:
     """Also with as many heads as tokens."""
-    module = Attention(partial(shared, causal=causal, named=named))
+    module = attention(partial(shared, causal=causal, named=named))
     maps = recorded(lambda: module(drawn(80, 2, n_tokens, 16)))
     for row, one in enumerate(maps):
         assert not one.provenance.facts.guess
@@ -83,7 +78,7 @@ def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: boo
 )
 @pytest.mark.parametrize("n_texts", [1, 2, 3])
 def test_what_the_module_reads_tells_texts_from_heads(attend: Callable[..., Any], n_texts: int) -> None:
-    module = Attention(attend)
+    module = attention(attend)
     maps = recorded(lambda: module(drawn(82, n_texts, 5, 16)))
     assert len(maps) == n_texts
     for one, expected in zip(maps, module.weights.detach().numpy(), strict=True):
@@ -151,23 +146,15 @@ def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any
     assert maps.not_seen.startswith(f"Not in here: attention {where}")
 
 
-class Learned(nn.Module):
+def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
     """States that attend to keys, and values, which are learned."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.words, self.memory = nn.Embedding(9, 8), nn.Parameter(torch.randn(1, 2, 5, 4))
+    def forward(own: Any, ids: Tensor) -> Any:
+        states = own.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
+        own.weights = (states @ own.memory.mT).softmax(-1)
+        return own.weights @ own.memory
 
-    def forward(self, ids: Tensor) -> Tensor:
-        states = self.words(ids).unflatten(-1, (2, 4)).transpose(1, 2)
-        weights = (states @ self.memory.mT).softmax(-1)
-        self.weights = weights.detach()
-        read: Tensor = weights @ self.memory
-        return read
-
-
-def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
-    model = Learned()
+    model: Any = Module(forward, words=nn.Embedding(9, 8), memory=nn.Parameter(torch.randn(1, 2, 5, 4)))
     maps = recorded(lambda: model(torch.tensor([[1, 2, 3], [4, 5, 6]])))
     assert [one.weights.shape for one in maps] == [(1, 2, 3, 5)] * 2
     for one, weights in zip(maps, model.weights, strict=True):
@@ -175,22 +162,16 @@ def test_a_memory_that_is_learned_is_recorded_and_called_a_guess() -> None:
         assert "is a guess: what they weigh is learned" in one.provenance.facts.guess
 
 
-class Repeats(nn.Module):
+def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
     """Each text is read twice, as by the beams of a search."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.words = nn.Embedding(9, 8)
+    def forward(own: Any, ids: Tensor) -> Tensor:
+        states = own.words(ids.repeat_interleave(2, 0)).unflatten(-1, (2, 4)).transpose(1, 2)
+        return SDPA(states, states, states)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        states = self.words(ids.repeat_interleave(2, 0)).unflatten(-1, (2, 4)).transpose(1, 2)
-        return nn.functional.scaled_dot_product_attention(states, states, states)
-
-
-def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
-    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    maps = recorded(lambda: Repeats()(ids))
+    model, ids = Module(forward, words=nn.Embedding(9, 8)), torch.tensor([[1, 2, 3], [4, 5, 6]])
+    maps = recorded(lambda: model(ids))
     assert [one.weights.shape for one in maps] == [(1, 2, 3, 3)] * 4
     refused = pytest.raises(InvalidRecord, match="tokens is of 2 texts, the attention in this block of 4")
     with refused, record(tokens=[list("abc"), list("def")]):
-        Repeats()(ids)
+        model(ids)

@@ -14,6 +14,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from tests.models.captures import drawn, recorded
+from tests.models.structures import Module, linears
 
 X = drawn(70, 2, 5, 16)
 
@@ -38,31 +39,36 @@ class Head(nn.Module):
         return functional.scaled_dot_product_attention(query, key, value, is_causal=True).squeeze(1)
 
 
-class MultiHead(nn.Module):
+def multi_head(fused: bool) -> nn.Module:
     """Several heads in a list."""
-
-    def __init__(self, fused: bool) -> None:
-        super().__init__()
-        self.heads = nn.ModuleList([Head(fused) for _ in range(4)])
-
-    def forward(self, states: Tensor) -> Tensor:
-        return states + torch.cat([head(states) for head in self.heads], dim=-1)
+    heads = nn.ModuleList([Head(fused) for _ in range(4)])
+    return Module(lambda own, states: states + torch.cat([head(states) for head in own.heads], dim=-1), heads=heads)
 
 
-class Branches(nn.Module):
+def branches() -> nn.Module:
     """Attentions of several heads each, side by side."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.branches = nn.ModuleList([nn.MultiheadAttention(16, 4, batch_first=True) for _ in range(2)])
+    def forward(own: Any, states: Tensor) -> Tensor:
+        return states + torch.stack([branch(states, states, states)[0] for branch in own.branches]).sum(dim=0)
 
-    def forward(self, states: Tensor) -> Tensor:
-        return states + torch.stack([branch(states, states, states)[0] for branch in self.branches]).sum(dim=0)
+    return Module(forward, branches=nn.ModuleList([nn.MultiheadAttention(16, 4, batch_first=True) for _ in range(2)]))
+
+
+def loop(join: Callable[[list[Tensor]], Tensor]) -> Any:
+    """Several heads in a loop over parts of the states, whose outputs `join` puts side by side."""
+
+    def forward(own: Any, states: Tensor) -> Tensor:
+        query, key, value = own.both(states).unflatten(-1, (3, 4, 4)).unbind(-3)
+        weights = [(query[..., head, :] @ key[..., head, :].mT / 2).softmax(-1) for head in range(4)]
+        own.weights = torch.stack(weights, dim=1).detach()
+        return states + join([each @ value[..., head, :] for head, each in enumerate(weights)])
+
+    return Module(forward, **linears(both=48))
 
 
 def blocks(n_layers: int, fused: bool) -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(*(MultiHead(fused) for _ in range(n_layers))) if n_layers > 1 else MultiHead(fused)
+    return nn.Sequential(*(multi_head(fused) for _ in range(n_layers))) if n_layers > 1 else multi_head(fused)
 
 
 def weights_of(model: nn.Module) -> np.ndarray:
@@ -97,11 +103,8 @@ def test_modules_of_one_head_on_the_same_states_are_heads_of_one_layer(
 
 @pytest.mark.parametrize("layers", [None, [2]])
 def test_heads_that_are_modules_have_no_factors(layers: list[int] | None) -> None:
-    with (
-        pytest.raises(InvalidRecord, match=r"the heads of .*heads\.0 are calls of their own"),
-        record(factored=True, layers=layers),
-    ):
-        blocks(3, True)(X)
+    with pytest.raises(InvalidRecord, match=r"the heads of .*heads\.0 are calls of their own"):
+        recorded(lambda: blocks(3, True)(X), factored=True, layers=layers)
 
 
 def test_one_head_in_each_layer_is_no_head_of_one() -> None:
@@ -119,30 +122,16 @@ def test_one_head_in_each_layer_is_no_head_of_one() -> None:
 
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_that_calls_beside_one_another_are_layers_is_a_guess(n_layers: int) -> None:
-    model = nn.Sequential(*(Branches() for _ in range(n_layers))).eval()
+    model = nn.Sequential(*(branches() for _ in range(n_layers))).eval()
     maps = recorded(lambda: model(X))
     guess = maps[0].provenance.facts.guess
     assert guess.startswith("That these calls are layers is a guess: the one in 0.branches.1 reads nothing")
 
 
 def test_layers_without_numbers_of_their_own_cannot_be_chosen() -> None:
-    model = nn.Sequential(*(Branches() for _ in range(2))).eval()
+    model = nn.Sequential(*(branches() for _ in range(2))).eval()
     with pytest.raises(InvalidSelection, match="no number in their paths rises"), record(layers=[1]):
         model(X)
-
-
-class Loop(nn.Module):
-    """Several heads in a loop over parts of the states, whose outputs `join` puts side by side."""
-
-    def __init__(self, join: Callable[[list[Tensor]], Tensor]) -> None:
-        super().__init__()
-        self.join, self.both, self.weights = join, nn.Linear(16, 48), torch.empty(0)
-
-    def forward(self, states: Tensor) -> Tensor:
-        query, key, value = self.both(states).unflatten(-1, (3, 4, 4)).unbind(-3)
-        weights = [(query[..., head, :] @ key[..., head, :].mT / 2).softmax(-1) for head in range(4)]
-        self.weights = torch.stack(weights, dim=1).detach()
-        return states + self.join([each @ value[..., head, :] for head, each in enumerate(weights)])
 
 
 @pytest.mark.parametrize(
@@ -153,11 +142,12 @@ class Loop(nn.Module):
 def test_calls_whose_outputs_are_put_side_by_side_are_heads_of_one_layer(
     join: Callable[[list[Tensor]], Tensor],
 ) -> None:
-    model = nn.Sequential(Loop(join), Loop(join)).eval()
+    layers = [loop(join), loop(join)]
+    model = nn.Sequential(*layers)
     maps = recorded(lambda: model(X), tokens=[list("abcde")] * 2)
     assert [one.weights.shape for one in maps] == [(2, 4, 5, 5)] * 2
     for row, one in enumerate(maps):
-        right = [layer.weights[row].numpy() for layer in model if isinstance(layer, Loop)]
+        right = [layer.weights[row].numpy() for layer in layers]
         np.testing.assert_allclose(one.weights, right, atol=1e-7)
         assert one.provenance.facts.guess == ""
     chosen = recorded(lambda: model(X), layers=[1], heads=[2])
@@ -168,6 +158,6 @@ def test_calls_whose_outputs_are_put_side_by_side_are_heads_of_one_layer(
 
 
 def test_heads_whose_outputs_are_averaged_are_heads_of_one_layer() -> None:
-    loop = Loop(lambda heads: torch.stack(heads).mean(0).repeat(1, 1, 4)).eval()
-    maps = recorded(lambda: loop(X[:1]))
-    np.testing.assert_allclose(maps[0].weights[0], loop.weights[0].numpy(), atol=1e-7)
+    model = loop(lambda heads: torch.stack(heads).mean(0).repeat(1, 1, 4))
+    maps = recorded(lambda: model(X[:1]))
+    np.testing.assert_allclose(maps[0].weights[0], model.weights[0].numpy(), atol=1e-7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from attnviz.measures.rollout import rollout
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from tests.models.captures import drawn, recorded
-from tests.models.structures import STATES, Attention, Stack
+from tests.models.structures import STATES, Attention, Module, Stack, linears
 
 
 def by_talking_heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -48,17 +49,11 @@ def test_stages_of_different_sizes_are_a_group_each() -> None:
 
 
 def test_a_module_that_attends_twice_with_other_rows_is_two_groups() -> None:
-    class Twice(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attend = Attention()
+    def twice(own: Any, states: Tensor) -> Any:
+        windows = own.attend(states.view(4, 4, 16))
+        return windows + own.attend(windows.mean(1)[None]).squeeze(0)[:, None]
 
-        def forward(self, states: Tensor) -> Tensor:
-            windows: Tensor = self.attend(states.view(4, 4, 16))
-            means: Tensor = self.attend(windows.mean(1)[None])
-            return windows + means.squeeze(0)[:, None]
-
-    maps = recorded(lambda: Twice().eval()(torch.randn(1, 16, 16)))
+    maps = recorded(lambda: Module(twice, attend=Attention())(torch.randn(1, 16, 16)))
     assert [name for name, *_ in groups(maps)] == ["attend #1"] * 4 + ["attend #2"]
 
 
@@ -87,9 +82,8 @@ def test_weights_that_are_only_looked_at_are_not_changed() -> None:
 def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None:
     def with_memory(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         memory = drawn(1, 2, 1, 4, 3, 4)
-        return functional.scaled_dot_product_attention(
-            query, torch.cat([memory[0], key], 2), torch.cat([memory[1], value], 2)
-        )
+        keys, values = torch.cat([memory[0], key], 2), torch.cat([memory[1], value], 2)
+        return functional.scaled_dot_product_attention(query, keys, values)
 
     maps = recorded(lambda: Attention(mix=with_memory)(STATES), tokens=tokens)
     (one,) = maps
@@ -102,20 +96,16 @@ def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None
 def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -> None:
     """Swin puts windows on the axis of the batch; they are neither texts, nor the same tokens in the next layer."""
 
-    class Swinlet(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.blocks = nn.ModuleList([Attention(2), Attention(2)])
+    def swin(own: Any, states: Tensor) -> Tensor:
+        for number, block in enumerate(own.blocks):
+            shift = 2 * number * is_shifted
+            windows = block(states.roll(-shift, 1).view(-1, 4, 16))
+            states = states + windows.view(len(states), 16, 16).roll(shift, 1)
+        return states
 
-        def forward(self, states: Tensor) -> Tensor:
-            for number, block in enumerate(self.blocks):
-                shift = 2 * number * is_shifted
-                windows: Tensor = block(states.roll(-shift, 1).view(-1, 4, 16))
-                states = states + windows.view(len(states), 16, 16).roll(shift, 1)
-            return states
-
+    model = Module(swin, blocks=nn.ModuleList([Attention(2), Attention(2)]))
     names = [[f"{text}{place}" for place in range(16)] for text in "ab"]
-    maps = recorded(lambda: Swinlet().eval()(torch.randn(2, 16, 16)), tokens=names)
+    maps = recorded(lambda: model(torch.randn(2, 16, 16)), tokens=names)
     assert [one.provenance.text_name for one in maps] == [f"window {n} of 4" for n in (1, 2, 3, 4)] * 2
     assert {one.weights.shape for one in maps} == {(2, 2, 4, 4)}
     assert all(("may hold others in another layer" in one.provenance.facts.guess) == is_shifted for one in maps)
@@ -130,18 +120,13 @@ def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -
 def test_windows_behind_heads_are_not_heads() -> None:
     """Hiera: [text, head, window, token, …], two heads over four windows of four tokens."""
 
-    class Windows(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.both = nn.Linear(16, 48)
+    def forward(own: Any, states: Tensor) -> Tensor:
+        query, key, value = own.both(states).reshape(1, 4, 4, 3, 2, 8).permute(3, 0, 4, 1, 2, 5)
+        own.weights = torch.softmax(query @ key.mT / 8**0.5, -1)[0]
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        return mixed.permute(0, 2, 3, 1, 4).reshape(1, 16, 16)
 
-        def forward(self, states: Tensor) -> Tensor:
-            query, key, value = self.both(states).reshape(1, 4, 4, 3, 2, 8).permute(3, 0, 4, 1, 2, 5)
-            self.weights = torch.softmax(query @ key.mT / 8**0.5, -1)[0]
-            mixed = functional.scaled_dot_product_attention(query, key, value)
-            return mixed.permute(0, 2, 3, 1, 4).reshape(1, 16, 16)
-
-    model = Windows().eval()
+    model: Any = Module(forward, **linears(both=48))
     maps = recorded(lambda: model(torch.randn(1, 16, 16)))
     assert [one.weights.shape for one in maps] == [(1, 2, 4, 4)] * 4
     for number, one in enumerate(maps):
@@ -149,23 +134,19 @@ def test_windows_behind_heads_are_not_heads() -> None:
         assert one.provenance.text_name == f"window {number + 1} of 4"
 
 
-class Prompted(nn.Module):
+def test_layers_that_are_wrapped_join_those_that_are_not() -> None:
     """Attention, and beside it some of the same states to learned prompts (Zhang et al. 2023, arXiv:2303.16199)."""
 
-    def __init__(self, base: nn.Module) -> None:
-        super().__init__()
-        self.base_layer, self.gate = base, nn.Parameter(torch.full((1,), 0.5))
-        self.prompt = nn.Parameter(torch.randn(1, 4, 3, 4))
-
-    def forward(self, states: Tensor) -> Tensor:
+    def forward(own: Any, states: Tensor) -> Any:
         query = states.reshape(len(states), -1, 4, 4).transpose(1, 2)
-        weights = self.gate * (query @ self.prompt.mT).softmax(-1)
-        added: Tensor = self.base_layer(states) + (weights @ self.prompt).transpose(1, 2).flatten(-2)
-        return added
+        weights = own.gate * (query @ own.prompt.mT).softmax(-1)
+        return own.base_layer(states) + (weights @ own.prompt).transpose(1, 2).flatten(-2)
 
+    def prompted() -> nn.Module:
+        learned = {"gate": nn.Parameter(torch.full((1,), 0.5)), "prompt": nn.Parameter(torch.randn(1, 4, 3, 4))}
+        return Module(forward, base_layer=Attention(), **learned)
 
-def test_layers_that_are_wrapped_join_those_that_are_not() -> None:
-    maps = recorded(lambda: Stack([Attention(), Prompted(Attention()), Prompted(Attention())]).eval()(STATES))
+    maps = recorded(lambda: Stack([Attention(), prompted(), prompted()]).eval()(STATES))
     assert groups(maps) == [("layers.*", (0, 1, 2), (3, 4, 5, 5))]
 
 
@@ -181,50 +162,40 @@ def test_weights_of_pooled_states_are_those_of_the_model_that_train_makes() -> N
     np.testing.assert_allclose(pooled.weights[0, 0], scores.softmax(-1), atol=1e-6)
 
 
-class Cross(nn.Module):
+def cross() -> Module:
     """One head that reads other states than its own, or its own."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.query, self.both = nn.Linear(16, 16), nn.Linear(16, 32)
+    def forward(own: Any, states: Tensor, read: Tensor) -> Any:
+        key, value = own.both(read).chunk(2, -1)
+        return (own.query(states) @ key.mT / 4).softmax(-1) @ value
 
-    def forward(self, states: Tensor, read: Tensor) -> Tensor:
-        key, value = self.both(read).chunk(2, -1)
-        mixed: Tensor = (self.query(states) @ key.mT / 4).softmax(-1) @ value
-        return mixed
+    return Module(forward, **linears(query=16, both=32))
 
 
 def test_latents_that_read_the_tokens_are_not_called_like_them() -> None:
     """Perceiver (Jaegle et al. 2021): the last of the tokens stood for latents, and then nothing was recorded."""
 
-    class Latents(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.latents, self.read, self.own = nn.Parameter(torch.randn(1, 3, 16)), Cross(), Cross()
+    def forward(own: Any, states: Tensor) -> Any:
+        latents = own.read(own.latents.expand(len(states), -1, -1), states)
+        return own.own(latents, latents)
 
-        def forward(self, states: Tensor) -> Tensor:
-            latents = self.read(self.latents.expand(len(states), -1, -1), states)
-            mixed: Tensor = self.own(latents, latents)
-            return mixed
-
-    maps = recorded(lambda: Latents()(STATES), tokens=list("abcde"))
+    model = Module(forward, latents=nn.Parameter(torch.randn(1, 3, 16)), read=cross(), own=cross())
+    maps = recorded(lambda: model(STATES), tokens=list("abcde"))
     read, own = maps
     assert (read.queries.pieces, read.keys.pieces) == (("⟨query 0⟩", "⟨query 1⟩", "⟨query 2⟩"), tuple("abcde"))
     assert own.queries.pieces == own.keys.pieces == ("⟨mixed 0⟩", "⟨mixed 1⟩", "⟨mixed 2⟩")
     with pytest.raises(InvalidRecord, match="4 names in tokens"), attnviz.record(tokens=list("abcd")):
-        Latents()(STATES)
+        model(STATES)
 
 
 def test_two_texts_that_read_each_other_have_their_own_names() -> None:
-    class Both(nn.Module):
-        def forward(self, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-            scores = one @ other.mT
-            return scores.softmax(-1) @ other, scores.mT.softmax(-1) @ one
+    def forward(_: nn.Module, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        scores = one @ other.mT
+        return scores.softmax(-1) @ other, scores.mT.softmax(-1) @ one
 
-    maps = recorded(lambda: Both()(STATES[:, :3], STATES))
+    both = Module(forward)
+    maps = recorded(lambda: both(STATES[:, :3], STATES))
     assert [one.queries.pieces for one in maps] == [tuple("012"), tuple("01234")]
-    named = recorded(lambda: Both()(STATES[:, :3], STATES), tokens=list("xyz"), keys=list("abcde"))
-    assert [("".join(one.queries.pieces), "".join(one.keys.pieces)) for one in named] == [
-        ("xyz", "abcde"),
-        ("abcde", "xyz"),
-    ]
+    named = recorded(lambda: both(STATES[:, :3], STATES), tokens=list("xyz"), keys=list("abcde"))
+    sides = [("".join(one.queries.pieces), "".join(one.keys.pieces)) for one in named]
+    assert sides == [("xyz", "abcde"), ("abcde", "xyz")]

@@ -14,6 +14,7 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord
 from attnviz.models.recording.record import record
 from tests.models.captures import drawn, recorded
+from tests.models.structures import Module
 
 X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)
 
@@ -26,20 +27,6 @@ def encoder(n_layers: int = 2) -> nn.TransformerEncoder:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
     return nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=n_layers == 2).eval()
-
-
-class Module(nn.Module):
-    """What is done with parts."""
-
-    def __init__(self, forward: Callable[..., Tensor], **parts: nn.Module) -> None:
-        super().__init__()
-        self.does = forward
-        for name, part in parts.items():
-            self.add_module(name, part)
-        self.eval()
-
-    def forward(self, *given: Tensor) -> Tensor:
-        return self.does(self, *given)
 
 
 def split(states: Tensor, n: int, n_heads: int = 2) -> list[Tensor]:
@@ -87,17 +74,13 @@ def test_two_calls_in_one_run_of_a_module(other: bool) -> None:
             ]
         )
 
-    class Layers(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.h = nn.ModuleList([Module(attend, qkvs=nn.Linear(16, 64)) for _ in range(2)])
+    def run(own: Any, states: Tensor) -> Tensor:
+        for layer in own.h:
+            states = states + layer(states).sum(dim=0).flatten().view(8, -1).repeat(1, 2)[:6, :16]
+        return states
 
-        def forward(self, states: Tensor) -> Tensor:
-            for layer in self.h:
-                states = states + layer(states).sum(dim=0).flatten().view(8, -1).repeat(1, 2)[:6, :16]
-            return states
-
-    maps = recorded(lambda: Layers()(X))
+    layers = nn.ModuleList([Module(attend, qkvs=nn.Linear(16, 64)) for _ in range(2)])
+    maps = recorded(lambda: Module(run, h=layers)(X))
     assert maps.groups == (("h.* #1", "h.* #2") if other else ("h.*",))
     assert all(one.weights.shape == (2, 2, 6, 6) and one.self_attention for one in maps)
     assert not np.array_equal(maps[0].weights[0], maps[0].weights[1])
@@ -118,24 +101,20 @@ def test_generation_within_one_forward_pass_is_a_pass_each_step() -> None:
 # --- numbers of layers --------------------------------------------------------------------------------------------
 
 
-class Hybrid(nn.Module):
+def run_layers(own: Any, states: Tensor) -> Tensor:
+    for layer in own.layers:
+        states = layer(states)
+    return states
+
+
+def hybrid() -> list[nn.Module]:
     """Attention in the layers 1 and 3 of 4, else something without any, as in Jamba."""
-
-    def __init__(self, around: type[nn.ModuleList] | type[nn.Sequential] = nn.ModuleList) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        layers: list[nn.Module] = [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
-        self.layers = nn.ModuleList(layers) if around is nn.ModuleList else nn.Sequential(*layers)
-        self.eval()
-
-    def forward(self, states: Tensor) -> Tensor:
-        for layer in self.layers:
-            states = layer(states)
-        return states
+    torch.manual_seed(0)
+    return [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
 
 
 def test_layers_have_the_numbers_of_the_model() -> None:
-    (maps,) = recorded(lambda: Hybrid()(X))
+    (maps,) = recorded(lambda: Module(run_layers, layers=nn.ModuleList(hybrid()))(X))
     assert maps.layer_numbers == (1, 3)
     assert maps.unseen_layers == (0, 2)
     assert maps.provenance.facts.n_layers_in_model == 4
@@ -144,7 +123,7 @@ def test_layers_have_the_numbers_of_the_model() -> None:
 
 def test_what_stands_beside_layers_is_no_layer() -> None:
     """In a Sequential anything is counted: an embedding, a norm."""
-    (maps,) = recorded(lambda: Hybrid(nn.Sequential)(X))
+    (maps,) = recorded(lambda: Module(run_layers, layers=nn.Sequential(*hybrid()))(X))
     assert (maps.layer_numbers, maps.unseen_layers) == ((1, 3), ())
 
 
@@ -152,13 +131,7 @@ def test_a_shared_module_has_the_number_of_each_place() -> None:
     """As in Zamba, whose layers 0 and 2 are one block."""
     block = encoder(1)
     places = [Module(lambda own, states: own.part(states), part=part) for part in (block, nn.Linear(16, 16), block)]
-
-    def run(own: Any, states: Tensor) -> Tensor:
-        for layer in own.layers:
-            states = layer(states)
-        return states
-
-    (maps,) = recorded(lambda: Module(run, layers=nn.ModuleList(places))(X))
+    (maps,) = recorded(lambda: Module(run_layers, layers=nn.ModuleList(places))(X))
     assert (maps.layer_numbers, maps.unseen_layers) == ((0, 2), (1,))
 
 
@@ -184,30 +157,21 @@ def test_what_is_not_of_tokens_is_named_and_not_recorded() -> None:
     assert maps.provenance.facts.guess == ""
 
 
-class Layers(nn.Module):
+def attend_twice(own: Any, states: Tensor, memory: Tensor | None) -> Tensor:
     """Two attentions in each layer, the second to `memory` where there is one."""
-
-    def __init__(self, n_layers: int) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.layers = nn.ModuleList(
-            [nn.ModuleDict({"local": attention(), "wide": attention()}) for _ in range(n_layers)]
-        )
-        self.eval()
-
-    def forward(self, states: Tensor, memory: Tensor | None = None) -> Tensor:
-        layers: Any = self.layers
-        for layer in layers:
-            states = states + layer["local"](states, states, states)[0]
-            keys = states if memory is None else memory
-            states = states + layer["wide"](states, keys.clone(), keys)[0]
-        return states
+    for layer in own.layers:
+        states = states + layer["local"](states, states, states)[0]
+        keys = states if memory is None else memory
+        states = states + layer["wide"](states, keys.clone(), keys)[0]
+    return states
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])
 @pytest.mark.parametrize("memory", [None, Y])
 def test_a_second_attention_to_the_same_tokens_is_no_cross_attention(n_layers: int, memory: Tensor | None) -> None:
-    maps = recorded(lambda: Layers(n_layers)(X, memory), tokens=list("abcdef"))
+    layers = [nn.ModuleDict({"local": attention(), "wide": attention()}) for _ in range(n_layers)]
+    model = Module(attend_twice, layers=nn.ModuleList(layers))
+    maps = recorded(lambda: model(X, memory), tokens=list("abcdef"))
     assert maps.groups == ("layers.*.local", "layers.*.wide")
     assert [one.self_attention for one in maps] == [True, memory is None]
     assert not any(one.provenance.facts.guess for one in maps)
@@ -277,15 +241,10 @@ def test_layers_that_a_function_calls_one_by_one_are_layers(
 def test_an_encoder_and_a_decoder_without_a_forward_are_told_apart() -> None:
     """Both of the same class; the decoder reads states of its own, and attends to what the encoder gave."""
 
-    class Layer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attend = attention()
+    def attend(own: Any, states: Tensor, memory: Tensor) -> Any:
+        return states + own.attend(states, memory, memory)[0]
 
-        def forward(self, states: Tensor, memory: Tensor) -> Tensor:
-            return torch.as_tensor(states + self.attend(states, memory, memory)[0])
-
-    encoding, decoding = [Layer().eval() for _ in range(2)], [Layer().eval() for _ in range(3)]
+    encoding, decoding = ([Module(attend, attend=attention()) for _ in range(n)] for n in (2, 3))
 
     def run() -> None:
         memory, states = X, Y[:, :4]

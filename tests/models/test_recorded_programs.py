@@ -61,10 +61,8 @@ def test_a_program_has_the_weights_of_the_model_it_was_made_of(compile_: Callabl
 
 def test_a_program_in_which_nothing_attends_is_named() -> None:
     maps = recorded(lambda: Stack([Attention(), trace(nn.Linear(16, 16))])(STATES))
-    assert (
-        maps.not_seen
-        == "Not in here: traced or scripted modules in which no attention was seen: layers.1 (TopLevelTracedModule)."
-    )
+    said = "Not in here: traced or scripted modules in which no attention was seen: layers.1 (TopLevelTracedModule)."
+    assert maps.not_seen == said
 
 
 def test_a_kernel_that_is_all_of_a_layer_is_read() -> None:

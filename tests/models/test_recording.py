@@ -17,7 +17,8 @@ from torch.nn import functional
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.record import record
 from attnviz.records.grid import Grid
-from tests.models.captures import drawn, recorded
+from tests.models.captures import SDPA, drawn, recorded
+from tests.models.structures import Module
 
 # --- models -------------------------------------------------------------------------------------------------------
 
@@ -101,12 +102,8 @@ def test_names_and_where_they_come_from() -> None:
     error = settings.pop("largest_error")
     assert isinstance(error, float)
     assert 0 < error < 1e-5
-    assert settings == {
-        "weights": "recomputed, and held against the output of each call",
-        "pass": 0,
-        "row": 0,
-        "group": "h.*",
-    }
+    weights = "recomputed, and held against the output of each call"
+    assert settings == {"weights": weights, "pass": 0, "row": 0, "group": "h.*"}
     assert [name for name, _ in of.versions] == ["attnviz", "numpy", "torch"]
 
 
@@ -214,22 +211,16 @@ def test_padding_without_a_mask_and_in_the_middle() -> None:
 
 
 def test_weight_on_padding_is_refused() -> None:
-    with (
-        pytest.raises(InvalidRecord, match=r"sum to 0.*, not 1.*was the model given attention_mask"),
-        record(attention_mask=[[0, 1, 1, 1, 1]]),
-    ):
-        GPT()(IDS)
+    with pytest.raises(InvalidRecord, match=r"sum to 0.*, not 1.*was the model given attention_mask"):
+        recorded(lambda: GPT()(IDS), attention_mask=[[0, 1, 1, 1, 1]])
 
 
 def test_a_query_that_attends_to_nothing() -> None:
     allowed = torch.ones(4, 4, dtype=torch.bool)
     allowed[2] = False
     states = drawn(4, 1, 1, 4, 8)
-    with (
-        pytest.raises(InvalidRecord, match=r"query 2, 'c', may attend to no key\..*attention_mask"),
-        record(list("abcd")),
-    ):
-        functional.scaled_dot_product_attention(states, states, states, allowed)
+    with pytest.raises(InvalidRecord, match=r"query 2, 'c', may attend to no key\..*attention_mask"):
+        recorded(lambda: SDPA(states, states, states, allowed), tokens=list("abcd"))
 
 
 # --- generation ---------------------------------------------------------------------------------------------------
@@ -297,37 +288,31 @@ def test_a_padded_cache(padded_names: bool, masked: bool) -> None:
     np.testing.assert_array_equal(maps[1].attendable[0], np.tri(3, dtype=bool))
 
 
-class Cached(nn.Module):
-    """Keys in a cache of `n` places, or of the last `window` tokens."""
+@pytest.mark.parametrize("window", [0, 2])
+def test_a_cache_with_room_to_spare_and_one_that_forgets(window: int) -> None:
+    """Of eight places, or of the last two tokens."""
 
-    def __init__(self, n: int = 0, window: int = 0) -> None:
-        super().__init__()
-        self.words, self.window, self.n_read = nn.Embedding(20, 8), window, 0
-        self.cache = torch.zeros(1, 2, n, 4)
+    def forward(own: Any, ids: Tensor) -> Tensor:
+        states, n = own.words(ids).unflatten(-1, (2, 4)).transpose(1, 2), ids.shape[1]
+        places = torch.arange(own.n_read, own.n_read + n)
+        own.n_read += n
+        if not window:
+            keys = own.cache.index_copy_(2, places, states)
+            return SDPA(states, keys, keys, torch.arange(8) <= places[:, None])
+        keys = torch.cat([own.cache, states], 2)
+        own.cache = keys[:, :, 1 - window :]
+        ends = torch.arange(own.n_read - keys.shape[2], own.n_read)
+        return SDPA(states, keys, keys, ends <= places[:, None])
 
-    def forward(self, ids: Tensor) -> Tensor:
-        states, n = self.words(ids).unflatten(-1, (2, 4)).transpose(1, 2), ids.shape[1]
-        places = torch.arange(self.n_read, self.n_read + n)
-        self.n_read += n
-        if self.window:
-            keys = torch.cat([self.cache, states], 2)
-            self.cache = keys[:, :, 1 - self.window :]
-        else:
-            keys = self.cache.index_copy_(2, places, states)
-        ends = torch.arange(self.n_read - keys.shape[2], self.n_read) if self.window else torch.arange(keys.shape[2])
-        return functional.scaled_dot_product_attention(states, keys, keys, ends <= places[:, None])
-
-
-@pytest.mark.parametrize("cache", [{"n": 8}, {"window": 2}])
-def test_a_cache_with_room_to_spare_and_one_that_forgets(cache: dict[str, int]) -> None:
-    model = Cached(**cache).eval()
+    cache = torch.zeros(1, 2, 0 if window else 8, 4)
+    model = Module(forward, words=nn.Embedding(20, 8), cache=cache, n_read=0)
     with torch.no_grad(), record(["a", "b", "c"]) as maps:
         for ids in ([3, 7, 1], [9], [4]):
             model(torch.tensor([ids]))
     (one,) = maps
     assert one.keys.pieces == ("a", "b", "c", "⟨3⟩", "⟨4⟩")
     far = np.subtract.outer(np.arange(5), np.arange(5))
-    forgotten = (np.arange(5)[:, None] > 2) & (far >= 2) if "window" in cache else np.zeros((5, 5), dtype=bool)
+    forgotten = (np.arange(5)[:, None] > 2) & (far >= 2) if window else np.zeros((5, 5), dtype=bool)
     np.testing.assert_array_equal(one.attendable[0], (far >= 0) & ~forgotten)
 
 
@@ -372,14 +357,10 @@ def test_padding_of_both_texts() -> None:
     torch.manual_seed(0)
     model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval()
     source, target = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]), torch.tensor([[1, 1, 1], [1, 1, 0]])
-    masks = {
-        "src_key_padding_mask": source == 0,
-        "memory_key_padding_mask": source == 0,
-        "tgt_key_padding_mask": target == 0,
-    }
+    of_source = dict.fromkeys(("src_key_padding_mask", "memory_key_padding_mask"), source == 0)
     tokens, keys = [["a", "b", "c"], ["d", "e"]], [["w", "x", "y", "z"], ["u", "v"]]
     with torch.no_grad(), record(tokens, keys=keys, attention_mask=source) as maps:
-        model(drawn(14, 2, 4, 8), drawn(15, 2, 3, 8), **masks)
+        model(drawn(14, 2, 4, 8), drawn(15, 2, 3, 8), tgt_key_padding_mask=target == 0, **of_source)
     second = [one for one in maps if dict(one.provenance.settings)["row"] == 1]
     assert [one.weights.shape[2:] for one in second] == [(2, 2), (2, 2), (2, 2)]
     assert [(one.queries.pieces, one.keys.pieces) for one in second] == [

@@ -124,9 +124,8 @@ def test_counts_are_counts() -> None:
 def test_saved_vocabulary_is_read_by_hugging_face_and_by_us(tmp_path: Path) -> None:
     vocabulary = train(["the cat sat", "[PAD] it is"], EVERY)
     (tmp_path / "tokenizer.json").write_text(vocabulary.to_json(), encoding="utf-8")
-    assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("the cat").ids == list(
-        vocabulary.encode("the cat").ids
-    )
+    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("the cat")
+    assert theirs.ids == list(vocabulary.encode("the cat").ids)
     again = load(tmp_path)
     assert again.to_json() == vocabulary.to_json()
     assert again.encode("[PAD] it").tokens.special == (False, False, False, False)  # set after every load

@@ -11,17 +11,8 @@ from attnviz.renderers.terminal.show import Screen
 from attnviz.report import Column, Note, Report, Section, Table
 
 TABLE = Table("t", "", "facts", (Column("key"), Column("s", digits=2)), (("0 a", 1.0), ("… 2 other keys", "…")))
-WALK = Report(
-    "A walk",
-    "of steps",
-    (
-        Section("First"),
-        Note("Why."),
-        Section("Second", 2),
-        TABLE,
-        Note("End."),
-    ),
-)
+STEPS = (Section("First"), Note("Why."), Section("Second", 2), TABLE, Note("End."))
+WALK = Report("A walk", "of steps", STEPS)
 
 
 def shown(report: Report, width: int = 80, encoding: str = "utf-8") -> str:
@@ -65,10 +56,6 @@ def test_numbers_that_are_left_out_leave_a_column_of_numbers() -> None:
 
 def test_infinity_is_a_sign() -> None:
     column = Column("s", digits=4)
-    assert [numbers.write_cell(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)] == [
-        "∞",
-        "-∞",
-        "0.5000",
-        "7",
-    ]
+    written = [numbers.write_cell(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)]
+    assert written == ["∞", "-∞", "0.5000", "7"]
     assert not re.search("inf", shown(Report("a", "b", (Table("t", "", "facts", (column,), ((float("-inf"),),)),))))

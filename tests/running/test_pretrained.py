@@ -38,22 +38,6 @@ def compared(*names: str | Path, out: Path, **settings: Any) -> Result:
     return result(compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), **settings)))
 
 
-def test_heads_of_another_model_are_drawn(models: dict[str, Path], tmp_path: Path) -> None:
-    drawn = result(
-        heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(TEXT,), out=str(tmp_path), layer=("1",)))
-    )
-    assert {file.name for file in drawn.files} == {
-        "overview.png",
-        "attention.safetensors",
-        *(f"layer-1-head-{head}.png" for head in range(4)),
-    }
-    assert report(drawn).title.startswith("bert attends to")
-    assert report(drawn).subtitle == "9 tokens and 2 markers"
-    assert "weights sha256" in dict(report(drawn).facts)["status"]
-    assert not any("untrained" in notice for notice in drawn.notices)
-    assert store.load(tmp_path / "attention.safetensors").n_layers == 2
-
-
 def test_cross_attention_is_drawn_with_both_texts(models: dict[str, Path], tmp_path: Path) -> None:
     spec = build(HeatmapSpec, model=str(models["bart"]), text=(TEXT,), target_text="it was good", out=str(tmp_path))
     drawn = result(heatmap(spec))

@@ -100,8 +100,18 @@ WRITERS: dict[str, Write] = {
 }
 
 
-def opened(dataset: Path | str, split: str | None = None, text_column: str | None = None) -> Corpus:
-    return load_corpus(TextOptions(dataset=str(dataset), split=split, text_column=text_column))
+def write_folder(path: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+
+
+def opened(dataset: Path | str, split: str | None = None, text_column: str | None = None, **how: str) -> Corpus:
+    return load_corpus(TextOptions(dataset=str(dataset), split=split, text_column=text_column, **how))  # type: ignore[arg-type]
+
+
+def rows(corpus: Corpus) -> list[tuple[str, int | None]]:
+    return [(document.text, document.label) for document in corpus.documents]
 
 
 def texts_of(corpus: Corpus) -> list[str]:

@@ -16,19 +16,12 @@ import pytest
 
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.specs import TextOptions
-from attnviz.text import Corpus, load_corpus
+from attnviz.text import load_corpus
+from tests.text.corpora import opened, rows, write_folder
 
 FINE = ("A fine film, moving too.", 1)
 DULL = ('Dull; he said "no" twice.', 0)
 TWO = [FINE, DULL]
-
-
-def read(path: Path, **options: str) -> Corpus:
-    return load_corpus(TextOptions(dataset=str(path), **options))  # type: ignore[arg-type]
-
-
-def rows(corpus: Corpus) -> list[tuple[str, int | None]]:
-    return [(document.text, document.label) for document in corpus.documents]
 
 
 FILES: list[tuple[str, bytes, str]] = [
@@ -134,7 +127,7 @@ FILES: list[tuple[str, bytes, str]] = [
 @pytest.mark.parametrize(("name", "content", "note"), FILES, ids=[name for name, *_ in FILES])
 def test_a_file_gives_the_texts_and_labels_that_it_means(name: str, content: bytes, note: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    corpus = read(tmp_path / name)
+    corpus = opened(tmp_path / name)
     assert [(text.rstrip(), label) for text, label in rows(corpus)][:2] == TWO[: len(corpus.documents)]
     (said,) = corpus.notices
     assert said.startswith(f"{name}: ")
@@ -173,12 +166,6 @@ def write_tar(path: Path, files: dict[str, bytes]) -> None:
             archive.addfile(info, io.BytesIO(content))
 
 
-def write_folder(path: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(content)
-
-
 PACKED: list[tuple[str, Callable[[Path, dict[str, bytes]], None], dict[str, bytes]]] = [
     ("reviews.csv.gz", write_gz, {"reviews.csv": CSV}),
     ("archive.zip", write_zip, {"IMDB Dataset.csv": CSV}),
@@ -199,14 +186,14 @@ def test_archives_and_folders_are_read_as_they_come(
 ) -> None:
     write(tmp_path / name, files)
     before = sorted(tmp_path.rglob("*"))
-    assert sorted(rows(read(tmp_path / name))) == sorted(TWO)
+    assert sorted(rows(opened(tmp_path / name))) == sorted(TWO)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_the_parts_of_acl_imdb_are_data_sets_too(tmp_path: Path) -> None:
     write_folder(tmp_path, ACL)
     for folder in (tmp_path, tmp_path / "aclImdb", tmp_path / "aclImdb" / "train"):
-        corpus = read(folder)
+        corpus = opened(folder)
         assert rows(corpus) == [DULL, FINE]
         assert "not used: " in corpus.notices[0]
         assert corpus.notices[0].endswith("unsup")
@@ -214,14 +201,14 @@ def test_the_parts_of_acl_imdb_are_data_sets_too(tmp_path: Path) -> None:
 
 def test_files_of_classes_that_are_no_texts_are_said(tmp_path: Path) -> None:
     write_folder(tmp_path, {**ACL, "aclImdb/train/pos/1_9.html": b"<p>fine</p>"})
-    corpus = read(tmp_path / "aclImdb" / "train")
+    corpus = opened(tmp_path / "aclImdb" / "train")
     assert rows(corpus) == [DULL, FINE]
     assert corpus.notices[0].endswith("not used: unsup, pos/1_9.html")
 
 
 def test_one_of_two_files_of_classes_brings_the_other(tmp_path: Path) -> None:
     write_folder(tmp_path, CORNELL)
-    corpus = read(tmp_path / "rt" / "rt-polarity.pos")
+    corpus = opened(tmp_path / "rt" / "rt-polarity.pos")
     assert rows(corpus) == [DULL, FINE]
     assert "rt-polarity.neg 0, rt-polarity.pos 1" in corpus.notices[0]
 
@@ -260,18 +247,18 @@ REFUSED: list[tuple[str, bytes, str]] = [
 def test_what_fits_two_readings_or_none_is_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidSource, match=problem) as error:
-        read(tmp_path / name)
+        opened(tmp_path / name)
     assert "\n" not in str(error.value)
 
 
 def test_a_file_of_several_in_an_archive_is_named_behind_it(tmp_path: Path) -> None:
     write_zip(tmp_path / "a.zip", {"in/one.csv": CSV, "in/two.csv": b"text\nother\n"})
     with pytest.raises(InvalidSource, match=r"holds 2 files, none of them .*a\.zip/in/one\.csv, .*a\.zip/in/two\.csv"):
-        read(tmp_path / "a.zip")
-    assert rows(read(tmp_path / "a.zip" / "in" / "two.csv")) == [("other", None)]
-    assert rows(read(tmp_path / "a.zip" / "in" / "one.csv")) == TWO
+        opened(tmp_path / "a.zip")
+    assert rows(opened(tmp_path / "a.zip" / "in" / "two.csv")) == [("other", None)]
+    assert rows(opened(tmp_path / "a.zip" / "in" / "one.csv")) == TWO
     with pytest.raises(InvalidSource, match=r"a\.zip holds no in/three\.csv"):
-        read(tmp_path / "a.zip" / "in" / "three.csv")
+        opened(tmp_path / "a.zip" / "in" / "three.csv")
 
 
 def test_an_archive_is_not_unpacked_beyond_bounds(tmp_path: Path) -> None:
@@ -280,21 +267,21 @@ def test_an_archive_is_not_unpacked_beyond_bounds(tmp_path: Path) -> None:
     write_zip(tmp_path / "a.zip", {"a.csv": bomb})
     for name in ("a.csv.gz", "a.zip"):
         with pytest.raises(InvalidSource, match=r":2 is longer than the 16 MiB of one text"):
-            read(tmp_path / name)
+            opened(tmp_path / name)
 
 
 def test_columns_are_chosen_by_name_or_number(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label,stars,note\na,1,5,b\nc,0,1,d\n", encoding="utf-8")
-    assert rows(read(tmp_path / "a.csv")) == [("a", 1), ("c", 0)]
-    assert rows(read(tmp_path / "a.csv", text_column="3", label_column="stars")) == [("b", 1), ("d", 0)]
-    assert rows(read(tmp_path / "a.csv", label_column="none")) == [("a", None), ("c", None)]
+    assert rows(opened(tmp_path / "a.csv")) == [("a", 1), ("c", 0)]
+    assert rows(opened(tmp_path / "a.csv", text_column="3", label_column="stars")) == [("b", 1), ("d", 0)]
+    assert rows(opened(tmp_path / "a.csv", label_column="none")) == [("a", None), ("c", None)]
     with pytest.raises(InvalidSource, match=r"no column 'label2'\. Did you mean 'label'"):
-        read(tmp_path / "a.csv", label_column="label2")
+        opened(tmp_path / "a.csv", label_column="label2")
     with pytest.raises(InvalidSource, match="'note' holds 'b', 'd', which are not labels of one kind"):
-        read(tmp_path / "a.csv", label_column="note")
+        opened(tmp_path / "a.csv", label_column="note")
     (tmp_path / "twice.csv").write_text("text,text,label\na,b,1\n", encoding="utf-8")
     with pytest.raises(InvalidSource, match="has 2 columns called 'text'"):
-        read(tmp_path / "twice.csv", text_column="1")
+        opened(tmp_path / "twice.csv", text_column="1")
     with pytest.raises(InvalidOption, match="--label-column is for data sets"):
         load_corpus(TextOptions(text=("a",), label_column="label"))
 
@@ -302,39 +289,39 @@ def test_columns_are_chosen_by_name_or_number(tmp_path: Path) -> None:
 def test_a_file_that_is_sorted_by_label_is_read_as_a_whole(tmp_path: Path) -> None:
     """Of 4 after a thousand times 0, no window of rows says that it means positive."""
     (tmp_path / "a.csv").write_text("text,label\n" + "a,0\n" * 2000 + "b,4\n" * 2000, encoding="utf-8")
-    assert {label for _, label in rows(read(tmp_path / "a.csv"))} == {0, 1}
+    assert {label for _, label in rows(opened(tmp_path / "a.csv"))} == {0, 1}
 
 
 def test_the_scale_of_ratings_is_that_of_the_whole_file(tmp_path: Path) -> None:
     """Sorted by rating as IMDb is, where 4 of 10 is negative and 4 of 5 is not."""
     (tmp_path / "a.csv").write_text("text,rating\n" + "a,1\nb,4\n" * 600 + "c,7\nd,10\n" * 600, encoding="utf-8")
-    assert set(rows(read(tmp_path / "a.csv"))) == {("a", 0), ("b", 0), ("c", 1), ("d", 1)}
+    assert set(rows(opened(tmp_path / "a.csv"))) == {("a", 0), ("b", 0), ("c", 1), ("d", 1)}
     (tmp_path / "b.csv").write_text("text,stars\n" + "a,1\n" * 1100 + "b,2\nc,3\nd,5\n", encoding="utf-8")
-    assert rows(read(tmp_path / "b.csv"))[-4:] == [("a", 0), ("b", 0), ("c", None), ("d", 1)]
+    assert rows(opened(tmp_path / "b.csv"))[-4:] == [("a", 0), ("b", 0), ("c", None), ("d", 1)]
 
 
 def test_numbers_from_0_to_1_are_no_stars(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,score\na,0.95\nb,0.2\n", encoding="utf-8")
-    corpus = read(tmp_path / "a.csv")
+    corpus = opened(tmp_path / "a.csv")
     assert rows(corpus) == [("a", None), ("b", None)]
     assert "'score' holds '0.95', '0.2', which are not labels of one kind" in corpus.notices[0]
 
 
 def test_a_label_that_only_later_rows_have_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "b", "label": 1}\n{"text": "c", "label": 0}\n')
-    assert rows(read(tmp_path / "a.jsonl")) == [("a", None), ("b", 1), ("c", 0)]
+    assert rows(opened(tmp_path / "a.jsonl")) == [("a", None), ("b", 1), ("c", 0)]
 
 
 def test_blanks_before_quotes_in_a_text_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('text,label\n" ""Dull,"" he said",0\n fine,1\n', encoding="utf-8")
-    assert rows(read(tmp_path / "a.csv")) == [(' "Dull," he said', 0), (" fine", 1)]
+    assert rows(opened(tmp_path / "a.csv")) == [(' "Dull," he said', 0), (" fine", 1)]
 
 
 def test_carriage_returns_end_lines_where_there_are_no_newlines(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(CSV.replace(b"\n", b"\r"))
-    assert rows(read(tmp_path / "a.csv")) == TWO
+    assert rows(opened(tmp_path / "a.csv")) == TWO
     (tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
-    assert rows(read(tmp_path / "a.txt")) == [("one", None), ("two", None)]
+    assert rows(opened(tmp_path / "a.txt")) == [("one", None), ("two", None)]
 
 
 def test_of_many_rows_with_one_label_only_so_many_are_looked_at(
@@ -343,7 +330,7 @@ def test_of_many_rows_with_one_label_only_so_many_are_looked_at(
     """A small .gz holds endless rows, and no second label among them."""
     monkeypatch.setattr("attnviz.text.labels.MAX_ROWS", 1500)
     write_gz(tmp_path / "a.csv.gz", {"a.csv": b"text,label\n" + b"a,1\n" * 1500 + b"b,sideways\n"})
-    assert read(tmp_path / "a.csv.gz", split="train[:1]").documents[0].label == 1
+    assert opened(tmp_path / "a.csv.gz", split="train[:1]").documents[0].label == 1
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
@@ -353,39 +340,39 @@ def test_compressed_files_are_read_alone_in_folders_and_in_archives(
     folder = tmp_path / "folder"
     write_folder(folder, {f"train.csv{ending}": pack(CSV), f"test.csv{ending}": pack(b"text\nother\n")})
     write_zip(tmp_path / "a.zip", {f"a.csv{ending}": pack(CSV)})
-    assert rows(read(folder / f"train.csv{ending}")) == rows(read(tmp_path / "a.zip")) == TWO
-    assert rows(read(folder)) == TWO
-    assert rows(read(folder, split="test")) == [("other", None)]
+    assert rows(opened(folder / f"train.csv{ending}")) == rows(opened(tmp_path / "a.zip")) == TWO
+    assert rows(opened(folder)) == TWO
+    assert rows(opened(folder, split="test")) == [("other", None)]
     (tmp_path / "a.csv").write_bytes(pack(CSV))
     with pytest.raises(InvalidSource, match=rf"a\.csv is compressed\. Let its name end in {ending}"):
-        read(tmp_path / "a.csv", encoding="latin-1")
+        opened(tmp_path / "a.csv", encoding="latin-1")
     (tmp_path / f"b.csv{ending}").write_bytes(pack(CSV)[:-9])
     with pytest.raises(InvalidSource, match="cannot be unpacked: Compressed file ended"):
-        read(tmp_path / f"b.csv{ending}")
+        opened(tmp_path / f"b.csv{ending}")
 
 
 def test_folders_of_more_classes_than_two_are_not_negative_and_positive(tmp_path: Path) -> None:
     write_folder(tmp_path, {f"{stars}/a.txt": b"a" for stars in range(5)})
     with pytest.raises(InvalidSource, match="no data set in the folder"):
-        read(tmp_path)
+        opened(tmp_path)
 
 
 def test_a_label_that_comes_late_and_is_unknown_is_named_by_its_line(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\n" + "a,neg\nb,pos\n" * 600 + "c,sideways\n", encoding="utf-8")
     with pytest.raises(InvalidSource, match=r"a\.csv:1202: 'label' holds 'sideways', which is not a label"):
-        read(tmp_path / "a.csv")
-    assert read(tmp_path / "a.csv", label_column="none").documents[-1].text == "c"
+        opened(tmp_path / "a.csv")
+    assert opened(tmp_path / "a.csv", label_column="none").documents[-1].text == "c"
 
 
 def test_another_encoding_is_named_by_an_option(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("text,label\ncafé,1\n".encode("latin-1"))
     with pytest.raises(InvalidSource, match=r"a\.csv:2: byte 0xe9 .* --encoding latin-1"):
-        read(tmp_path / "a.csv")
-    assert rows(read(tmp_path / "a.csv", encoding="latin-1")) == [("café", 1)]
+        opened(tmp_path / "a.csv")
+    assert rows(opened(tmp_path / "a.csv", encoding="latin-1")) == [("café", 1)]
     (tmp_path / "a.txt").write_bytes("café".encode("latin-1"))
     assert load_corpus(TextOptions(text_file=(str(tmp_path / "a.txt"),), encoding="latin-1")).texts == ("café",)
     with pytest.raises(InvalidOption, match="--encoding 'latin-l' is not known"):
-        read(tmp_path / "a.csv", encoding="latin-l")
+        opened(tmp_path / "a.csv", encoding="latin-l")
     for encoding, found in {"ascii": "from line 2 on byte 0xe9", "utf-16": "from line 1 on bytes"}.items():
         with pytest.raises(InvalidSource, match=rf"a\.csv: {found} (is|are) not {encoding}"):
-            read(tmp_path / "a.csv", encoding=encoding)
+            opened(tmp_path / "a.csv", encoding=encoding)

@@ -16,7 +16,7 @@ from datasets.features.features import _FEATURE_TYPES
 from attnviz.errors import InvalidSource
 from attnviz.text.hub import as_source
 from attnviz.text.source import Wanted
-from tests.text.corpora import opened, texts_of
+from tests.text.corpora import opened, rows, texts_of
 
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
 PLAIN = ("Value", "ClassLabel")
@@ -98,7 +98,7 @@ def test_plain_types_are_read(kind: str, tmp_path: Path) -> None:
     datasets.Dataset.from_dict({"text": ["a", "b"], "label": values}, features=features).save_to_disk(
         tmp_path / "saved"
     )
-    assert [(each.text, each.label) for each in opened(tmp_path / "saved").documents] == [("a", 0), ("b", 1)]
+    assert rows(opened(tmp_path / "saved")) == [("a", 0), ("b", 1)]
 
 
 def test_a_folder_without_splits_is_one_line(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus
 from tests.made import HOSTILE
-from tests.text.corpora import texts_of
+from tests.text.corpora import opened, texts_of
 
 PIECES = [*(piece for piece in HOSTILE if piece != "\ud800"), "<br />", "NUL\x00", "\ufeffx", "\r\n\t"]
 
@@ -140,7 +140,7 @@ def test_a_named_pipe_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch
     with pytest.raises(InvalidSource, match=problem):
         given(files=(tmp_path / "fifo.csv",))
     with pytest.raises(InvalidSource, match=problem):
-        load_corpus(TextOptions(dataset=str(tmp_path / "fifo.csv")))
+        opened(tmp_path / "fifo.csv")
     with pytest.raises(InvalidConfig, match=problem):
         load_all([tmp_path / "fifo.csv"])
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from attnviz.errors import InvalidSource
 from attnviz.text import hub as module
-from tests.hub import Hub, running
-from tests.process import ROOT
+from tests.hub import Hub, ask, running
 from tests.text.corpora import opened
 
 REPOSITORY = "some-org/TinyReviews"
@@ -27,7 +21,6 @@ FILES = {
     "test.jsonl": b'{"text": "four", "label": 1}\n',
 }
 
-# The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
 import json, sys
 from attnviz.errors import InvalidSource
@@ -43,22 +36,9 @@ for dataset, split in json.loads(sys.argv[1]):
 """
 
 
-def ask(home: Path, *questions: tuple[str, str | None], **env: str) -> list[Any]:
-    """What each data set and split gives, one after the other in one process that knows only `env`."""
-    env = (
-        {name: value for name, value in os.environ.items() if not re.match("HF_|.*_proxy$", name, re.I)}
-        | {"HF_HOME": str(home)}
-        | env
-    )
-    command = [sys.executable, "-c", ASK, json.dumps(questions)]
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, check=True, timeout=100)
-    assert done.stderr == b""
-    return [SimpleNamespace(**json.loads(line)) for line in done.stdout.splitlines()]
-
-
 def test_without_a_network_the_answer_says_so(tmp_path: Path) -> None:
     """`.invalid` never resolves (RFC 2606)."""
-    for answer in ask(tmp_path, ("imdb", None), ("some/thing", "train[:5]"), HF_ENDPOINT="https://hub.invalid"):
+    for answer in ask(ASK, [("imdb", None), ("some/thing", "train[:5]")], tmp_path, HF_ENDPOINT="https://hub.invalid"):
         assert "is not on this machine, and hub.invalid cannot be reached" in answer.said
         assert answer.said.endswith("Use a local copy with --dataset PATH, or the packaged --dataset sample.")
         assert not answer.heavy
@@ -66,7 +46,7 @@ def test_without_a_network_the_answer_says_so(tmp_path: Path) -> None:
 
 def test_offline_by_wish(tmp_path: Path) -> None:
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
-        (answer,) = ask(tmp_path, ("imdb", None), **{name: "1"})
+        (answer,) = ask(ASK, [("imdb", None)], tmp_path, **{name: "1"})
         assert answer.said.startswith("data set 'imdb' is not on this machine, and HF_HUB_OFFLINE is set. Use a local")
         assert not answer.heavy
 
@@ -76,14 +56,14 @@ def test_a_data_set_of_the_hub_and_later_its_copy(tmp_path: Path) -> None:
     train = [["one", f"{REPOSITORY} train[0]", 0], ["two", f"{REPOSITORY} train[1]", 1]]
     questions = [(REPOSITORY, "train[:2]"), (REPOSITORY, "test"), (REPOSITORY, "tset"), ("nobody/nothing", None)]
     with running(Hub("datasets", REPOSITORY, FILES)) as hub:
-        first, test, slip, unknown = ask(tmp_path, *questions, HF_ENDPOINT=hub.address)
+        first, test, slip, unknown = ask(ASK, questions, tmp_path, HF_ENDPOINT=hub.address)
     assert first.said == train
     assert first.notices == []
     assert test.said == [["four", f"{REPOSITORY} test[0]", 1]]
     assert slip.said == f"{REPOSITORY} has no split 'tset'. Did you mean 'test'?"
     assert unknown.said.startswith("data set 'nobody/nothing' cannot be loaded: Dataset 'nobody/nothing' doesn't exist")
 
-    copy, other = ask(tmp_path, (REPOSITORY, "train[:2]"), ("nobody/nothing", None), HF_ENDPOINT=hub.address)
+    copy, other = ask(ASK, [(REPOSITORY, "train[:2]"), ("nobody/nothing", None)], tmp_path, HF_ENDPOINT=hub.address)
     assert copy.said == train
     assert copy.notices == [f"{REPOSITORY}: 127.0.0.1 cannot be reached, so the copy in the cache is used"]
     assert "is not on this machine" in other.said
@@ -92,7 +72,7 @@ def test_a_data_set_of_the_hub_and_later_its_copy(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_pictures_of_the_hub_are_not_fetched(tmp_path: Path) -> None:
     with running(Hub("datasets", REPOSITORY, {f"{name}.png": b"%!PS-Adobe-3.0" for name in ("train", "test")})) as hub:
-        (answer,) = ask(tmp_path, (REPOSITORY, None), HF_ENDPOINT=hub.address)
+        (answer,) = ask(ASK, [(REPOSITORY, None)], tmp_path, HF_ENDPOINT=hub.address)
         assert not hub.asked
     said = f"data set {REPOSITORY!r} is not a table of texts: its files are read as imagefolder. Formats that can"
     assert answer.said.startswith(said)

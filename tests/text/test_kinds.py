@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, texts_of, write_saved
+from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, rows, texts_of, write_saved
 
 KINDS = sorted(WRITERS)
 WITH_LABELS = sorted(set(WRITERS) - {"train.txt"})
@@ -27,8 +27,7 @@ def test_the_same_reviews_are_the_same_texts_whole_and_in_slices(kind: str, tmp_
 
 @pytest.mark.parametrize("kind", WITH_LABELS)
 def test_labels_and_newlines_survive(kind: str, tmp_path: Path) -> None:
-    corpus = opened(WRITERS[kind](tmp_path / kind, SEVERAL_LINES))
-    assert [(document.text, document.label) for document in corpus.documents] == SEVERAL_LINES
+    assert rows(opened(WRITERS[kind](tmp_path / kind, SEVERAL_LINES))) == SEVERAL_LINES
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import InvalidSource
-from tests.text.corpora import opened, texts_of, write_csv, write_jsonl, write_parquet, write_txt
+from tests.text.corpora import opened, rows, texts_of, write_csv, write_folder, write_jsonl, write_parquet, write_txt
 
 
 @pytest.fixture
@@ -105,11 +105,9 @@ def test_an_ending_that_nobody_reads(name: str, tmp_path: Path) -> None:
 def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:
     files = {"train/pos/2_9.txt": "c", "train/pos/10_7.txt": "d", "train/neg/0_3.txt": "a", "train/neg/12_1.txt": "b"}
     others = {"test/neg/0_2.txt": "e", "test/pos/0_10.txt": "f\n\ng", "train/unsup/0_0.txt": "no label", "README": ""}
-    for name, text in (files | others | {"train/neg/.DS_Store": "", "train/urls_neg.txt": "http"}).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    corpus = opened(tmp_path, "train+test")
-    assert [(d.text, d.label) for d in corpus.documents] == [
+    unused = {"train/neg/.DS_Store": "", "train/urls_neg.txt": "http"}
+    write_folder(tmp_path, {name: text.encode() for name, text in (files | others | unused).items()})
+    assert rows(opened(tmp_path, "train+test")) == [
         ("a", 0), ("b", 0), ("c", 1), ("d", 1), ("e", 0), ("f\n\ng", 1),
     ]  # fmt: skip
     with pytest.raises(InvalidSource, match="has no split 'unsup'"):
@@ -117,10 +115,7 @@ def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:
 
 
 def test_a_review_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    for label in ("neg", "pos"):
-        (tmp_path / "train" / label).mkdir(parents=True)
-    (tmp_path / "train" / "neg" / "0_1.txt").write_text("fine")
-    (tmp_path / "train" / "pos" / "7_9.txt").write_bytes(b"caf\xe9")
+    write_folder(tmp_path, {"train/neg/0_1.txt": b"fine", "train/pos/7_9.txt": b"caf\xe9"})
     assert texts_of(opened(tmp_path, "train[:1]")) == ["fine"]
     with pytest.raises(InvalidSource, match=r"7_9\.txt: byte 0xe9"):
         opened(tmp_path)

@@ -14,6 +14,7 @@ from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from tests.events import report, result
 from tests.starting import heatmap
+from tests.text.corpora import opened
 
 
 @pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
@@ -84,7 +85,7 @@ def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypat
 )
 def test_what_is_not_used_of_a_file_is_said(name: str, content: str, notices: list[str], tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    found = load_corpus(TextOptions(dataset=str(tmp_path / name))).notices
+    found = opened(tmp_path / name).notices
     assert len(found) == len(notices)
     for notice, expected in zip(found, notices, strict=True):
         assert expected in notice

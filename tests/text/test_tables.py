@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import AttnvizError, InvalidOption, InvalidSource
-from attnviz.specs import TextOptions
-from attnviz.text import load_corpus
 from tests.text.corpora import opened, texts_of
 
 WRONG = [
@@ -150,7 +148,7 @@ def test_a_parquet_column_of_lists_is_no_label_and_is_not_unpacked(tmp_path: Pat
     assert corpus.documents[0].label is None
     assert "'label' holds 'list<element: int64>', which is not a label" in corpus.notices[0]
     with pytest.raises(InvalidSource, match="'one' holds 'struct<label: int64>', which is not a label"):
-        load_corpus(TextOptions(dataset=str(path), label_column="one"))
+        opened(path, label_column="one")
 
 
 def test_only_what_is_needed_is_read(tmp_path: Path) -> None:

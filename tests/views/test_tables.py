@@ -48,10 +48,11 @@ def test_heads_by_hand() -> None:
         ("strongest pair", "without sinks"),
         ("weight", ""),
     ]
-    ((layer, head, entropy, _, distance, peak, looks_at, pair, weight),) = table.rows
+    ((layer, head, entropy, keys, distance, peak, looks_at, pair, weight),) = table.rows
     assert (layer, head, looks_at, pair) == (0, 0, "-", "1 b → 2 c")
     assert weight == pytest.approx(0.8)
     assert entropy == pytest.approx((1.0296530 + 0.6390319 + 1.0549202) / 3)
+    assert keys == pytest.approx((2.8000941 + 1.8946457 + 2.8717459) / 3)
     assert distance == pytest.approx((1.1 + 0.9 + 1.0) / 3)
     assert peak == pytest.approx((0.5 + 0.8 + 0.4) / 3)
 

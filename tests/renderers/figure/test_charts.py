@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, nan
 from typing import Any
@@ -23,7 +23,7 @@ from attnviz.renderers.figure.files import is_annotated, undrawable
 from attnviz.renderers.figure.marks import MIN_VALUES, find_groups, place_labels, read_table
 from attnviz.renderers.figure.style import COLOURS, DARK, MIN_FONT_SIZE, PAPER
 from attnviz.renderers.shades import luminance
-from attnviz.report import Chart, Charts, FigureStyle, Report
+from attnviz.report import Chart, Charts, FigureStyle
 from tests.renderers.figure.reports import (
     ACCURACY,
     HOSTILE,
@@ -44,12 +44,7 @@ from tests.renderers.figure.reports import (
     spread,
     visible_texts,
 )
-
-KINDS: dict[str, Callable[[Report, FigureStyle], Iterator[tuple[str, bytes]]]] = {
-    "png": figure.png,
-    "svg": figure.svg,
-    "pdf": figure.pdf,
-}
+from tests.renderers.figure.test_files import KINDS
 
 
 def lines(**ys: Sequence[float]) -> Chart:
