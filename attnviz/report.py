@@ -332,6 +332,7 @@ class Table:
     links: tuple[str, ...] = ()
     first: tuple[int, ...] = ()  # the rows that are listed where there is no room for all; (): all
     more: str = ""  # what lists the others
+    thumbs: tuple[str, ...] = ()  # for each row a picture on a page, as a data: address; "" for none
     is_detail: bool = False  # a screen is too small for it
     in_atlas: bool = False  # an atlas shows the same
 

@@ -54,10 +54,9 @@ def test_what_is_not_judged_counts_for_no_accuracy(tmp_path: Path) -> None:
     assert " of 2 judged (others: half unknown) and single" in said(report(compared))
 
 
-def test_a_comparison_of_one_such_text_gives_no_verdict(tmp_path: Path) -> None:
-    found = compare_text(STRANGE, tmp_path / "1")
-    assert "single does not judge it (8 of 8 tokens are not in its vocabulary)" in said(found)
-    assert "reads it as" not in said(found)
+def test_models_that_all_know_no_word_are_not_compared(tmp_path: Path) -> None:
+    with pytest.raises(InvalidText, match="none of single, multi:8 reads the text"):
+        compare_text(STRANGE, tmp_path / "1")
     assert "reads it as" in said(compare_text("good", tmp_path / "2"))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attnviz.bounded import exists
 from attnviz.errors import InvalidOption
+from attnviz.registry import suggest_name
 
 RECORDS = (".safetensors", ".npy", ".npz", ".pt")  # endings of what `render` draws
 FORMATS = ("--html", "--png", "--svg", "--pdf")
@@ -34,10 +35,10 @@ def complete_line(arguments: Sequence[str], commands: Collection[str], of_progra
     first = found[0]
     if first in commands or first in of_program:
         return found
-    if first in ANSWERS and not exists(Path(first)):
-        raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS[first])
-    if len(first.split()) == 1 and first.isascii() and first[0] != "-" and "." not in first and not exists(Path(first)):
-        return found  # a mistyped command
+    is_word = len(first.split()) == 1 and first.isascii() and first[0] != "-" and "." not in first
+    if is_word and not exists(Path(first)):
+        as_text = f"{suggest_name(first, list(commands))} A text of one word: attnviz heatmap {first}"
+        raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS.get(first, as_text))
     as_page = [] if "--format" in found else ["--format", "html"]
     command = "render" if first.endswith(RECORDS) else "heatmap"
     return [command, *found, *as_page, *([] if "--open" in found else ["--open"])]

@@ -107,6 +107,7 @@ class ValidationMetrics:
     calibration_error: float
     temperature: float
     labels_changed: int  # by the rounding of the stored weights
+    calibration_bound: float | None = None  # 95 % of the errors that chance gives right probabilities are below it
 
 
 @dataclass(frozen=True)

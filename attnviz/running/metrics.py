@@ -34,6 +34,8 @@ def load_metrics(folder: Path) -> Metrics:
             found["history"] = _drop_curves(found["history"])
         elif schema != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
+        if type(found.get("held_out")) is dict:  # a file of before it was measured says nothing of it
+            found["held_out"].setdefault("calibration_bound", None)
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NAME = "manifest.json"
-PAGE = "index.html"  # of the whole batch, where its jobs have pages
+PAGE = "index.html"  # of the whole batch
 SCHEMA = 1
 
 Numbers = dict[str, dict[str, list[list[float]]]]  # text, then measure, then [layer][head]

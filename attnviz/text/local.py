@@ -69,8 +69,10 @@ def open_source(name: str, wanted: Wanted) -> Source:
 
 
 def open_sample(wanted: Wanted) -> Source:
-    """Open the packaged reviews, written for attnviz."""
-    return _make_source({split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test")}, wanted, "sample")
+    """Open the packaged reviews, written for attnviz: English in train and test, Chinese in zh, Japanese in ja."""
+    return _make_source(
+        {split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test", "zh", "ja")}, wanted, "sample"
+    )
 
 
 def _open_file(path: Place, wanted: Wanted, title: str) -> Source:

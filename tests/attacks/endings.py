@@ -260,7 +260,7 @@ OPEN = {
     ".safetensors": record,
     ".parquet": survey,
     ".json": data,
-    **dict.fromkeys((".md", ".csv", ".tex"), text),
+    **dict.fromkeys((".md", ".csv", ".tex", ".html"), text),
 }
 
 

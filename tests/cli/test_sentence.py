@@ -24,7 +24,6 @@ from tests.attacks.endings import RunHere, worked
         ("mine.safetensors", "render mine.safetensors --format html --open"),
         ("heatmap 'the cat' --svg", "heatmap 'the cat' --format svg"),
         ("--version", "--version"),
-        ("hetmap", "hetmap"),
     ],
 )
 def test_what_is_meant(line: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +40,14 @@ def test_a_sentence_alone_is_a_page(attnviz: RunHere, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "works"), [("show", "attnviz render"), ("models", "multi-zh"), ("version", "--version")]
+    ("word", "works"),
+    [
+        ("show", "attnviz render"),
+        ("models", "multi-zh"),
+        ("version", "--version"),
+        ("heatmp", "Did you mean 'heatmap'?"),
+        ("cat", "attnviz heatmap cat"),
+    ],
 )
 def test_a_word_that_is_no_command_is_answered_by_what_works(attnviz: RunHere, word: str, works: str) -> None:
     ran = attnviz(word)

@@ -12,7 +12,7 @@ from tests.text.corpora import opened, texts_of
 
 @pytest.fixture(scope="module")
 def everything() -> Corpus:
-    return opened("sample", "train+test")
+    return opened("sample", "train+test+zh+ja")
 
 
 def test_both_splits_are_balanced_and_labels_alternate() -> None:
@@ -30,7 +30,7 @@ def test_the_first_review_is_a_plain_sentence_for_the_first_picture() -> None:
 
 def test_reviews_are_of_many_kinds(everything: Corpus) -> None:
     texts = texts_of(everything)
-    assert len(set(texts)) == len(texts) == 60
+    assert len(set(texts)) == len(texts) == 68
     for mark in ("<br /><br />", "$", "[", '"', "'", "é", "\u200d", "的", "の"):
         assert any(mark in text for text in texts), mark
     lengths = [len(text.split()) for text in texts]

@@ -19,6 +19,7 @@ from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.records.arithmetic import count_cores
+from attnviz.renderers.figure.image import shrink
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
@@ -73,12 +74,20 @@ def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Eve
         manifest = Manifest(configs=plan.configs, versions=read_versions(), jobs=entries)
         store.write(folder / NAME, to_bytes(manifest))
         _clear(folder, plan, before, done)
-        page = _write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
+        changed = {name for name, each in done.items() if each.how == "made" and name in before}
+        changed -= {name for name in changed if done[name].entry.files == before[name].files}
+        pictures = {
+            name: [file.path for file in each.entry.files if file.path.endswith(".png")] for name, each in done.items()
+        }
+        thumbs = {name: shrink(folder / paths[0]) for name, paths in pictures.items() if paths}
+        # As it will be read another time: in this order.
+        ((_, page),) = html(batch_page(from_file(folder / NAME), thumbs, changed), FigureStyle())
+        store.write(folder / PAGE, page)
         gone = sorted(set(before) - {job.name for job in plan.jobs})
         said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
         yield Result(
-            notices=tuple(_describe_leftovers(folder, gone, page)),
-            closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
+            notices=tuple(_describe_leftovers(folder, gone)),
+            closing=(f"{said}; wrote {folder / NAME} and {folder / PAGE}",),
             document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
             failure=_failure(done.values(), len(plan.jobs)),
         )
@@ -107,21 +116,10 @@ def _failure(done: Collection[Done], total: int) -> Exception | None:
     return kind(said, hint=f"{others} manifest says why.")
 
 
-def _write_page(manifest: Manifest, folder: Path) -> Path | None:
-    """Write the batch's own page, which leads to those of its jobs; none where they have none."""
-    if not any(file.path.endswith(".html") for entry in manifest.jobs for file in entry.files):
-        return None
-    ((_, content),) = html(batch_page(manifest), FigureStyle())
-    store.write(folder / PAGE, content)
-    return folder / PAGE
-
-
-def _describe_leftovers(folder: Path, gone: list[str], page: Path | None) -> Iterator[str]:
+def _describe_leftovers(folder: Path, gone: list[str]) -> Iterator[str]:
     if gone:
         jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
         yield f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}"
-    if page is None and (folder / PAGE).is_file():
-        yield f"{folder / PAGE} is of an earlier run: no job of this one has --format html"
 
 
 def _entries(folder: Path) -> dict[str, Entry]:

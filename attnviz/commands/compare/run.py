@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, repeat
 from operator import not_
 
 from attnviz import store
@@ -16,6 +16,7 @@ from attnviz.commands.compare.measuring import MeasuredTexts
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.theory import theory_blocks
+from attnviz.errors import InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import ALL, choose_measures
 from attnviz.models.loading import ModelReference
@@ -51,8 +52,10 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     untrained = [model.name for model in models if model.trained is False]
     yield Progress(0, len(documents), "texts", notices=(*_notices(spec, inputs, untrained), *copies))
     answered = [_predictions(model, documents, spec.model) for model in models]
-    reads = [not of_model or any(each.is_judged for each in of_model) for of_model in answered]
-    if any(reads) and not all(reads):
+    reads = list(map(_reads, models, answered, repeat(documents)))
+    if not any(reads):
+        raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
+    if not all(reads):
         blind = list(compress((model.name for model in models), map(not_, reads)))
         models, answered = list(compress(models, reads)), list(compress(answered, reads))
         said = f"{', '.join(blind)} {'is' if len(blind) == 1 else 'are'} left out: {UNKNOWN_WORDS}"
@@ -143,6 +146,13 @@ def _predictions(model: AttentionModel, documents: Sequence[Document], spec: Mod
         return ()
     limits = [limit for limit in (spec.max_tokens, model.max_tokens) if limit is not None]
     return tuple(model.limit_tokens(min(limits, default=None), spec.keep).classify(documents))
+
+
+def _reads(model: AttentionModel, predictions: Sequence[Prediction], documents: Sequence[Document]) -> bool:
+    """Whether it knows half of the tokens of at least one text. A model that answers nothing is asked for its maps."""
+    if predictions:
+        return any(each.is_judged for each in predictions)
+    return any(not model.attention(each.text, each.name).queries.mostly_unknown for each in documents)
 
 
 def _judge(model: AttentionModel, predictions: Sequence[Prediction], n_texts: int) -> Sequence[float | None]:

@@ -34,7 +34,9 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
         details.append(describe_likeness(comparison.divergences, comparison.head_names))
     notes += [Note(sentence, leads=True, is_detail=bool(others)) for sentence in details]
     readings = [
-        _describe_reading(model) for model in comparison.models if comparison.n_texts == 1 and model.predictions
+        f"{model.label} reads it as {describe_answer(model.answers, *model.predictions)}"
+        for model in comparison.models
+        if comparison.n_texts == 1 and model.answers
     ]
     sentences = [f"{', '.join(readings)}."] if readings else []
     sentences += [sentence for place in range(len(others)) for sentence in _task(comparison, place)]
@@ -114,12 +116,3 @@ def _between_seeds(first: TestMetrics, other: TestMetrics) -> str:
     doubt = ", which may be none" if found.low <= 0 <= found.high else ""
     interval = f"95 % interval over seeds of training {found.low:+.4f} to {found.high:+.4f}"
     return f": {found.value:+.4f} seed by seed ({interval}){doubt}"
-
-
-def _describe_reading(model: ComparedModel) -> str:
-    (prediction,) = model.predictions
-    assert model.answers is not None
-    if not prediction.is_judged:
-        unknown = f"{prediction.n_unknown} of {prediction.n_read} tokens are not in its vocabulary"
-        return f"{model.label} does not judge it ({unknown})"
-    return f"{model.label} reads it as {describe_answer(model.answers, prediction)}"

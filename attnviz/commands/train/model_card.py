@@ -104,11 +104,13 @@ def _list_results(metrics: Metrics) -> Iterator[Table]:
     """Say how often the model is right on the texts held out, and on those of a test, where there are any."""
     if held := metrics.held_out:
         interval = f"95 % interval over texts {held.accuracy.low:.4f} to {held.accuracy.high:.4f}"
+        bound = held.calibration_bound
+        drawn = f"; by chance 95 % below {bound:.4f}" if bound is not None else ""
         rows: list[Row] = [
             ("texts", f"{held.n_texts:,}"),
             (f"accuracy ({interval})", held.accuracy.value),
             ("log loss, calibrated (nats)", held.loss),
-            ("calibration error (ECE)", held.calibration_error),
+            (f"calibration error (ECE{drawn})", held.calibration_error),
             ("temperature", held.temperature),
             ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
         ]

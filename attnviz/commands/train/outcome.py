@@ -11,7 +11,7 @@ from attnviz import store
 from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, score_heads, score_random_heads
 from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.recipe import Run
-from attnviz.measures.classification import accuracy, calibration_error, log_loss
+from attnviz.measures.classification import accuracy, calibration_error, draw_calibrated_error, log_loss
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import describe_device, pick
@@ -56,14 +56,15 @@ def _validate(run: Run, stored: Classifier) -> ValidationMetrics:
     held_out = run.training.held_out
     before, after = logits(run.training.copy_best(), held_out.texts), logits(stored, held_out.texts)
     answers = probabilities(stored, after)
-    predicted = answers.argmax(axis=1)
+    predicted, confidence = answers.argmax(axis=1), answers.max(axis=1)
     return ValidationMetrics(
         n_texts=len(held_out),
         accuracy=accuracy(held_out.labels, predicted),
         loss=log_loss(answers, held_out.labels),
-        calibration_error=calibration_error(answers.max(axis=1), predicted == held_out.labels),
+        calibration_error=calibration_error(confidence, predicted == held_out.labels),
         temperature=stored.temperature.item(),
         labels_changed=int((before.argmax(dim=-1) != after.argmax(dim=-1)).sum()),
+        calibration_bound=draw_calibrated_error(confidence)[1],
     )
 
 

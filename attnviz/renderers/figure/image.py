@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from base64 import b64encode
+from contextlib import suppress
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -21,6 +23,7 @@ MAX_SIDE = 256  # pixels that are kept: enough to see what is where, 64 KiB at m
 PER_PATCH = 16  # pixels of a patch, unless that is too many
 MAX_SCANS = 200  # of a JPEG: each of a few bytes costs time for all of its pixels, and encoders write about ten
 SCAN = b"\xff\xda"  # how one begins
+THUMB = 480, 360  # pixels at most of a figure on a page that leads to it: sharp at half the size on a dense screen
 TILE = 1024  # pixels either way that are held with four channels at a time
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")  # told by what a file holds; of others some would run a program
 READABLE = "PNG, JPEG, GIF, WebP and BMP are."
@@ -72,3 +75,13 @@ def _grey(image: Image.Image, size: tuple[int, int], name: str) -> Grey:
 def resize(pixels: Grey, height: int, width: int) -> Grey:
     """The same, of another size."""
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR))
+
+
+def shrink(path: Path) -> str:
+    """Return a figure of ours, made small, as a data: address; "" where it can be read no more."""
+    with suppress(OSError, ValueError, Image.DecompressionBombError), Image.open(path, formats=("PNG",)) as figure:
+        figure.thumbnail(THUMB)
+        small = BytesIO()
+        figure.convert("RGB").save(small, "WEBP", quality=80)
+        return f"data:image/webp;base64,{b64encode(small.getvalue()).decode()}"
+    return ""

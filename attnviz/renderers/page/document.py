@@ -131,6 +131,7 @@ def _table(table: Table) -> Mapping[str, object]:
         ],
         "shown": [[_write_unlike(*cell) for cell in zip(row, table.columns, strict=True)] for row in table.rows],
         **({"links": links} if any(links) else {}),
+        **({"thumbs": table.thumbs} if table.thumbs else {}),
     }
 
 

@@ -19,7 +19,7 @@ def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, tmp_path: Path)
     (tmp_path / "figures.yaml").write_text(SMALL, encoding="utf-8")
     run = worked(run_cli("batch", "figures.yaml"))
     assert run.stdout == "made a (3 files)\n"
-    assert "note: 1 made; wrote figures/manifest.json\n" in run.stderr
+    assert "note: 1 made; wrote figures/manifest.json and figures/index.html\n" in run.stderr
     assert len(check_whole(tmp_path / "figures/a")) == 1
     run = worked(
         run_cli("batch", "figures.yaml", env={"CI": "true", "HOME": "/nonexistent", "TERM": "dumb", "LANG": "C"})
@@ -61,7 +61,7 @@ def test_a_dry_run_is_one_document(attnviz: RunHere) -> None:
 def test_all_that_need_no_network_are_made(run_cli: RunCli, tmp_path: Path) -> None:
     offline = [config for config in CONFIGS if config.name not in ("imdb.yaml", "gallery.yaml")]
     run = worked(run_cli("batch", *offline, "--out", "all", timeout=300))
-    assert run.stderr.splitlines()[-1] == "note: 26 made; wrote all/manifest.json"
+    assert run.stderr.splitlines()[-1] == "note: 26 made; wrote all/manifest.json and all/index.html"
     check_whole(tmp_path / "all")
 
 
