@@ -12,7 +12,7 @@ from math import nan
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures import LAYER_MEASURES, MEASURES
 from attnviz.records import Provenance
-from attnviz.report import Column, Report, Table
+from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import MEAN
 from attnviz.store.manifest import Entry, File, Manifest
 from attnviz.views import captions
@@ -128,7 +128,7 @@ def _numbers_table(entries: Sequence[Entry]) -> Iterator[Table]:
     ]
     if names := list(dict.fromkeys(name for _, means in found for name in means)):
         columns = (*map(Column, ("job", "text", "model")), *(Column(name, UNITS.get(name, "")) for name in names))
-        rows = tuple((*said, *(means.get(name, nan) for name in names)) for said, means in found)
+        rows: tuple[Row, ...] = tuple((*said, *(means.get(name, nan) for name in names)) for said, means in found)
         yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)
 
 
