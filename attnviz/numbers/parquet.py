@@ -64,7 +64,11 @@ def read_table(
     """
     try:
         with parquet.ParquetFile(path, thrift_string_size_limit=MAX_FOOTER) as file:
-            _check_size(path, _count_bytes(file), max_bytes, invalid)
+            metadata = file.metadata
+            pages = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+            # what the pages take in memory: the larger of what the footer says and what numbers take
+            n_bytes = max(int(pages), 8 * int(metadata.num_rows * metadata.num_columns))
+            _check_size(path, n_bytes, max_bytes, invalid)
             schema = file.schema_arrow
             _check_types(path, schema, columns, others, invalid)
             strings = [field.name for field in schema if pa.types.is_string(field.type)]
@@ -106,13 +110,6 @@ def _check_types(
 def _check_size(path: Path, n_bytes: int, max_bytes: int, invalid: type[InputError]) -> None:
     if n_bytes > max_bytes:
         raise invalid(f"{path} unpacks to {format_bytes(n_bytes)}, at most {format_bytes(max_bytes)} are read")
-
-
-def _count_bytes(file: parquet.ParquetFile) -> int:
-    """Count the bytes that the pages take in memory, by the larger of what the footer says and what numbers take."""
-    metadata = file.metadata
-    pages = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-    return max(int(pages), 8 * int(metadata.num_rows * metadata.num_columns))
 
 
 def _count_unpacked(column: Any) -> int:

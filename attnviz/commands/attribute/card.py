@@ -43,21 +43,18 @@ def card_of(
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         rows += [{"text": document.name, **row} for row in test_methods(subject, methods)]
         yield Progress(count, len(documents), "texts", document.name)
-    left_out = _describe_left_out(len(documents) - len(n_removable), len(documents))
-    notices = (*left_out, *describe_short(n_removable))
+    n_texts, n_left_out = len(documents), len(documents) - len(n_removable)
+    unknown = "half of their tokens or more are not in the model's vocabulary"
+    notices = list(describe_short(n_removable))
+    if n_left_out == n_texts:
+        raise InvalidText(f"nothing is left of {n_texts} texts: {unknown}", hint="attnviz train makes another model.")
+    if n_left_out:
+        verb = "is" if n_left_out == 1 else "are"
+        notices.insert(0, f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}")
     found = Numbers.from_rows(rows, ("text", "method"))
     report = card_report(found, subject.provenance, corpus.name, subject.kind)
     listed = (found.table.column_names, *(list(row.values()) for row in found.rows()))
-    yield Result(report, rows=listed, notices=notices)
-
-
-def _describe_left_out(n_left_out: int, n_texts: int) -> tuple[str, ...]:
-    """Say how many texts are of unknown words. Raises InvalidText where no others are there."""
-    problem = "half of their tokens or more are not in the model's vocabulary"
-    if n_left_out == n_texts:
-        raise InvalidText(f"nothing is left of {n_texts} texts: {problem}", hint="attnviz train makes another model.")
-    verb = "is" if n_left_out == 1 else "are"
-    return (f"{n_left_out} of {n_texts} texts {verb} left out: {problem}",) if n_left_out else ()
+    yield Result(report, rows=listed, notices=tuple(notices))
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:

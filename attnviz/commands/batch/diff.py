@@ -13,7 +13,7 @@ from attnviz.bounded import exists, is_file, is_folder, list_folder, read_bytes
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
 from attnviz.commands.batch.diff_files import compare_contents
-from attnviz.commands.batch.job_from_manifest import job_from_manifest
+from attnviz.commands.batch.manifests import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
@@ -64,12 +64,20 @@ def diff(spec: DiffSpec) -> Events:
             f"{files[0]} and {files[1]} are not of one kind",
             hint="Give two records, manifests, surveys, pictures or files of weights.",
         )
-    if one == ".json":
-        return iter((_diff_batches(spec, load_batch(files[0]), load_batch(files[1]), tolerances),))
-    if spec.pixels is not None and one != ".png":
+    if spec.pixels is not None and one not in (".json", ".png"):
         raise InvalidOption("--pixels is of pictures, and of the pictures of batches", hint="Leave it out.")
-    compare = {"": _diff_weights, ".png": _diff_pictures}.get(one, _diff_means)
-    return iter((compare(spec, *files, tolerances),))
+    if one == ".json":
+        found = compare_batches(load_batch(files[0]), load_batch(files[1]), tolerances)
+        return iter((_report(found, spec, tolerances),))
+    if one:  # pictures, or means over texts by the command that wrote them
+        compare = _compare_pictures if one == ".png" else load(COMPARED[one])
+        found = compare(*files, tolerances)
+    else:
+        found = _compare_weights(spec, *files, tolerances)
+    if not (found.differences or filecmp.cmp(*files, shallow=False)):  # they say the same, and have other bytes
+        of_bytes = (Difference("differs", "bytes", said="what the files say is the same"),)
+        found = replace(found, differences=of_bytes) if spec.exact else replace(found, counts={OTHER_BYTES: 1})
+    return iter((_report(found, spec, tolerances, () if one else (JSD, TOP_KEY)),))
 
 
 def _tolerances(spec: DiffSpec) -> Tolerances:
@@ -134,17 +142,13 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
                 made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
                 yield Progress(len(made), len(jobs), "jobs", old.name)
             remade = Manifest(batch.manifest.configs, read_versions(), tuple(made[job.name] for job in jobs))
-            yield _diff_batches(spec, batch, LoadedBatch(place, remade), tolerances)
+            found = compare_batches(batch, LoadedBatch(place, remade), tolerances)
+            yield _report(found, spec, tolerances)
 
     return events()
 
 
-def _diff_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances) -> Result:
-    found = compare_batches(before, after, tolerances)
-    return _report(found, spec, tolerances)
-
-
-def _diff_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+def _compare_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Diff:
     """Two records, or files of weights that other programs have written."""
     _check_names(tolerances.named, [WEIGHT, *RECORD_MEASURES])
     for measure in choose_measures(spec.measure):
@@ -155,8 +159,7 @@ def _diff_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Toleran
     check_room("the two records" if set(kinds) == {"record"} else "the weights", BASE + sum(needed), spec.max_memory)
     names = [*(spec.measure or (DEFAULT,)), *(name for name in tolerances.named if name not in (WEIGHT, JSD, TOP_KEY))]
     one, other = (_read_maps(*each) for each in zip((before, after), kinds, strict=True))
-    found = compare_records(one, other, names, tolerances)
-    return _report(_with_bytes(found, before, after, tolerances), spec, tolerances, (JSD, TOP_KEY))
+    return compare_records(one, other, names, tolerances)
 
 
 def _count_needed(path: Path, kind: FileKind) -> int:
@@ -182,26 +185,10 @@ def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:
     return replace(maps, provenance=replace(maps.provenance, model="", revision=""))
 
 
-def _diff_pictures(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+def _compare_pictures(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     one, other = (read_bytes(path, tolerances.max_memory * GIB, InvalidSource) for path in (before, after))
     place = Difference("differs", "file", file=after.name)
-    found = Diff([] if one == other else list(compare_contents(place, one, other, tolerances)))
-    return _report(_with_bytes(found, before, after, tolerances), spec, tolerances)
-
-
-def _diff_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
-    """Files of means over texts, by the command that wrote them."""
-    found: Diff = load(COMPARED[before.name])(before, after, tolerances)
-    return _report(_with_bytes(found, before, after, tolerances), spec, tolerances)
-
-
-def _with_bytes(found: Diff, before: Path, after: Path, tolerances: Tolerances) -> Diff:
-    """That files which say the same have other bytes is a difference where that is asked, and told where it is not."""
-    if found.differences or filecmp.cmp(before, after, shallow=False):
-        return found
-    if tolerances.exact:
-        return replace(found, differences=(Difference("differs", "bytes", said="what the files say is the same"),))
-    return replace(found, counts={OTHER_BYTES: 1})
+    return Diff([] if one == other else list(compare_contents(place, one, other, tolerances)))
 
 
 def _check_names(names: Iterable[str], known: Sequence[str]) -> None:

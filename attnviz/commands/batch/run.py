@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.batch.configs import load_all
-from attnviz.commands.batch.jobs import BatchPlan
+from attnviz.commands.batch.jobs import BatchPlan, Job
 from attnviz.commands.batch.manifests import from_file, to_bytes
-from attnviz.commands.batch.report import batch_report, command_line, how_ended, plan_report
 from attnviz.commands.batch.schema import json_schema
 from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
@@ -21,15 +21,16 @@ from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputErro
 from attnviz.records.arithmetic import count_cores
 from attnviz.renderers.figure.image import shrink
 from attnviz.renderers.page.html import html
-from attnviz.report import FigureStyle
+from attnviz.report import Column, FigureStyle, Note, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import check_workers, open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
-from attnviz.views.index_page import batch_page
+from attnviz.views.index_page import batch_page, batch_title, format_settings
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
 DEFAULT_OUT = "figures"
+MAX_MESSAGE_LENGTH = 500
 
 
 def batch(spec: BatchSpec) -> Events:
@@ -153,3 +154,44 @@ def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Map
             store.remove(folder / PROGRESS / f"{name}.json")
     for name in done.keys() - before.keys():
         store.remove(folder / PROGRESS / f"{name}.json")
+
+
+def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
+    """How each job ended; `ended` says by its name whether it was made, unchanged or failed."""
+    rows = []
+    for entry in manifest.jobs:
+        why = escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""
+        rows.append((entry.name, entry.command, ended[entry.name], len(entry.files), why))
+    columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
+    warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
+    warnings = [Note(f"{entry.name}: {escape_for_display(warning, MAX_MESSAGE_LENGTH)}") for entry, warning in warned]
+    configs = ", ".join(escape_for_display(name, MAX_MESSAGE_LENGTH) for name in manifest.configs)
+    table = Table("jobs", "Jobs", "facts", columns, tuple(rows))
+    data = {"jobs": [dict(zip(("job", "command", "ended", "files", "error"), row, strict=True)) for row in rows]}
+    subtitle = f"{configs}, made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
+    return Report(batch_title(manifest), subtitle, (table, *warnings), data=data)
+
+
+def plan_report(jobs: Sequence[Job], folder: str) -> Report:
+    """List the jobs that would be made, with the settings of each."""
+    columns = (Column("job"), Column("command"), Column("settings"))
+    rows = tuple(
+        (job.name, job.command, escape_for_display(format_settings(job.settings), MAX_MESSAGE_LENGTH)) for job in jobs
+    )
+    data = {"jobs": [{"job": job.name, "command": job.command, "settings": dict(job.settings)} for job in jobs]}
+    subtitle = f"would be made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
+    return Report("Jobs of a batch", subtitle, (Table("jobs", "Jobs", "facts", columns, rows),), data=data)
+
+
+def command_line(job: Job) -> str:
+    """One job, as it would be written."""
+    said = f"{job.name}: {job.command} {format_settings(job.settings)}"
+    return escape_for_display(said.rstrip(), MAX_MESSAGE_LENGTH)
+
+
+def how_ended(ended: Iterable[str], total: int) -> str:
+    """ "2 made, 1 failed, 3 not begun"; `ended` says of each job that was begun how it ended."""
+    counts = Counter(ended)
+    left = total - counts.total()
+    said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]
+    return ", ".join([*said, *([f"{left} not begun"] if left else [])])

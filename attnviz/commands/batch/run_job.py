@@ -47,8 +47,18 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
 
 def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
-    inputs = read_job(job, folder / job.name).sha256()
-    made = _run(job, folder / job.name)
+    out = folder / job.name
+    inputs, files, warnings = read_job(job, out).sha256(), list[Path](), list[str]()
+    numbers, layers, heads = Numbers(), dict[str, list[int]](), dict[str, list[int | str]]()
+    for event in start_command(_command(job), _write_to(job.spec, out)):
+        warnings += event.notices
+        if isinstance(event, Result):
+            files += event.files
+            numbers |= event.numbers
+            layers |= event.layers
+            heads |= event.heads
+            if event.report is not None:  # it lies beside the files that the command writes itself, and so do its rows
+                files += _write_documents(event.report, event, event.files[0].parent if event.files else out, job)
     return Entry(
         name=job.name,
         command=job.command,
@@ -56,11 +66,11 @@ def run_job(job: Job, folder: Path) -> Entry:
         | {name: value for name, value in list_values(job.spec).items() if name == "seed"},  # also if 0
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
-        numbers=made.numbers,
-        warnings=made.notices,
-        files=tuple(describe_file(path, folder) for path in made.files),
-        layers=made.layers,
-        heads=made.heads,
+        numbers=numbers,
+        warnings=tuple(warnings),
+        files=tuple(describe_file(path, folder) for path in files),
+        layers=layers,
+        heads=heads,
     )
 
 
@@ -68,26 +78,6 @@ def describe_file(path: Path, folder: Path) -> File:
     """A file as it lies on the disk."""
     data = path.read_bytes()
     return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
-
-
-def _run(job: Job, out: Path) -> Result:
-    """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
-    files: list[Path] = []
-    found: Numbers = {}
-    warnings: list[str] = []
-    layers: dict[str, list[int]] = {}
-    heads: dict[str, list[int | str]] = {}
-    for event in start_command(_command(job), _write_to(job.spec, out)):
-        warnings += event.notices
-        if isinstance(event, Result):
-            files += event.files
-            found |= event.numbers
-            layers |= event.layers
-            heads |= event.heads
-            if event.report is not None:
-                folder = event.files[0].parent if event.files else out
-                files += _write_documents(event.report, event, folder, job)
-    return Result(None, tuple(files), tuple(warnings), numbers=found, layers=layers, heads=heads)
 
 
 def _write_to(spec: Any, out: Path) -> Any:

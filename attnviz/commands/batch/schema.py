@@ -109,7 +109,8 @@ def annotate(kind: Any, name: str = "") -> Any:
         as_list = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value], item | several)
         return Annotated[several, AfterValidator(tuple), as_list]
     written = kind | int if str in (kind, *get_args(kind)) else kind  # `query: 3` is the text "3"
-    return _read_as(kind, written, _find_stdin if name == "text_file" else lambda _: "")
+    stdin = "a batch has no standard input; name a file"
+    return _read_as(kind, written, lambda value: stdin if name == "text_file" and value == "-" else "")
 
 
 def _list_of(item: Any) -> Any:
@@ -129,7 +130,3 @@ def _read_as(kind: Any, written: Any, find_fault: Callable[[Any], str]) -> Any:
         return found
 
     return Annotated[kind, PlainValidator(read, written)]
-
-
-def _find_stdin(value: object) -> str:
-    return "a batch has no standard input; name a file" if value == "-" else ""

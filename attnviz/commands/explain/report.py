@@ -7,15 +7,15 @@ from dataclasses import asdict
 
 import numpy as np
 
-from attnviz.commands.explain.components import (
+from attnviz.commands.explain.picture import draw_steps
+from attnviz.commands.explain.steps import (
     DIGITS,
+    Steps,
     component_columns,
     component_rows,
     count_shown,
     drop_zero_sign,
 )
-from attnviz.commands.explain.picture import draw_steps
-from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +33,13 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
     plans = [plan_recording(model, document.text, _find_needs(model, spec)) for document in documents]
-    heads = find_known_heads(model)
+    heads, first = find_known_heads(model), list(inputs.corpus.notices)
+    if model.trained is False:
+        others = f". {relatives}" if (relatives := inputs.model.trained_relatives) else ""
+        random = f"untrained: the weights are random (seed {spec.model.seed})"
+        first.append(f"{random}, so the maps show no learned attention{others}")
+    if len(documents) < (n_texts := len(inputs.corpus.documents)) and not spec.text.index:
+        first.append(f"drawing text 0 of {inputs.corpus.name} ({n_texts:,} texts); --index chooses others")
     with store.locked(out):
         entries = []
         for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
@@ -43,8 +48,8 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
             maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from _number_as_in_model(model, drawing, maps).draw(maps, folder)
-            first = _first_notices(spec, inputs, model.trained) if count == 0 else ()
             notices = (*first, *plan.notices(maps), *drawn.notices)
+            first = []
             if len(documents) > 1:
                 entries.append(_make_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
@@ -104,14 +109,3 @@ def _make_entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result
     settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
     settings["model"] = maps.provenance.model
     return Entry(name, "heatmap", settings, "", {}, drawn.numbers, (), files, layers=drawn.layers, heads=drawn.heads)
-
-
-def _first_notices(spec: HeatmapSpec, inputs: Inputs, trained: bool | None) -> Iterator[str]:
-    corpus, relatives = inputs.corpus, inputs.model.trained_relatives
-    yield from corpus.notices
-    if trained is False:
-        others = f". {relatives}" if relatives else ""
-        seed = spec.model.seed
-        yield f"untrained: the weights are random (seed {seed}), so the maps show no learned attention{others}"
-    if len(inputs.documents) < len(corpus.documents) and not spec.text.index:
-        yield f"drawing text 0 of {corpus.name} ({len(corpus.documents):,} texts); --index chooses others"

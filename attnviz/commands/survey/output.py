@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attnviz.commands.survey.card import find_cards
+from attnviz.commands.survey.atlas import find_cards
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import survey_rows
 from attnviz.commands.survey.report import survey_report

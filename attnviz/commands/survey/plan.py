@@ -84,8 +84,11 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, spec.on_few_texts)
-    abilities = tuple(_list_abilities(reference, model))
-    info, means = replace(_info(spec, stream, of_texts, maps, abilities), n_texts=n_texts), None
+    abilities = ["ablate"] if isinstance(model, Ablatable) else []
+    with suppress(InputError):
+        reference.answering(Decomposable).check(Decomposable)
+        abilities.append("explain")
+    info, means = replace(_info(spec, stream, of_texts, maps, tuple(abilities)), n_texts=n_texts), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
         means = model.mean_outputs([document.text for document in sample[:N_SAMPLED]])
@@ -131,15 +134,6 @@ def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
         except InvalidText:
             continue
     raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
-
-
-def _list_abilities(reference: ModelReference, model: AttentionModel) -> Iterator[str]:
-    """Yield what `attnviz survey --ablate` and `attnviz explain` could do with the model."""
-    if isinstance(model, Ablatable):
-        yield "ablate"
-    with suppress(InputError):
-        reference.answering(Decomposable).check(Decomposable)
-        yield "explain"
 
 
 def _info(

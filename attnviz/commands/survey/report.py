@@ -1,29 +1,31 @@
-"""What heads do over many texts: attention by distance, a row per head, extreme texts, and what it rests on."""
+"""What heads do over many texts: attention by distance, a row per head, extreme texts, and what to read with them."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attnviz.commands.survey.atlas import draw_heads, survey_atlas
-from attnviz.commands.survey.card import draw_cards
+from attnviz.commands.survey.atlas import draw_cards, draw_heads, survey_atlas
 from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
     Head,
+    count_unknown,
     find_telling,
     label_heads,
     survey_data,
     top_words,
 )
-from attnviz.commands.survey.notes import list_facts, write_notes
-from attnviz.commands.survey.survey import ABLATION, ModelFacts, SurveyMeasure
+from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, ON_REPEATS, QUERIES, REPEATS, list_curves
 from attnviz.display import escape_for_display, format_count, list_first
+from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
-from attnviz.records.head_names import NO_NAME, name_offset
+from attnviz.records import is_mostly_unknown
+from attnviz.records.head_names import MIN_SHARE, NO_NAME, name_offset
 from attnviz.report import Cell, Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
@@ -58,7 +60,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
         *show_ablations(survey),
         _means_table(survey, "layer"),
         _probes_table(survey),
-        *map(Note, write_notes(survey, MAX_LINES)),
+        *map(Note, _write_notes(survey)),
     ]
     named = f"{info.model} over {info.corpus}"
     texts = f"{format_count(n, 'texts')}, {format_count(survey.n_queries, 'tokens')}"
@@ -68,7 +70,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
         title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
         subtitle=escape_for_display(" · ".join([*parts, *(["causal"] if info.causal else [])]), MAX_TITLE_LENGTH),
         blocks=tuple(block for block in blocks if not isinstance(block, Table) or block.rows),
-        facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in list_facts(survey)),
+        facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in _list_facts(survey)),
         data=survey_data(survey),
         caveat=info.status if info.trained is False else "",
         atlas=atlas,
@@ -182,3 +184,66 @@ def _words_table(survey: Survey) -> Table:
     title = "Words attended to: × what equal attention gives them (times in the texts)"
     columns = (Column("layer"), Column("head"), Column("words"))
     return Table("words", title, "facts", columns, tuple(rows), is_detail=True, in_atlas=True)
+
+
+def _write_notes(survey: Survey) -> Iterator[str]:
+    """Yield what has to be read with the numbers."""
+    info, n, facts = survey.info, len(survey.texts), survey.facts or ModelFacts()
+    if info.trained is False:
+        yield "The model is untrained: its heads have learned nothing."
+    if info.n_heads > MAX_LINES:
+        yield f"Lines are of the {MAX_LINES} heads of a layer with the highest peaks; --json has all {info.n_heads}."
+    if n_unknown := count_unknown(survey):
+        half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
+        yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
+    yield from _describe_labels(facts)
+    for name in sorted(SOME_TEXTS_MEASURES):
+        n_having = max((row["n"] for row in survey.tables.numbers.select(measure=name).rows()), default=0)
+        over = f"means over the {n_having:,} of {format_count(n, 'texts')} that have such tokens"
+        yield f"{name.replace('_', ' ')}: {over if n_having else 'no text has such tokens'}."
+    if n >= MIN_TEXTS:
+        yield "Intervals are of texts (Student's t): what other texts of this kind would give."
+    if n_copies := info.settings.get("copies"):
+        verb = "is a copy of another" if n_copies == 1 else "are copies of others"
+        copies = f"{n_copies:,} of {format_count(n, 'texts')} {verb}"
+        yield f"{copies}: tests and intervals take each text once."
+    if info.dataset:
+        option, is_cut = shlex.quote(info.option), survey.texts.array(TOKENS).max() >= info.max_tokens
+        read = f" --max-tokens {info.max_tokens} --keep {info.keep}" if is_cut else ""
+        yield f"Text number N: attnviz heatmap --model {option} {info.dataset} --index N{read}."
+        if info.trained is not False:  # heads that have learned nothing are alike by chance
+            yield f"Which heads are alike, pair by pair: attnviz compare {option} {info.dataset}."
+    if "ablate" in info.can and not info.has_costs:
+        yield "What answers lose without each head: the same with --ablate zero --out costs."
+    if survey.skipped:
+        n_skipped = len(survey.skipped)
+        verb = "is" if n_skipped == 1 else "are"
+        named = escape_for_display(survey.skipped[0], 80)
+        yield f"{format_count(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+
+
+def _describe_labels(facts: ModelFacts) -> Iterator[str]:
+    if not facts.chance:
+        yield "Heads are not labelled: that takes --null random, which says what chance gives."
+    else:
+        texts = format_count(facts.n_texts, "texts")
+        yield (
+            f"A label is a head's largest share, from {MIN_SHARE:.0%} on; on {texts} as far again beyond all heads of "
+            f"{facts.n_random} untrained models as these are beyond an equal share."
+            if not facts.named
+            else "Heads are labelled by the model's card, with their shares over these texts."
+        )
+        if facts.shuffled:
+            yield (
+                "A share that stays where words are shuffled is one of places, not of language: that was measured on "
+                f"the same {texts}."
+            )
+
+
+def _list_facts(survey: Survey) -> Iterator[tuple[str, str]]:
+    """Yield what the numbers are of."""
+    info = survey.info
+    yield from (("model", info.model), ("status", info.status), ("revision", info.revision), ("texts", info.corpus))
+    yield "number of texts", f"{len(survey.texts)}"
+    yield from ((name, str(value)) for name, value in info.settings.items())
+    yield from ((f"version of {name}", version) for name, version in info.versions.items())

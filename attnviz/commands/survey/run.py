@@ -12,8 +12,8 @@ from attnviz.running.executors import open_executor
 def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     """Measure every text, a row per head, while no other run writes to the folder. Raises InvalidText."""
     # Arrow comes with these, and with Arrow a thread, which a process that others are forked from may not have.
+    from attnviz.commands.survey.atlas import find_cards
     from attnviz.commands.survey.blocks import SurveyRun
-    from attnviz.commands.survey.card import find_cards
     from attnviz.commands.survey.files import find_known
     from attnviz.commands.survey.output import check_pictures, write_survey
     from attnviz.commands.survey.plan import plan_survey

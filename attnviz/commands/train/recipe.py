@@ -9,8 +9,7 @@ import numpy as np
 
 from attnviz.commands.train.examples import Examples, choose_held_out
 from attnviz.commands.train.head_scores import HeadTargets, choose_head_targets
-from attnviz.commands.train.masking import Windows
-from attnviz.commands.train.pretraining import Pretraining
+from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
 from attnviz.errors import InvalidSource, InvalidText

@@ -17,9 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.commands.train.examples import Examples
-from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.optimizer import Optimizer
-from attnviz.commands.train.pretraining import Pretraining
+from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.errors import ExecutionError
 from attnviz.models.batches import cut_text, pad, shuffle_batches, stretch

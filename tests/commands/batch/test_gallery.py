@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from attnviz.commands.batch import manifests
-from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.manifests import job_from_manifest
 from tests.attacks.endings import worked
 from tests.commands.batch.conftest import load
 from tests.process import ROOT, RunCli

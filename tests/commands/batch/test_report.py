@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnviz.commands.batch.report import batch_report
+from attnviz.commands.batch.run import batch_report
 from attnviz.report import Note
 from attnviz.store.manifest import Entry, File, Manifest
 

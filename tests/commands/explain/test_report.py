@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.commands.explain.components import DIGITS
 from attnviz.commands.explain.report import explain_report
+from attnviz.commands.explain.steps import DIGITS
 from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head

@@ -11,8 +11,8 @@ import torch
 from torch.nn import functional
 
 from attnviz.commands.train.examples import Examples, choose_held_out, compute_g_squared, find_informative_words
-from attnviz.commands.train.masking import Windows
 from attnviz.commands.train.optimizer import compute_rate
+from attnviz.commands.train.pretraining import Windows
 from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
