@@ -114,6 +114,11 @@ def _escape(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def shorten_name(name: str, longest: int = MAX_EXCERPT_LENGTH) -> str:
+    """Cut a name to a length that fits a message."""
+    return name if len(name) <= longest else name[: longest - 1] + CUT
+
+
 def pluralize(number: int, many: str) -> str:
     """Return the plural `many`, or its singular where `number` is 1: "keys" and "key", "queries" and "query"."""
     if number != 1:

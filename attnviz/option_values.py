@@ -12,6 +12,8 @@ from math import inf, isfinite
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+from attnviz.display import shorten_name
+
 MAX_SHOWN_LENGTH = 40  # characters of a name or a value in a message
 MAX_DIGITS = 18
 DIGITS = re.compile(rf"[-+]?[0-9]{{{MAX_DIGITS + 1},}}")
@@ -93,8 +95,3 @@ def shorten(value: object) -> str:
         case list() | tuple():
             return "a list" if value else "an empty list"
     return shorten_name(str(value))
-
-
-def shorten_name(name: str) -> str:
-    """Cut a name to a length that fits a message."""
-    return name if len(name) <= MAX_SHOWN_LENGTH else name[: MAX_SHOWN_LENGTH - 1] + "…"

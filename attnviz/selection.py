@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import accumulate
 
+from attnviz.display import shorten_name
 from attnviz.errors import InvalidSelection
 
 GRAMMAR = "Write 3, 0-3 or 0-3,7; -1 is the last."
@@ -21,7 +22,7 @@ _SLICE = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
 PAIR_GRAMMAR = f"Write layer.head, several with commas: 0.2,1.8. 1.{MEAN} is the mean over the heads of layer 1."
 SPAN_GRAMMAR = "Write 5:20 (without 20), or words of the text: 'not good … saved'."
 MAX_LISTED = 20  # positions of a word
-MAX_WORD_LENGTH = 40  # characters that are compared and shown when a word is not found
+MAX_WORD_LENGTH = 40  # characters that are compared when a word is not found
 
 
 def select_numbers(
@@ -129,7 +130,7 @@ def _find_phrase(words: str, pieces: Sequence[str], after: int | None = None) ->
 
 
 def _shorten(word: str) -> str:
-    return repr(word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…")
+    return repr(shorten_name(word))
 
 
 def _parse_spans(written: str, available: Sequence[int], what: str, mean: bool) -> Iterator[range]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,10 +42,11 @@ def run_command(command: Command, spec: Any) -> None:
     if figure.open:
         pages = (file for result in results for file in result.files if file.suffix == ".html")
         # Of several texts the index, which lies above them. A part of a survey has none.
-        if page := min(pages, key=lambda file: len(file.parts), default=None):
-            _open(page)
-        else:
+        page = min(pages, key=lambda file: len(file.parts), default=None)
+        if page is None:
             show.note("no page was written that --open could show")
+        elif not _open(page):
+            show.note(f"no browser could be opened; the page is {page}")
     if failure := next((result.failure for result in results if result.failure), None):
         raise failure
 
@@ -98,15 +99,12 @@ def _show(result: Result, table: TableKind) -> None:
         show.note(line)
 
 
-def _open(page: Path) -> None:
+def _open(page: Path) -> bool:
     import webbrowser  # takes as long as a help
 
-    try:
-        opened = webbrowser.open(page.resolve().as_uri())
-    except webbrowser.Error:
-        opened = False
-    if not opened:
-        show.note(f"no browser could be opened; the page is {page}")
+    with suppress(webbrowser.Error):
+        return webbrowser.open(page.resolve().as_uri())
+    return False
 
 
 def _find_group(spec: Any, default: Group) -> Group:

@@ -71,34 +71,27 @@ class LocalExecutor(Executor):
         """In a thread: have a process do it, and another one where that dies."""
         how = ""
         for _ in range(ATTEMPTS):
+            worker: _Worker | None = getattr(self._of_thread, "worker", None)
             try:
-                result, error = self._get_worker().answer(call)
+                with self._lock:
+                    if self._ended:
+                        raise WorkerDied("with what it was at")
+                    if worker is None:  # raises where what it is forked from was ended
+                        worker = self._of_thread.worker = _Worker()
+                        self._workers.append(worker)
+                result, error = worker.answer(call)
             except (EOFError, ConnectionError):
-                how = self._describe_worker_end()
+                how = "before it began"
+                if worker is not None:
+                    self._of_thread.worker = None  # the next task is another's
+                    with self._lock:  # whoever begins a process asks how all others ended, and only one is told
+                        code = worker.end()
+                    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
                 continue
             if error is not None:
                 raise error
             return result
         raise WorkerDied(how)
-
-    def _get_worker(self) -> _Worker:
-        """The process of this thread. Raises EOFError or ConnectionError where what it is forked from was ended."""
-        with self._lock:
-            if self._ended:
-                raise WorkerDied("with what it was at")
-            if (worker := getattr(self._of_thread, "worker", None)) is None:
-                worker = self._of_thread.worker = _Worker()
-                self._workers.append(worker)
-            return worker
-
-    def _describe_worker_end(self) -> str:
-        """How the process of this thread died; the next task is another's."""
-        if (worker := getattr(self._of_thread, "worker", None)) is None:
-            return "before it began"
-        self._of_thread.worker = None
-        with self._lock:  # whoever begins a process asks how all others ended, and only one is told
-            code = worker.end()
-        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
 
 class _Worker:

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from attnviz.bounded import MAX_JSON, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidModel
@@ -30,8 +29,11 @@ def load_metrics(folder: Path) -> Metrics:
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
         schema = found.pop("schema", None) if isinstance(found, dict) else None
-        if schema == 5:
-            found["history"] = _drop_curves(found["history"])
+        if schema == 5:  # it has curves of pretraining and heads, of which the last loss of masked words is kept
+            history = found["history"]
+            losses = [point["masked_word_loss"] for point in history["heads"] if point["pretraining"]]
+            kept = {name: history[name] for name in ("points", "epochs")}
+            found["history"] = {**kept, "masked_word_loss": losses[-1] if losses else None}
         elif schema != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
         if type(found.get("held_out")) is dict:  # a file of before it was measured says nothing of it
@@ -42,13 +44,6 @@ def load_metrics(folder: Path) -> Metrics:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidModel(f"{file} holds no attnviz metrics: {error}", hint="Copy the folder again.") from error
     return metrics
-
-
-def _drop_curves(history: Any) -> dict[str, Any]:
-    """Read the history of schema 5: of its curves of pretraining and heads, the last loss of masked words."""
-    losses = [point["masked_word_loss"] for point in history["heads"] if point["pretraining"]]
-    kept = {name: history[name] for name in ("points", "epochs")}
-    return {**kept, "masked_word_loss": losses[-1] if losses else None}
 
 
 def load_model_metrics(model: AttentionModel) -> Metrics | None:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from attnviz import store
+from attnviz.display import format_count
 from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
 from attnviz.registry import load
@@ -86,11 +87,17 @@ class Pictures:
             # Of an earlier run: ours by name and by what stands in them.
             old = sorted(path.name for path in mine - {*files} if path.is_file() and _is_from_attnviz(path))
             others = [] if records is None else [*_list_other_records(new, self.records)]
-            gone = [name for name in old if others or not _shows_same_inputs((folder / name).read_bytes(), report)]
+            # Every file says what it shows by the sha256 of texts and weights.
+            digests = DIGEST.findall(" ".join(value for name, value in report.facts if name.startswith(IDENTITY)))
+            gone = [name for name in old if others or not _holds((folder / name).read_bytes(), digests)]
             new.discard([*gone, *others])
+        notices = _describe_omissions(report, self.look)
         left = [name for name in old if name not in gone]
-        notices = (*_describe_omissions(report, self.look), *_describe_earlier(folder, gone, left))
-        return Result(report, tuple(files), notices)
+        for names in filter(None, (gone, left)):  # pictures of an earlier run are not to be mistaken for new ones
+            pictures = f"{format_count(len(names), 'pictures')} of an earlier run, such as {names[0]}"
+            removed = f"removed {pictures}: it showed another text or model"
+            notices.append(removed if names is gone else f"{folder} also holds {pictures}")
+        return Result(report, tuple(files), tuple(notices))
 
 
 def parse_inches(length: str | None) -> float | None:
@@ -129,19 +136,9 @@ def _is_from_attnviz(path: Path) -> bool:
     return b"attnviz" in data or b"TXtstatus of " in data
 
 
-def _shows_same_inputs(data: bytes, report: Report) -> bool:
-    """Whether a picture says the same sha256 of texts and weights as the report does: every file says what it shows."""
-    digests = DIGEST.findall(" ".join(value for name, value in report.facts if name.startswith(IDENTITY)))
+def _holds(data: bytes, digests: Sequence[str]) -> bool:
     encodings = ("ascii", "utf-16-be")  # PDF has the second where a text has other letters than ours
     return all(any(digest.encode(each) in data for each in encodings) for digest in digests)
-
-
-def _describe_earlier(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[str]:
-    """Pictures of an earlier run are not to be mistaken for new ones."""
-    for old in filter(None, (gone, left)):
-        pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
-        of = f"{pictures} of an earlier run, such as {old[0]}"
-        yield f"removed {of}: it showed another text or model" if old is gone else f"{folder} also holds {of}"
 
 
 def _describe_omissions(report: Report, look: FigureStyle) -> list[str]:

@@ -71,7 +71,8 @@ def read_matrix(path: Path) -> Matrix:
         wrong = next((field for field in fields[has_names:] if not is_number(field)), None)
         if wrong is not None:
             raise InvalidRecord(f"{name}:{line}: {wrong.strip()!r:.40} is not a number")
-        n_decimals = max(n_decimals, *map(_count_decimals, fields[has_names:]))
+        behind = [field.strip().lower().replace(",", ".").partition(".")[2] for field in fields[has_names:]]
+        n_decimals = max(n_decimals, *(ALL_DECIMALS if "e" in digits else len(digits) for digits in behind))
         values.append(np.array([_parse(field, decimal) for field in fields[has_names:]], dtype=np.float32))
         names.append(fields[0])
     if not has_header and head == _positions(len(head)) and len(values) > 1 and (len(head) != 2 or len(values) == 3):
@@ -139,11 +140,6 @@ def _is_number(field: str, decimal: str = ".") -> bool:
 def _parse(field: str, decimal: str) -> float:
     """Return the number. Raises ValueError."""
     return float(field.replace(decimal, "."))
-
-
-def _count_decimals(field: str) -> int:
-    digits = field.strip().lower().replace(",", ".").partition(".")[2]
-    return ALL_DECIMALS if "e" in digits else len(digits)
 
 
 def _positions(n: int) -> list[str]:

@@ -63,18 +63,15 @@ def parse_numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) ->
     if numbers is None:
         written = dict(provenance.settings).get(f"{what}s_in_model")
         numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
-    if not all(type(number) is int for number in numbers):
-        raise TypeError(f"{what} numbers {numbers!r} are not numbers")
-    return tuple(numbers)
+    return tuple(decode_json(tuple[int, ...], numbers, f"{what}_numbers"))
 
 
 def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
     """Read how patches of an image stand, None where keys are no patches. Raises InvalidRecord for what cannot be."""
     if meta.get("grid") is None:
         return None
-    n_rows, n_columns = (_check(side, int) for side in meta["grid"])
     try:
-        return Grid(n_rows, n_columns)
+        return Grid(*decode_json(tuple[int, ...], meta["grid"], "grid"))
     except InvalidOption as error:
         raise InvalidRecord(error.problem) from error
 
@@ -88,8 +85,8 @@ def parse_provenance(found: Mapping[str, Any]) -> Provenance:
     return Provenance(**{**read, **{name: tuple(read[name].items()) for name in ("settings", "versions")}})
 
 
-def _check(value: Any, *kinds: type) -> Any:
-    """Return the value. Raises TypeError where it is of none of these types: True is no number."""
-    if type(value) not in kinds:
-        raise TypeError(f"{value!r} is not of type {' or '.join(kind.__name__ for kind in kinds)}")
+def _check(value: Any, kind: type) -> Any:
+    """Return the value. Raises TypeError where it is of another type: True is no number."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
     return value

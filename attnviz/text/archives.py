@@ -108,7 +108,11 @@ def open_archive(path: Path) -> Member:
             return _grow(path, _read_tar(path))
         if path.suffix.lower() in COMPRESSED:
             return Member(str(path), opener=partial(COMPRESSED[path.suffix.lower()], path))
-        return _grow(path, _list_zip(path))
+        archive = zipfile.ZipFile(path)
+        if any(info.flag_bits & ENCRYPTED for info in archive.infolist()):
+            raise InvalidSource(f"{path} is encrypted", hint="Unpack it, and give the folder.")
+        files = (info for info in archive.infolist() if not info.is_dir())
+        return _grow(path, ((info.filename, partial(archive.open, info)) for info in files))  # type: ignore[misc]
     except OSError as error:
         raise InvalidSource(f"{path} cannot be read: {describe_os_error(error)}") from error
     except DAMAGED as error:
@@ -129,15 +133,6 @@ def find_member(path: Path) -> Member | None:
     if not (found.is_dir() or found.is_file()):
         raise InvalidSource(f"{archive} holds no {path.relative_to(archive)}")
     return found
-
-
-def _list_zip(path: Path) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
-    archive = zipfile.ZipFile(path)
-    for info in archive.infolist():
-        if info.flag_bits & ENCRYPTED:
-            raise InvalidSource(f"{path} is encrypted", hint="Unpack it, and give the folder.")
-        if not info.is_dir():
-            yield info.filename, partial(archive.open, info)  # type: ignore[misc]
 
 
 def _read_tar(path: Path) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:

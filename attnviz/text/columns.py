@@ -229,12 +229,6 @@ def is_known_name(name: str) -> bool:
     return is_text_name(name) or _normalize(name) in (*LABEL_COLUMNS, *RATING_COLUMNS)
 
 
-def names_text_and_label(names: Sequence[str]) -> bool:
-    """Return whether these name a column of texts and one of labels, as a first line of plain text hardly does."""
-    plain = [name.strip().strip('"') for name in names]
-    return any(map(is_text_name, plain)) and any(is_known_name(name) and not is_text_name(name) for name in plain)
-
-
 def _normalize(name: str) -> str:
     return "".join(character for character in name.strip().lower() if character not in " _-")
 

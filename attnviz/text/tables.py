@@ -20,7 +20,7 @@ from attnviz.bounded import format_bytes
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
-from attnviz.text.columns import MAX_NAMED, Columns, DataTable, names_text_and_label
+from attnviz.text.columns import MAX_NAMED, Columns, DataTable, is_known_name, is_text_name
 from attnviz.text.files import UTF_8, decode, find_mark, open_file, read_lines
 from attnviz.text.layout import LOOKED_AT, NAMES_OF_SEPARATORS, Layout, choose_layout, take_first_lines
 from attnviz.text.source import MAX_TEXT, Wanted, check_no_columns
@@ -102,7 +102,9 @@ def _open_lines(path: Place, wanted: Wanted) -> TextTable:
     with closing(read_lines(path, wanted.encoding)) as lines:
         first, _ = take_first_lines(lines)
     for separator, kind in NAMES_OF_SEPARATORS.items():
-        if names_text_and_label(first[0].split(separator)):
+        names = [name.strip().strip('"') for name in first[0].split(separator)]
+        # A column of texts and one of labels, as a first line of plain text hardly names.
+        if {is_text_name(name) for name in names if is_known_name(name)} == {True, False}:
             table = _open_separated(path, wanted, separator)
             return replace(table, layout=(f"a table with {kind}", *table.layout))
     first = [_strip_end(line) for line in first]
@@ -255,22 +257,13 @@ def _list_records(content: Any, path: Place) -> tuple[Iterable[Any], tuple[str, 
             )
         if found:
             return content[found[0]], (f"the array {found[0]!r}",)
-        if (rows := _transpose(content)) is not None:
-            return rows, ("columns",)
+        # Columns of equal length, lists or objects by number as pandas writes them.
+        columns = list(content.values())
+        if columns and all(isinstance(each, (list, dict)) and len(each) == len(columns[0]) for each in columns):
+            keys = [list(each) if isinstance(each, dict) else list(range(len(each))) for each in columns]
+            if all(of == keys[0] for of in keys):
+                return [{name: content[name][key] for name in content} for key in keys[0]], ("columns",)
         return [content], ("one object",)
     raise InvalidSource(
         f"{path} holds no rows", hint='Write [{"text": "…", "label": 0}, …], {"data": […]}, or an object a line.'
     )
-
-
-def _transpose(content: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Turn columns of equal length, lists or objects by number as pandas writes them, into rows; None: no columns."""
-    columns = list(content.values())
-    if not columns or not all(
-        isinstance(column, (list, dict)) and len(column) == len(columns[0]) for column in columns
-    ):
-        return None
-    keys = [list(column) if isinstance(column, dict) else list(range(len(column))) for column in columns]
-    if any(of != keys[0] for of in keys):
-        return None
-    return [{name: column[key] for name, column in content.items()} for key in keys[0]]

@@ -17,8 +17,8 @@ import yaml
 
 from attnviz.bounded import open_input
 from attnviz.commands.batch.source_file import Place, SourceFile, Steps
-from attnviz.display import LONE_SURROGATE
-from attnviz.option_values import shorten, shorten_name
+from attnviz.display import LONE_SURROGATE, shorten_name
+from attnviz.option_values import shorten
 
 MAX_BYTES = 1024 * 1024  # bytes
 MAX_DEPTH = 20  # levels; a config needs five

@@ -15,6 +15,7 @@ import numpy as np
 from attnviz import store
 from attnviz.bounded import decode_json
 from attnviz.commands.train.training import DIVERGED, Training, TrainingState
+from attnviz.display import shorten_name
 from attnviz.errors import ExecutionError, InvalidModel, InvalidRecord
 from attnviz.records.training_metrics import History
 
@@ -60,9 +61,7 @@ def _name_file_in_errors(file: Path) -> Iterator[None]:
     except InvalidRecord as error:
         raise InvalidModel(error.problem, hint=hint) from error
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        reason = " ".join(str(error).split())
-        if len(reason) > MAX_REASON_LENGTH:
-            reason = reason[: MAX_REASON_LENGTH - 1] + "…"
+        reason = shorten_name(" ".join(str(error).split()), MAX_REASON_LENGTH)
         raise InvalidModel(f"{file} is not a state of this training run: {reason}", hint=hint) from error
 
 
