@@ -35,12 +35,16 @@ def results() -> dict[str, Any]:
     return found
 
 
-def share(kind: Any) -> str:
-    """Of sequences, all items right: the mean over networks and its 95 % interval, by Student's t."""
-    shares = results()[kind.slug]["all_right"]
+def interval(shares: Sequence[float]) -> tuple[float, float, float]:
+    """The mean over networks, and its 95 % interval by Student's t."""
     mean, half = fmean(shares), t_quantile(len(shares) - 1) * stdev(shares) / sqrt(len(shares))
-    low, high = f"{max(0.0, mean - half):.3f}", f"{min(1.0, mean + half):.3f}"
-    return f"{mean:.3f}" + (f" ({low} to {high})" if low < high else "")
+    return mean, max(0.0, mean - half), min(1.0, mean + half)
+
+
+def share(kind: Any) -> str:
+    """Of sequences, all items right."""
+    mean, low, high = (f"{each:.3f}" for each in interval(results()[kind.slug]["all_right"]))
+    return mean + (f" ({low} to {high})" if low < high else "")
 
 
 def by_heads() -> str:

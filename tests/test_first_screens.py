@@ -10,11 +10,20 @@ from tests.attacks.endings import RunHere, worked
 
 NUMBER = re.compile(r"(?<![\w:.])[-+~]?(\d+(,\d{3})*)?\.?\d+(?![\w:])")  # none within a name such as multi:8
 REVIEW = "This movie was boring but my sister loved it, and the acting (the whole cast) saved the rest of it."
+LONG = " ".join([REVIEW] * 4)
 
 
 @pytest.mark.parametrize(
     ("asked", "n_lines", "n_numbers"),
     [
+        (("heatmap", "the cat sat"), 25, 60),
+        (("heatmap", LONG), 25, 60),
+        (("heatmap", LONG, "--model", "single"), 25, 60),
+        (("heatmap", REVIEW), 25, 60),
+        (("heatmap", REVIEW, "--model", "random"), 25, 60),
+        (("heatmap", "这部电影很好看", "--model", "multi-zh"), 25, 60),
+        (("heatmap", REVIEW, "--query", "boring"), 25, 60),
+        (("heatmap", LONG, "--head", "mean"), 25, 60),
         (("compare", "single", "multi", "--text", REVIEW), 18, 25),
         (("compare", "single", "multi", "--dataset", "sample", "--split", "test"), 18, 25),
         (("compare", "multi", "--text", REVIEW), 18, 25),

@@ -54,11 +54,6 @@ def test_options(given: tuple[str, ...], said: str, run_here: RunHere, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_training_a_width_beyond_all(run_here: RunHere) -> None:
-    """At once: its divisors are not tried."""
-    refused(run_here("train", "--d-model", "999999999999999999"), "d_model 999999999999999999 is too large")
-
-
 @pytest.mark.parametrize(
     "args",
     [

@@ -5,15 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from tests.attacks.endings import RunHere, check_whole, document, svg, worked
-
-UNTRAINED = "untrained (random weights, seed 0)"
-
-
-def names(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+from tests.attacks.endings import RunHere, check_whole, worked
+from tests.made import content
 
 
 def pictures(*stems: str, formats: str = "png") -> set[str]:
@@ -41,7 +35,7 @@ SELECTIONS: dict[str, tuple[str, set[str]]] = {
 def test_selections(options: str, expected: set[str], attnviz: RunHere, tmp_path: Path) -> None:
     """The record holds every layer and head, whatever is drawn."""
     worked(attnviz("heatmap", "--text", "a film", "--dpi", "40", "--out", "drawn", *options.split()))
-    assert names(tmp_path) == {f"drawn/{name}" for name in {*expected, "attention.safetensors"}}
+    assert content(tmp_path).keys() == {f"drawn/{name}" for name in {*expected, "attention.safetensors"}}
     assert len(check_whole(tmp_path)) == len(expected)
 
 
@@ -49,12 +43,12 @@ def test_several_texts_get_a_folder_each(attnviz: RunHere, tmp_path: Path) -> No
     drawing = ("--model", "dot", "--dpi", "40")
     files = ("layer-0-head-0.png", "attention.safetensors")
     given = worked(attnviz("heatmap", "--text", "../one", "--text", "two/", *drawing))
-    assert names(tmp_path) == {f"attention/text-{number}/{name}" for number in (0, 1) for name in files}
+    assert content(tmp_path).keys() == {f"attention/text-{number}/{name}" for number in (0, 1) for name in files}
     assert [line for line in given.stderr.splitlines() if "wrote" in line] == [
         f"note: wrote 2 files to attention/text-{number}/ ({files[0]} … {files[1]})" for number in (0, 1)
     ]
     worked(attnviz("heatmap", "--dataset", "sample", "--split", "test[-3:]", "--index", "0,-1", *drawing, "--out", "b"))
-    assert names(tmp_path / "b") == {f"test-{number}/{name}" for number in (17, 19) for name in files}
+    assert content(tmp_path / "b").keys() == {f"test-{number}/{name}" for number in (17, 19) for name in files}
 
 
 @pytest.mark.parametrize(
@@ -69,19 +63,3 @@ def test_a_record_is_drawn_again_byte_for_byte(options: str, attnviz: RunHere, t
     drawn = {path.name: path.read_bytes() for path in (tmp_path / "attention").iterdir()}
     del drawn["attention.safetensors"]
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == drawn
-
-
-def test_untrained_is_said_wherever_somebody_looks(attnviz: RunHere, tmp_path: Path) -> None:
-    """The table, the document, every picture and its metadata, and one note."""
-    asked = ("heatmap", "--text", "a film", "--model", "random:2", "--format", "png,svg")
-    shown = worked(attnviz(*asked))
-    assert UNTRAINED in shown.stdout
-    assert shown.stderr.count("untrained") == 1
-    (text,) = document(worked(attnviz(*asked, "--json")))["texts"]
-    assert (text["status"], text["trained"]) == (UNTRAINED, False)
-    for name in ("overview", "layer-0-head-0", "layer-0-head-1"):
-        with Image.open(tmp_path / f"attention/{name}.png") as picture:
-            told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
-        assert told["status"] == UNTRAINED
-        assert UNTRAINED in told["Description"]
-        assert any(UNTRAINED in line for line in svg(tmp_path / f"attention/{name}.svg"))

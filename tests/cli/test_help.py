@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from attnviz import __version__
 from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
 from attnviz.errors import InvalidOption
+from attnviz.measures import MEASURES
 from attnviz.options import ARGUMENT, PANELS, list_options
 from attnviz.registry import load
 from attnviz.renderers.figure.style import colour_map
@@ -88,12 +89,6 @@ def test_the_help_is_the_same_in_other_words(arguments: tuple[str, ...], file: s
     assert (run.exit_code, run.stdout) == (0, (GOLDEN / file).read_text(encoding="utf-8"))
 
 
-def test_version(run_cli: RunCli) -> None:
-    from attnviz import __version__
-
-    assert run_cli("--version").stdout == f"attnviz {__version__}\n"
-
-
 def imported(arguments: list[str], home: Path) -> set[str]:
     """The packages that one command line imports."""
     script = "import sys; from attnviz.cli.app import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
@@ -134,12 +129,13 @@ def test_completion_offers_names_and_choices(run_cli: RunCli) -> None:
     models = {"single", "multi", "multi-zh", "random", "dot", "recall", "minilm", "smollm2"}
     models |= {"multi:2", "multi:4", "multi:8", "recall:1", "recall:2", "recall:4", "recall:8"}
     data_sets, scales = {"sample", "imdb"}, {"lift", "fixed", "shared", "log", "auto"}
-    given = ("--model", models), ("--dataset", data_sets), ("--scale", scales), ("--cmap", {*COLOUR_MAPS})
-    for option, expected in given:
+    measures = {measure.name for measure in MEASURES if measure.name.startswith("to_")}
+    given = {"--model ": models, "--dataset ": data_sets, "--scale ": scales, "--cmap ": {*COLOUR_MAPS}}
+    for option, expected in (given | {"--measure to_": measures}).items():
         run = run_cli(
             env={
                 "_ATTNVIZ_COMPLETE": "complete_bash",
-                "COMP_WORDS": f"attnviz heatmap {option} ",
+                "COMP_WORDS": f"attnviz heatmap {option}",
                 "COMP_CWORD": "3",
                 "PATH": os.environ["PATH"],
             }
@@ -155,7 +151,5 @@ def test_colour_maps_that_are_offered_exist() -> None:
 
 
 def test_the_installed_command_is_the_program() -> None:
-    done = subprocess.run(
-        [Path(sys.executable).parent / "attnviz", "--version"], cwd=ROOT, capture_output=True, check=True, text=True
-    )
-    assert done.stdout.startswith("attnviz ")
+    done = said_by([str(Path(sys.executable).parent / "attnviz"), "--version"], cwd=ROOT)
+    assert done.stdout == f"attnviz {__version__}\n"

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,10 +25,10 @@ from attnviz import store
 from attnviz.cli import app
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
+from tests.commands.train.runs import stopped
 from tests.fuzz.inputs import OUTPUTS, SPECS, changed, command_lines, configs, damaged, numbers, tensors
 from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
 from tests.made import random_maps
-from tests.starting import train
 
 GOOD = """
 jobs:
@@ -36,16 +36,8 @@ jobs:
   - {name: b, explain: {text: the cat sat}}
   - {name: c, compare: {models: [dot, single], text: the cat sat, dpi: 30}}
 """
-TABLES: tuple[str, ...] = (
-    "table.parquet",
-    "table.csv",
-    "array.json",
-    "quotes.tsv",
-    "labelled.txt",
-    "utf16.csv",
-    "table.csv.gz",
-)
-TABLES += ("tables.zip", "tables.tar.gz")
+TABLES: tuple[str, ...] = ("table.parquet", "table.csv", "array.json", "quotes.tsv", "labelled.txt", "utf16.csv")
+TABLES += ("table.csv.gz", "tables.zip", "tables.tar.gz")
 TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --max-tokens 16"
 WRITERS = {name for name, options in SPECS.items() if any(option.name == "out" for option in options)} - {"batch"}
 HF = importlib.util.find_spec("transformers") is not None
@@ -131,30 +123,30 @@ def _fill(good: Path, room: Path) -> None:
     with tarfile.open(good / "tables.tar.gz", "w:gz") as tar:
         tar.add(good / "table.csv", "in/test.csv")
     (good / "scheduler.json").write_text('{"type": "Scheduler", "address": "tcp://127.0.0.1:9"}', encoding="utf-8")
-    stopping = get_context("fork").Process(target=_stop_training, args=(good,))
-    stopping.start()
-    stopping.join()
-    assert stopping.exitcode == 0
+    _fork(_stop_training, good)
     shutil.copytree(good / "batch", good / "other")
     if HF:
         from tests.pretrained import saved
 
-        # Elsewhere: its progress bar begins a thread, and a fork may copy a lock while that holds it.
-        saving = get_context("fork").Process(target=saved, args=(good / "folder", "bert"))
-        saving.start()
-        saving.join()
-        assert saving.exitcode == 0
+        _fork(saved, good / "folder", "bert")  # its progress bar begins a thread, which may hold a lock that forks copy
     else:
         (good / "folder").mkdir()
+
+
+def _fork(work: Callable[..., object], *args: object) -> None:
+    """Have something done by a process of its own."""
+    process = get_context("fork").Process(target=work, args=args)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 def _stop_training(good: Path) -> None:
     """Leave a run after its first steps, with the state that --resume goes on from."""
     with chdir(good), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        spec = build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, max_tokens=16)
-        events: Any = train(replace(spec, out="stopped"))
-        next(events), next(events)
-        events.close()
+        stopped(
+            build(TrainSpec, dataset="table.csv", epochs=1, d_model=8, heads=2, size=60, max_tokens=16), "stopped", 1
+        )
     os._exit(0 if (good / "stopped/training.safetensors").exists() else 1)  # as quickly as it was forked
 
 

@@ -15,17 +15,15 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 from attnviz.cli import app, process
-from attnviz.commands.batch import workers
-from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch import diff as batch_diff
+from attnviz.commands.batch import run as batch_run
 from attnviz.errors import DifferencesFound, ExecutionError, InputError, OutputError
-from attnviz.store.manifest import Entry
+from attnviz.running.executors import open_executor
 from tests.attacks.endings import RAW
 
 CODES = {0, ExecutionError.exit_code, InputError.exit_code, DifferencesFound.exit_code, OutputError.exit_code}
@@ -83,29 +81,15 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
         tempfile.tempdir = None
         os.environ |= {"HOME": str(room), "TMPDIR": str(room), "COLUMNS": "80"}
         process.prepare_streams()
-        with (
-            mock.patch("attnviz.commands.batch.run.run_jobs", run_jobs),
-            mock.patch("attnviz.commands.batch.workers.run_jobs", run_jobs),
-        ):
-            code = app.run(args)
+        for module in (batch_run, batch_diff):  # workers of their own would import everything anew
+            vars(module)["open_executor"] = lambda *_: open_executor(1, inline=True)
+        code = app.run(args)
         process.flush_stderr()
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-def run_jobs(
-    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor, fail_fast: bool
-) -> Generator[workers.Done]:
-    """As that of the workers, without their processes, which would import everything anew."""
-    del executor
-    for job in jobs:
-        done = workers.run_one(job, folder, earlier.get(job.name))
-        yield done
-        if done.how == "failed" and fail_fast:
-            return
 
 
 def contents(folder: Path) -> dict[str, str]:

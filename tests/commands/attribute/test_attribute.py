@@ -122,6 +122,7 @@ def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
         ({"top_k": 0}, InvalidOption, "--top-k 0"),
         ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
         ({"card": True, "text": ("good",), "inline_text": None}, InvalidText, "one token"),
+        ({"method": "leave-one-out", "text": ("good",), "inline_text": None}, InvalidText, "needs two tokens"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(
@@ -215,29 +216,18 @@ def test_equal_numbers_of_every_text_show_nothing_of_others() -> None:
     assert "More than by chance" not in found
 
 
-def test_nothing_is_left_of_one_token_to_leave_out(tmp_path: Path) -> None:
-    """It printed 0.0000, which nobody had measured."""
-    with pytest.raises(InvalidText, match="leave-one-out needs two tokens"):
-        list(attribute(build(AttributeSpec, text=("good",), method="leave-one-out", out=str(tmp_path))))
-
-
 def test_integrated_gradients_say_by_how_much_they_miss_their_sum(tmp_path: Path) -> None:
     """Within 5 % they are shares of what the logit gains; beyond it that is not claimed."""
     pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
-    spec = build(AttributeSpec, text=("the film was not good",), method="integrated-gradients", out=str(tmp_path))
-    assert re.search(r"the logit gains -?[0-9.]+ over words of zeros, a gap of [0-4]\.[0-9]%\.", said(last(spec)))
+    drawn = report(inline_text="the film was not good", method="integrated-gradients", out=str(tmp_path))
+    assert re.search(r"the logit gains -?[0-9.]+ over words of zeros, a gap of [0-4]\.[0-9]%\.", said(drawn))
     tokens = Tokens(("a", "b"), ((0, 1), (2, 3)), (False, False))
     found = Attribution("m", tokens, np.array([0.5, 0.2]), Target("x", "", 0.9), PROVENANCE, 3, gained=1.0)
     assert found.gap == pytest.approx(0.3)
-    report = attribution_report([found], None, 5)
-    assert isinstance(report.data["methods"], dict)
-    assert report.data["methods"]["m"]["gained"] == 1.0
-    assert "a gap of 30.0%: too much for its scores to be shares of the answer" in said(report)
-
-
-def last(spec: AttributeSpec) -> Report:
-    found = [event.report for event in attribute(spec) if isinstance(event, Result) and event.report is not None]
-    return found[-1]
+    far = attribution_report([found], None, 5)
+    assert isinstance(far.data["methods"], dict)
+    assert far.data["methods"]["m"]["gained"] == 1.0
+    assert "a gap of 30.0%: too much for its scores to be shares of the answer" in said(far)
 
 
 @pytest.fixture

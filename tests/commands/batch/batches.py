@@ -7,23 +7,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from attnviz.commands.batch import run
+from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import from_file, to_bytes
+from attnviz.commands.batch.run_job import run_job
+from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.options import build, replace_values
+from attnviz.options import build
+from attnviz.running import Progress, Result
 from attnviz.store.manifest import NAME, Entry, File, Manifest
-from tests.events import result
-from tests.starting import heatmap
 
 TEXT = "not a good film, but the acting saves it"
 SPEC = build(HeatmapSpec, model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)
 
 
 def batch(folder: Path, *specs: HeatmapSpec, versions: dict[str, str] | None = None) -> Manifest:
-    """One job for each spec, called first, second and third, with everything that `attnviz heatmap` writes."""
-    jobs = tuple(_entry(folder, name, spec) for name, spec in zip(("first", "second", "third"), specs, strict=False))
+    """One job for each spec, called first, second and third, with everything that a batch writes."""
+    names = zip(("first", "second", "third"), specs, strict=False)
+    jobs = tuple(run_job(Job(name, "heatmap", spec), folder) for name, spec in names)
     manifest = Manifest({"figures.yaml": "0" * 64}, versions or {"torch": "2.13.0"}, jobs)
     write(folder, manifest)
     return manifest
+
+
+def run_batch(config: Path, **options: object) -> tuple[dict[str, str], Result]:
+    """How each job of a config ended, in the order in which they did, and the end."""
+    *middle, last = run.batch(build(BatchSpec, configs=(str(config),), **options))
+    assert isinstance(last, Result)
+    jobs = [each for each in middle if isinstance(each, Progress)]
+    return {each.latest: "failed" if each.error else each.line.split()[0] for each in jobs}, last
 
 
 def write(folder: Path, manifest: Manifest) -> None:
@@ -63,20 +75,6 @@ def without(entry: Entry, path: str) -> Entry:
 
 def _without(entry: Entry, path: str) -> list[File]:
     return [file for file in entry.files if file.path != path]
-
-
-def _entry(folder: Path, name: str, spec: HeatmapSpec) -> Entry:
-    drawn = result(heatmap(replace_values(spec, out=str(folder / name))))
-    return Entry(
-        name=name,
-        command="heatmap",
-        settings={"model": spec.model.model, "text": list(spec.text.text)},
-        fingerprint=hashlib.sha256(repr(spec).encode()).hexdigest(),
-        inputs={"texts": hashlib.sha256(repr(spec.text).encode()).hexdigest()},
-        numbers=drawn.numbers,
-        warnings=(),
-        files=tuple(file_of(folder, path.relative_to(folder).as_posix()) for path in drawn.files),
-    )
 
 
 def file_of(folder: Path, path: str) -> File:

@@ -1,15 +1,15 @@
-"""`batch` and `diff --again` as functions, on real processes: the manifest, what is skipped, fails, differs."""
+"""`batch` and `diff --again` as functions: the manifest, what is skipped, fails, differs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from attnviz import store
 from attnviz.commands.batch.diff import diff
@@ -18,12 +18,15 @@ from attnviz.commands.batch.run import PROGRESS, batch
 from attnviz.commands.batch.spec import BatchSpec, DiffSpec
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.options import build
-from attnviz.running import Progress, Result
+from attnviz.running import Result
 from attnviz.store.manifest import NAME, PAGE, File, Manifest
 from tests import events
+from tests.commands.batch.batches import run_batch
 from tests.events import report, result
-from tests.made import content, random_maps
+from tests.made import content, page_content, random_maps
+from tests.pretrained import NEEDS, saved
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 CONFIG = """\
 defaults: {model: dot, d_model: 8, dpi: 40}
 jobs:
@@ -41,20 +44,14 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "figures.yaml"
 
 
-def run(config: Path, **more: object) -> tuple[dict[str, str], Result]:
-    """How each job ended, and the end."""
-    spec = build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), **{"workers": 1, **more})
-    *middle, last = batch(spec)
-    assert isinstance(last, Result)
-    jobs = [each for each in middle if isinstance(each, Progress)]
-    return {each.latest: "failed" if each.error else each.line.split()[0] for each in jobs}, last
+def run(config: Path, **more: Any) -> tuple[dict[str, str], Result]:
+    return run_batch(config, out=str(config.parent / "out"), **{"workers": 1, **more})
 
 
 def manifest_of(config: Path) -> Manifest:
     return from_file(config.parent / "out" / NAME)
 
 
-@pytest.mark.slow
 def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
     ended, _ = run(config)
     assert ended == {"one": "made", "two": "made"}
@@ -66,15 +63,12 @@ def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
     assert str(config.parent) not in files[NAME].decode()
 
 
-@pytest.mark.slow
 def test_one_page_leads_to_all_jobs_with_a_picture_of_each(config: Path) -> None:
     config.write_text(CONFIG.replace("dpi: 40", "format: [png, html]"), encoding="utf-8")
     _, last = run(config)
     out = config.parent / "out"
     assert last.closing == (f"2 made; wrote {out / NAME} and {out / PAGE}",)
-    text = (out / PAGE).read_text(encoding="utf-8")
-    (document,) = re.findall(r'<script type="application/json" id="content">(.*)</script>', text)
-    jobs, numbers = json.loads(document)["tables"]
+    jobs, numbers = page_content(out / PAGE)["tables"]
     assert jobs["links"] == ["one/attention.html", "two/attention.html"]
     assert all((out / link).is_file() for link in jobs["links"])
     assert all(thumb.startswith("data:image/webp;base64,UklGR") for thumb in jobs["thumbs"])
@@ -85,7 +79,6 @@ def test_one_page_leads_to_all_jobs_with_a_picture_of_each(config: Path) -> None
     assert content(out) == before
 
 
-@pytest.mark.slow
 def test_again_nothing_is_made_and_of_a_changed_text_one_job(config: Path) -> None:
     run(config)
     first = manifest_of(config)
@@ -100,29 +93,23 @@ def test_again_nothing_is_made_and_of_a_changed_text_one_job(config: Path) -> No
     assert second.jobs[0].inputs != first.jobs[0].inputs
 
 
-@pytest.mark.slow
 def test_a_record_is_drawn_anew_when_it_changed(config: Path) -> None:
-    record, folder = config.parent / "attention.safetensors", config.parent / "figs"
-    config.write_text(
-        f"out: {folder}\njobs:\n  - render: {{record: attention.safetensors, dpi: 40}}\n", encoding="utf-8"
-    )
-    hows = []
-    for seed in (0, 0, 1):
+    record = config.parent / "attention.safetensors"
+    config.write_text("jobs: [{name: drawn, render: {record: attention.safetensors, dpi: 40}}]", encoding="utf-8")
+    for seed, how in ((0, "made"), (0, "unchanged"), (1, "made")):
         store.save(random_maps(n_heads=2, seed=seed), record)
-        found = list(batch(BatchSpec(configs=(str(config),), workers=1)))
-        hows += [event.line.split()[0] for event in found if isinstance(event, Progress)]
-    assert hows == ["made", "unchanged", "made"]
-    assert from_file(folder / NAME).jobs[0].inputs == {"record": hashlib.sha256(record.read_bytes()).hexdigest()}
+        assert run(config)[0] == {"drawn": how}
+    assert manifest_of(config).jobs[0].inputs == {"record": hashlib.sha256(record.read_bytes()).hexdigest()}
 
 
-def test_force_makes_everything_and_the_same(config: Path) -> None:
+def test_force_makes_everything_and_the_same(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(config)
     before = content(config.parent / "out")
+    monkeypatch.undo()  # two processes make what one did
     assert run(config, force=True, workers=2)[0] == {"one": "made", "two": "made"}
     assert content(config.parent / "out") == before
 
 
-@pytest.mark.slow
 def test_a_run_that_was_broken_off_goes_on(config: Path) -> None:
     """As a killed one leaves it: no manifest, but the entry of what was done, and half a picture of what was not."""
     run(config)
@@ -136,7 +123,6 @@ def test_a_run_that_was_broken_off_goes_on(config: Path) -> None:
     assert content(out) == whole
 
 
-@pytest.mark.slow
 def test_what_a_job_made_before_it_failed_is_known_to_the_next_run(config: Path) -> None:
     config.write_text(CONFIG.replace("dpi: 40", "dpi: 40, format: [png, svg]"), encoding="utf-8")
     run(config)
@@ -195,7 +181,6 @@ def test_a_file_that_somebody_put_in_the_place_of_one_stays(config: Path, theirs
     assert picture.exists() == theirs
 
 
-@pytest.mark.slow
 def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> None:
     config.write_text(CONFIG + "  - name: three\n    heatmap: {text: three, head: 5}\n", encoding="utf-8")
     ended, last = run(config)
@@ -207,7 +192,6 @@ def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> Non
     assert not (config.parent / "out/three").exists()
 
 
-@pytest.mark.slow
 def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
     run(config)
     config.write_text(CONFIG[: CONFIG.index("  - name: two")], encoding="utf-8")
@@ -236,7 +220,6 @@ def told(found: Result) -> list[str]:
     return [note.text for note in report(found).notes]
 
 
-@pytest.mark.slow
 def test_what_was_made_can_be_made_again(config: Path) -> None:
     run(config)
     found = remade(config)
@@ -257,7 +240,23 @@ def test_what_was_made_can_be_made_again(config: Path) -> None:
     assert any(note.startswith("Made by other versions: torch 1.0 → ") for note in told(remade(config)))
 
 
-@pytest.mark.slow
+def test_a_job_is_made_again_where_the_weights_of_a_third_party_model_change(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At last in a process of its own."""
+    pytest.importorskip("transformers", reason=NEEDS)
+    weights = saved(config.parent / "model", "bert") / "model.safetensors"
+    theirs = "{model: ./model, text: the acting saved the film, layer: 0, head: 0-1}"
+    config.write_text(f"jobs: [{{name: theirs, heatmap: {theirs}}}]", encoding="utf-8")
+    assert [run(config)[0]["theirs"] for _ in range(2)] == ["made", "unchanged"]
+    assert {"transformers", "weights"} <= {name.split()[0] for name in manifest_of(config).jobs[0].inputs}
+    assert remade(config).failure is None
+    turned = {name: -tensor if "word" in name else tensor for name, tensor in load_file(weights).items()}
+    save_file(turned, weights, metadata={"format": "pt"})
+    monkeypatch.undo()
+    assert run(config)[0] == {"theirs": "made"}
+
+
 def test_a_job_that_failed_is_tried_with_its_settings_again(config: Path) -> None:
     config.write_text("jobs: [{name: a, heatmap: {text: a b, head: 9, model: dot}}]", encoding="utf-8")
     run(config)

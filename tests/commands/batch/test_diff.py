@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import attnviz
 from attnviz import store
@@ -23,6 +24,7 @@ from attnviz.store.manifest import Manifest
 from attnviz.views.differences import describe_difference
 from attnviz.views.record_changes import compare_maps, measure_changes
 from tests import events
+from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.events import report, result
 from tests.made import cross_maps, random_maps
@@ -241,3 +243,49 @@ def test_a_folder_stands_for_what_it_holds() -> None:
     store.make_folder(Path("folder"))
     store.save(random_maps(), Path("folder") / store.RECORD)
     assert result(diff(replace(SPEC, before="folder"))).failure is None
+
+
+@pytest.mark.parametrize(
+    ("names", "code", "said"),
+    [
+        (("a.npy", "b.npy"), 3, "weight of layer 0, head 1: 0.25 became 0.5 (query 2 2, key 0 0)."),
+        (("a.npy", "b.npy", "--tolerance", "0.3"), 0, "Other bytes that say the same: 1 file."),
+        (
+            ("a.npy", "b.npy", "--tolerance", "1,jsd=0.01", "--measure", "peak"),
+            3,
+            "jsd of layer 0, head 1: 0 became",
+        ),
+        (("a.npz", "b.npz"), 3, "2 weights of heads differ by up to 0.25: weight of layer 0, head 1."),  # two layers
+        (("b.npz", "c.npz"), 3, "array: x,y became x,z."),
+        (("a.csv", "b.csv"), 3, "weight of layer 0, head 0: 0.25 became 0.5 (query 2 2, key 0 0)."),
+        (("a.png", "a.png", "--exact"), 0, "No difference"),
+        (("a.png", "b.png"), 3, "b.png: 1 pixel, by 1 of 255 (root mean square)."),
+        (("a.png", "b.png", "--pixels", "1"), 0, "Other bytes that say the same: 1 file."),
+        (("a.png", "c.png", "--pixels", "255"), 3, "c.png: 2 × 2 pixels became 2 × 1 pixels."),
+        (("a.npy", "a.png"), 2, "are not of one kind"),
+        (("a.npy", "objects.npy"), 2, "Python objects, which only a pickle can hold"),
+        (("a.npy", "b.npy", "--pixels", "1"), 2, "--pixels is of pictures"),
+        (("a.npy", "b.npy", "--max-memory", "0.1"), 2, "the weights need"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_weights_and_pictures_are_compared_as_a_command(
+    names: tuple[str, ...], code: int, said: str, run_here: RunHere
+) -> None:
+    before = np.full((1, 2, 4, 4), 0.25, np.float32)
+    after = before.copy()
+    after[0, 1, 2] = [0.5, 0.25, 0.25, 0]
+    for name, weights in (("a", before), ("b", after)):
+        np.save(f"{name}.npy", weights)
+        np.savez(f"{name}.npz", x=weights[0], y=weights[0])
+        np.savetxt(f"{name}.csv", weights[0, 1])
+    np.savez("c.npz", x=after[0], z=after[0])
+    np.save("objects.npy", np.array([{}]), allow_pickle=True)
+    image = Image.new("RGB", (2, 2))
+    image.save("a.png")
+    image.crop((0, 0, 2, 1)).save("c.png")
+    image.putpixel((1, 1), (4, 0, 0))
+    image.save("b.png")
+    run = run_here("diff", *names)
+    assert run.exit_code == code
+    assert said in (run.stderr if code == 2 else " ".join(run.stdout.split()))

@@ -25,6 +25,7 @@ from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Diffe
 from attnviz.store.manifest import Entry, Manifest, Numbers
 from attnviz.views.differences import describe_difference
 from tests import events
+from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.events import result
 
@@ -59,8 +60,15 @@ def said(tolerances: Tolerances = Tolerances()) -> list[str]:  # noqa: B008, fro
 
 
 def change(**what: Any) -> None:
-    """Another first job in `figures`."""
-    batches.change(Path("figures"), "first", lambda entry: replace(entry, **what))
+    """Another first job in `figures`, of which these settings or inputs are others."""
+
+    def changed(entry: Entry) -> Entry:
+        return replace(entry, **{name: merge(getattr(entry, name), value) for name, value in what.items()})
+
+    def merge(old: Any, new: Any) -> Any:
+        return {**old, **new} if isinstance(new, dict) else new
+
+    batches.change(Path("figures"), "first", changed)
 
 
 def compared(expected: Numbers, actual: Numbers, tolerance: float = 0.0, **of: Any) -> list[Difference]:
@@ -98,12 +106,9 @@ def test_a_batch_and_itself_do_not_differ(pair: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
-        ({"settings": {"model": "multi:2", "text": ["another"]}}, "first: setting text: "),
-        ({"settings": {"model": "random:2", "text": [batches.TEXT]}}, "first: setting model: multi:2 became random:2."),
-        (
-            {"settings": {"model": "multi:2", "text": [batches.TEXT], "dpi": 9}},
-            "first: setting dpi is only in AFTER (9).",
-        ),
+        ({"settings": {"text": ["another"]}}, "first: setting text: "),
+        ({"settings": {"model": "random:2"}}, "first: setting model: multi:2 became random:2."),
+        ({"settings": {"width": 9}}, "first: setting width is only in AFTER (9)."),
         ({"inputs": {"texts": "0" * 64}}, "first: texts: sha256 "),
         ({"fingerprint": "0" * 64}, "first: fingerprint (of the defaults and the code): sha256 "),
         ({"command": "explain"}, "first: command: heatmap became explain."),
@@ -349,6 +354,18 @@ def failing(error: str) -> Callable[[Entry], Entry]:
         return replace(entry, error=error, files=(), numbers={}) if error else entry
 
     return how
+
+
+def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> None:
+    run = run_here("diff", "baseline", "figures")
+    assert (run.exit_code, run.stderr) == (0, "")
+    assert run.stdout.startswith("No difference\n")
+    batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 0.25))
+    (pair / "figures" / "second" / "overview.png").unlink()
+    run = run_here("diff", "baseline", "figures")
+    assert (run.exit_code, run.stderr) == (3, "error: 2 differences between baseline and figures\n")
+    assert run.stdout.startswith("2 differences\nBEFORE baseline · AFTER figures\n")
+    assert "second: overview.png in AFTER is gone." in run.stdout
 
 
 def test_a_manifest_is_named_or_its_folder(pair: Path) -> None:

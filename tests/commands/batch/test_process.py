@@ -27,7 +27,7 @@ def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, tmp_path: Path)
     assert run.stdout == "unchanged a (3 files)\n"
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_path: Path) -> None:
     (tmp_path / "figures.yaml").write_text(SMALL + "  - name: b\n    heatmap: {text: ''}\n", encoding="utf-8")
     run = attnviz("batch", "figures.yaml", "--workers", "1", "--out", "as-markdown", "--print", "markdown")
@@ -39,6 +39,16 @@ def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_p
     assert run.stdout == "made a (3 files)\n"
     assert "error: b: no tokens in " in run.stderr
     assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")
+
+
+def test_each_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "c\n.yaml").write_text('jobs: [heatmap: {heads: x, "a\\e[31m": 1}, {explain: , name: ../../x}]')
+    run = attnviz("batch", "c\n.yaml")
+    assert (run.exit_code, run.stdout) == (2, "")
+    first, second, third = run.stderr.splitlines()
+    assert first == "error: c⏎.yaml:1:25: jobs[0].heatmap.heads: write a whole number, not 'x'"
+    assert "x1b[31m" in second
+    assert third.startswith("error: c⏎.yaml:1:61: jobs[1].name: '../../x' cannot be a name: ")
 
 
 def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:

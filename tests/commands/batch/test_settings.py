@@ -14,6 +14,7 @@ from attnviz.commands import COMMANDS
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.options import list_options
+from tests.attacks.endings import RunHere, worked
 from tests.commands.batch.conftest import Problems
 
 WHOLE = schema.json_schema()
@@ -109,6 +110,19 @@ def test_the_schema_takes_what_is_taken(config: str, problems: Problems) -> None
     assert fits(yaml.safe_load(config), WHOLE) == (problems(config) == [])
 
 
-def test_editors_can_read_the_schema() -> None:
-    assert json.loads(json.dumps(WHOLE, allow_nan=False)) == WHOLE
+def test_editors_can_read_the_schema(run_here: RunHere) -> None:
+    printed = worked(run_here("batch", "--schema")).stdout
+    assert printed.isascii()
+    assert json.loads(printed) == WHOLE
     Draft202012Validator.check_schema(WHOLE)
+
+
+def test_settings_are_described_without_flags() -> None:
+    said = {
+        (command, name): each.get("description", "") for command in JOBS for name, each in settings(command).items()
+    }
+    assert [where for where, text in said.items() if not text] == []
+    assert [text for text in said.values() if any(word in text for word in ("--", "; repeat", "stdin"))] == []
+    assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
+    assert said["explain", "layer"] == "By hand: which layer; -1 is the last."
+    assert said["heatmap", "max_tokens"] == "At most N tokens of a text; keep says which."

@@ -18,10 +18,10 @@ from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.options import build
-from attnviz.report import Report
 from attnviz.running import Progress, Result
 from attnviz.specs import VocabularyOptions
 from tests.events import data, report, result
+from tests.made import notes
 from tests.pretrained import NEEDS, saved
 from tests.starting import compare
 
@@ -31,10 +31,6 @@ TEXT = "not a good film , but the acting saves it"
 def outcome(tmp_path: Path, *models: str, **settings: Any) -> Result:
     spec = build(CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **settings)
     return result(compare(spec))
-
-
-def notes(of: Report) -> str:
-    return " ".join(note.text for note in of.notes)
 
 
 def test_one_text(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from attnviz.numbers.table import Numbers
 from attnviz.options import build
 from attnviz.report import Note, Report, Scale
 from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
-from tests.made import table
+from tests.made import notes, table
 
 SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
 
@@ -30,10 +30,6 @@ def report(of: Comparison, title: str | None = None, measure: tuple[str, ...] = 
 
 def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:
     return {str(row[0]): row[1:] for row in table(of, name).rows}
-
-
-def notes(of: Report) -> str:
-    return " ".join(block.text for block in of.blocks if isinstance(block, Note))
 
 
 def two(**more: Any) -> Comparison:

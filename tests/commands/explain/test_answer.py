@@ -303,6 +303,7 @@ def test_options_of_answers_are_refused_by_hand(run_here: RunHere) -> None:
     refused(run_here("explain", TEXT, "--by-hand", "--table", "full"), f"--table {said}")
     said = "--against is of an answer, and random:2 is worked out by hand"
     refused(run_here("explain", TEXT, "--model", "random:2", "--against", "positive"), said)
+    refused(run_here("explain", TEXT, "--answer", "positive", "--causal"), "--causal is for built-in models")
     shown = worked(run_here("explain", TEXT, "--by-hand", "--query", "0")).stdout
     assert shown.startswith("Attention from token 0 the")
     cut = worked(run_here("explain", TEXT, "--max-tokens", "3")).stdout
@@ -332,15 +333,6 @@ def test_texts_that_are_data(text: str, run_here: RunHere, tmp_path: Path) -> No
     latex = worked(run_here("explain", "--model", folder, "--text", text, "--print", "latex"))
     assert "\\textquoteleft{}" in latex.stdout
     assert "‘" not in "\n".join(line for line in latex.stdout.splitlines() if not line.startswith("%"))
-
-
-def test_a_real_decoder(run_here: RunHere) -> None:
-    asked = ("explain", "--model", stories(), "--text", "Tim and Lily went home. Lily gave Tim a", "--json")
-    (found,) = json.loads(worked(run_here(*asked)).out)["texts"]
-    assert len(found["heads"]) == 5
-    for look in (look for head in found["heads"] for look in head["looks"]):
-        assert look["named"] is None or look["weight_without"] <= look["weight"] / 2
-    assert any(head["looks"][0]["n_writers"] > 1 for head in found["heads"])
 
 
 # In Python

@@ -170,21 +170,6 @@ def test_what_only_the_calculation_by_hand_has_asks_for_it(
     assert drawn.name == f"steps-layer-0-head-{int(asked == ('--head', '1'))}.png"
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (("--answer", "nice"), "--answer 'nice' is not a label of this model"),
-        (("--answer", "positive", "--against", "positive"), "--against positive is the answer itself"),
-        (("--answer", "positive", "--query", "good"), "--query asks for one look of a head"),
-        (("--answer", "positive", "--causal"), "--causal is for built-in models"),
-        (("--head", "0.9", "--query", "good"), "no head 0.9 in multi:8. It has layers 0 to "),
-        (("--head", "0.1", "--query", "good", "--answer", "positive"), "--answer is of the answer"),
-    ],
-)
-def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere) -> None:
-    refused(run_here("explain", TEXT, *asked), said)
-
-
 def test_heads_left_out_are_left_out_of_the_explanation(run_here: RunHere) -> None:
     whole = read_json(run_here, TEXT)
     first = whole["heads"][0]

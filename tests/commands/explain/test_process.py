@@ -78,9 +78,6 @@ def test_of_a_long_text_the_top_keys_are_listed(run_here: RunHere) -> None:
     assert len(run.stdout.splitlines()) < 170
 
 
-# The example
-
-
 # What cannot be
 
 
@@ -88,15 +85,11 @@ def test_of_a_long_text_the_top_keys_are_listed(run_here: RunHere) -> None:
     ("asked", "said"),
     [
         (("--query", "the"), "'the' occurs 2 times. Choose by position: 0, 6."),
-        (("--query", "flim"), "no token 'flim' in the text. The nearest is 1 'film'."),
         (("--layer", "9", *UNTRAINED), "no layer 9. There is only layer 0."),
-        (("--head", "99"), "no head 99. There are heads 0 to 7."),
         (("--top-k", "0"), "--top-k 0 is too small"),
         (("--text", "another"), "2 texts, where one is explained at a time"),
-        (("--index", "1"), "no text 1"),
         (("--lang", "zh"), "--lang is for the labels of --example"),
         (("--example",), "--text with --example"),
-        (("--model", "mutli"), "Did you mean 'multi'"),
     ],
 )
 def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:

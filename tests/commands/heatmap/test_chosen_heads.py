@@ -22,13 +22,13 @@ from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
-from attnviz.report import HeatmapGrid, Note, Table
+from attnviz.report import HeatmapGrid, Note
 from attnviz.running import Result
 from attnviz.specs import ModelOptions
 from attnviz.views.record_changes import measure_changes
 from tests import pretrained
 from tests.events import data, report, results
-from tests.made import load_encoder
+from tests.made import load_encoder, table
 from tests.starting import heatmap, render
 
 TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 12
@@ -48,10 +48,6 @@ def drawn(out: Path, **more: object) -> tuple[Result, AttentionMaps]:
     spec = build(HeatmapSpec, text=(TEXT,), out=str(out), dpi=30, **(SIZES | more | lists))
     (found,) = results(heatmap(spec))
     return found, store.load(out / store.RECORD)
-
-
-def table(found: Result, name: str) -> Table:
-    return next(block for block in report(found).blocks if isinstance(block, Table) and block.name == name)
 
 
 def maps_of(choice: LayersAndHeads | None = None, *, factored: bool = False) -> AttentionMaps:
@@ -99,7 +95,7 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
     assert (values["layers"], values["heads"]) == ([1], [5])
     assert np.array(values["weights"])[0, 0] == pytest.approx(whole.weights[1, 5], rel=2e-5)
     assert (found.layers, found.heads) == ({maps.provenance.text_name: [1]}, {maps.provenance.text_name: [5]})
-    assert [row[:2] for row in table(found, "heads").rows] == [(1, 5)]
+    assert [row[:2] for row in table(report(found), "heads").rows] == [(1, 5)]
     assert [chart.title for block in report(found).blocks for chart in getattr(block, "charts", ())] == ["head 5"]
     assert {tuple(row[2:4]) for row in list(found.rows or ())[1:]} == {(1, 5)}
     said = " ".join(block.text for block in report(found).blocks if isinstance(block, Note))
@@ -128,7 +124,7 @@ def test_picked_heads_are_drawn_of_their_layers_and_heads(tmp_path: Path) -> Non
 def test_measures_of_all_heads_keep_all_heads(measure: str, tmp_path: Path) -> None:
     found, maps = drawn(tmp_path, layer="1", head="5", measure=measure, factored=True)
     assert (maps.layer_numbers, maps.head_numbers) == ((1,), tuple(range(8)))
-    (row,) = table(found, "layers").rows
+    (row,) = table(report(found), "layers").rows
     of_whole = measure_maps(maps_of(), [measure], "layer")
     assert row == (1, *(pytest.approx(each.values[1], abs=1e-4) for each in of_whole))
 

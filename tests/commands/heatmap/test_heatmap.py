@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from attnviz.errors import InvalidOption, InvalidText
 from attnviz.options import build, replace_values
 from attnviz.running import Result
 from tests.events import report, result, results
-from tests.made import cross_maps
+from tests.made import content, cross_maps, page_content
 from tests.starting import heatmap, render
 
 TEXT = "the film was not good"
@@ -27,33 +26,9 @@ def spec(tmp_path: Path) -> HeatmapSpec:
     return build(HeatmapSpec, text=(TEXT,), heads=2, out=str(tmp_path / "out"), dpi=50)
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
 def only(spec: HeatmapSpec) -> Result:
     (drawn,) = results(heatmap(spec))
     return drawn
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"layer": ("1",), "head": ("1",)}, ["attention.safetensors", "layer-1-head-1.png"]),
-        (
-            {"layers": 3, "layer": ("0,2",), "head": ("-1",)},
-            ["attention.safetensors", "layer-0-head-1.png", "layer-2-head-1.png", "overview.png"],
-        ),
-    ],
-)
-def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
-    spec: HeatmapSpec, change: dict[str, object], expected: list[str]
-) -> None:
-    chosen = replace_values(spec, **change)
-    only(chosen)
-    assert names(Path(spec.figure.out)) == expected
-    maps = store.load(Path(spec.figure.out) / "attention.safetensors")
-    assert maps.weights.shape[:2] == (chosen.model.layers or 2, chosen.model.heads)
 
 
 def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
@@ -61,8 +36,7 @@ def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
     *drawn, index = results(heatmap(several))
     out = Path(spec.figure.out)
     assert index.files == (out / "index.html",)
-    page = index.files[0].read_text(encoding="utf-8")
-    content = json.loads(page.partition('id="content">')[2].partition("</script>")[0])
+    content = page_content(index.files[0])
     (table,) = content["tables"]
     assert content["title"] == "multi:2 attends to 3 texts"
     assert [row[0] for row in table["rows"]] == ["“the film was not good”", "“<b>”", "“acting”"]
@@ -119,7 +93,7 @@ def test_pictures_of_the_same_record_stay_and_are_pointed_out(spec: HeatmapSpec)
     only(spec)
     drawn = only(replace_values(spec, head=("1",)))
     assert any("also holds 2 pictures of an earlier run, such as layer-0-head-0.png" in n for n in drawn.notices)
-    assert "layer-0-head-0.png" in names(Path(spec.figure.out))
+    assert "layer-0-head-0.png" in content(Path(spec.figure.out))
     assert not any("earlier run" in notice for notice in only(spec).notices)
 
 
@@ -129,7 +103,7 @@ def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapS
     for name in theirs:
         (Path(spec.figure.out) / name).write_bytes(b"mine")
     drawn = only(spec)
-    assert {*names(Path(spec.figure.out))} == {*theirs, *(file.name for file in drawn.files)}
+    assert content(Path(spec.figure.out)).keys() == {*theirs, *(file.name for file in drawn.files)}
     (notice,) = (notice for notice in drawn.notices if "earlier run" in notice)
     assert notice == ("removed 23 pictures of an earlier run, such as attention.html: it showed another text or model")
     other = replace_values(spec, text=("another text",), out=f"{spec.figure.out}-other")

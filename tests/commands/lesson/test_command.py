@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.attacks.endings import RunHere, worked
+from tests.attacks.endings import RunHere, refused, worked
 from tests.commands.lesson.conftest import SENTENCE, Write
+from tests.made import page_content
 
 MAX_BYTES = 500_000
 LONG = " ".join(["the", "film"] * 12)  # as many tokens as a lesson shows
-
-
-def content(file: Path) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', file.read_text(encoding="utf-8"))
-    assert found
-    loaded: dict[str, Any] = json.loads(found[1])
-    return loaded
 
 
 def test_a_lesson_is_one_small_file_that_opens_offline(write: Write) -> None:
@@ -29,7 +21,7 @@ def test_a_lesson_is_one_small_file_that_opens_offline(write: Write) -> None:
     assert len(page.encode()) < MAX_BYTES
     assert "default-src 'none'" in page
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
-    tokens = content(file)["tokens"]
+    tokens = page_content(file)["tokens"]
     assert len(tokens) == 24
 
 
@@ -48,7 +40,7 @@ def test_the_language_is_that_of_the_page(write: Write) -> None:
 
 
 def test_two_layers_of_any_number_of_heads(write: Write, two_layers: Path) -> None:
-    (model,) = content(write("--model", str(two_layers)))["models"]
+    (model,) = page_content(write("--model", str(two_layers)))["models"]
     assert [layer["number"] for layer in model["layers"]] == [0, 1]
     assert model["answers"]["choices"] == [0, 1, 2, 3]
 
@@ -67,7 +59,7 @@ def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: P
     ran = worked(attnviz("lesson", LONG, "--model", "random:4", "--layers", "6", "--d-model", "256", "--out", "l.html"))
     assert "note: the page shows the last 3 of 6 layers of random:4, and has no room for more" in ran.stderr
     assert (tmp_path / "l.html").stat().st_size < MAX_BYTES
-    (model,) = content(tmp_path / "l.html")["models"]
+    (model,) = page_content(tmp_path / "l.html")["models"]
     assert [layer["number"] for layer in model["layers"]] == [3, 4, 5]
 
 
@@ -90,22 +82,19 @@ def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: P
 def test_what_is_no_lesson_is_refused_in_a_line(
     arguments: tuple[str, ...], said: str, attnviz: RunHere, tmp_path: Path
 ) -> None:
-    ran = attnviz("lesson", *arguments, "--out", "lesson.html")
-    assert ran.exit_code == 2
-    assert said in ran.stderr
-    assert len(ran.stderr.splitlines()) == 1
+    refused(attnviz("lesson", *arguments, "--out", "lesson.html"), said)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_long_sentence_is_cut_where_that_is_asked_for(attnviz: RunHere, tmp_path: Path) -> None:
     worked(attnviz("lesson", f"{LONG} and more", "--max-tokens", "24", "--out", "l.html"))
-    assert content(tmp_path / "l.html")["cut"] == 2
+    assert page_content(tmp_path / "l.html")["cut"] == 2
 
 
 def test_a_sentence_that_the_model_cannot_read_is_said_to_be(attnviz: RunHere, tmp_path: Path) -> None:
     ran = worked(attnviz("lesson", "猫 坐 垫子", "--lang", "zh", "--out", "l.html"))
     assert "are not in the vocabulary (read as [UNK])" in ran.stderr
-    found = content(tmp_path / "l.html")
+    found = page_content(tmp_path / "l.html")
     assert found["mostlyUnknown"] is True
     assert found["nUnknown"] == found["nTokens"]
 
@@ -113,4 +102,4 @@ def test_a_sentence_that_the_model_cannot_read_is_said_to_be(attnviz: RunHere, t
 def test_a_model_beside_that_reads_other_tokens_is_left_out(attnviz: RunHere, tmp_path: Path) -> None:
     ran = worked(attnviz("lesson", "5 a3 b7 12", "--beside", "recall:1", "--out", "l.html"))
     assert "note: recall:1 cuts the text into other tokens, and is left out" in ran.stderr
-    assert len(content(tmp_path / "l.html")["models"]) == 1
+    assert len(page_content(tmp_path / "l.html")["models"]) == 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -16,16 +15,13 @@ import pytest
 
 from attnviz.commands.lesson import measured
 from attnviz.models.built_in import SHIPPED
-from attnviz.numbers.intervals import t_quantile
 from tests import study
 
 FILE = Path(measured.__file__).with_name(measured.CAPACITY)
 
 
 def interval(shares: list[float]) -> list[float]:
-    """The mean over networks, and its 95 % interval by Student's t."""
-    mean, half = fmean(shares), t_quantile(len(shares) - 1) * stdev(shares) / sqrt(len(shares))
-    return [round(each, 4) for each in (mean, max(0.0, mean - half), min(1.0, mean + half))]
+    return [round(each, 4) for each in study.interval(shares)]
 
 
 def results_of_study() -> dict[str, Any]:

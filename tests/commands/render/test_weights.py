@@ -81,13 +81,6 @@ def test_what_lies_beside_weights_and_is_not_read_is_said(beside: dict[str, Any]
     assert bool(said) == ("not read" in shown)
 
 
-def test_what_is_drawn_again_is_the_record(run_here: RunHere) -> None:
-    worked(run_here("render", "square.npy", *DRAWN))
-    worked(run_here("render", "attention/attention.safetensors", *DRAWN, "--out", "again"))
-    one, other = (Path(folder, "layer-0-head-0.png").read_bytes() for folder in ("attention", "again"))
-    assert one == other
-
-
 WRONG = {
     "names that fit nothing": (
         ("square.npy", "--tokens-file", "keys.txt"),

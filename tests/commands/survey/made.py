@@ -12,8 +12,27 @@ import pyarrow.parquet as pq
 
 from attnviz.commands.survey import measure
 from attnviz.commands.survey.files import Survey, begin_survey
+from attnviz.commands.survey.spec import SurveySpec
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
+from attnviz.models.loading import find_model
+from attnviz.options import build
+from attnviz.running import Result
+from attnviz.specs import ModelOptions
 from attnviz.text import Document
+from tests.events import result
+from tests.starting import survey
+
+FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
+
+
+def run(out: Path, **options: Any) -> Result:
+    """Survey twelve texts of the sample, or what the options say."""
+    return result(survey(build(SurveySpec, out=str(out), **{**FAST, **options})))
+
+
+def open_model() -> Any:
+    """Open the model of `FAST`, with which plain loops make the same numbers."""
+    return find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
 
 
 def survey_of(

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from attnviz.commands.survey.spec import MergeSpec, SurveySpec
+from attnviz.commands.survey.spec import MergeSpec
 from attnviz.errors import InvalidOption
 from attnviz.options import build
 from attnviz.records import Tokens
 from attnviz.report import Charts, HeatmapGrid
 from attnviz.views.tokens import BYTE, read_piece
+from tests.commands.survey.made import run
 from tests.events import report, result
 from tests.made import columns_by
-from tests.starting import merge, survey
-
-FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:4]", "null": ("none",), "model": "multi:2"}
+from tests.starting import merge
 
 
 def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> None:
-    found = result(survey(build(SurveySpec, out=str(tmp_path / "out"), head_card=("0.1",), **FAST)))
+    found = run(tmp_path / "out", split="train[:4]", head_card=("0.1",))
     whole = report(found)
     (text,) = (picture for picture in whole.pictures if isinstance(picture, HeatmapGrid))
     assert whole.atlas is not None
@@ -46,7 +44,7 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
 @pytest.mark.parametrize("written", ["0.2", "2.0", "x", "0.0,1", "-1.0"])
 def test_a_head_that_is_not_there_is_refused_before_the_first_text(written: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"is not a head of multi:2\. Write LAYER\.HEAD"):
-        result(survey(build(SurveySpec, out=str(tmp_path / "out"), head_card=(written,), **FAST)))
+        run(tmp_path / "out", head_card=(written,))
     assert not list((tmp_path / "out").glob("*.safetensors"))
 
 

@@ -6,22 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from attnviz.commands.survey import files as survey_files
-from attnviz.commands.survey import measure as survey_measure
-from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey.files import load_files
-from attnviz.commands.survey.spec import SurveySpec
-from attnviz.options import build
-from tests.events import data, report, result
-from tests.starting import survey
+from tests.commands.survey.made import run
+from tests.events import data, report
 
 
-def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path) -> None:
     """Texts of class 1 say one word again and again; the table, the data and the atlas name what differs."""
-    for module in (survey_plan, survey_measure, survey_files):
-        monkeypatch.setattr(module, "BLOCK", 4)
     words = "the film was long and the end was not good but i liked the songs of it very much"
     draws = np.random.default_rng(1)
     lines = []
@@ -34,8 +26,7 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, mon
         lines.append(f'{{"text": "{" ".join(chosen)}", "label": {place % 2}}}\n')
     file = tmp_path / "texts.jsonl"
     file.write_text("".join(lines), encoding="utf-8")
-    asked: dict[str, Any] = {"dataset": str(file), "model": "multi:2", "null": ("none",), "measure": ("all",)}
-    whole = result(survey(build(SurveySpec, out=str(tmp_path / "out"), **asked)))
+    whole = run(tmp_path / "out", dataset=str(file), split=None, measure=("all",))
     (table,) = (table for table in report(whole).tables if table.name == "classes")
     assert ("to same word", 1) in {(row[2], row[3]) for row in table.rows}
     said: Any = data(whole)["classes"]
@@ -46,8 +37,6 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path, mon
     assert atlas is not None
     assert any("to same word" in value for head in atlas["heads"] for _, value in head["facts"])
     assert load_files(tmp_path / "out").tables.classes.sizes == {0: 20, 1: 20}
-    alike = result(
-        survey(build(SurveySpec, dataset="sample", out=str(tmp_path / "alike"), model="multi:2", null=("none",)))
-    )
+    alike = run(tmp_path / "alike", split=None)
     notes = [note.text for note in report(alike).notes]
     assert any("none is beyond chance (Holm)" in note for note in notes)

@@ -9,38 +9,24 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attnviz.commands.survey import files as survey_files
 from attnviz.commands.survey import measure as survey_measure
-from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey.files import MOMENTS, load_files
 from attnviz.commands.survey.moments import KINDS, N_MOMENTS, mix_hashes
-from attnviz.commands.survey.spec import SurveySpec
 from attnviz.errors import InvalidRecord
 from attnviz.measures.notable import choose_shown
-from attnviz.models.loading import find_model
-from attnviz.options import build
 from attnviz.records import AttentionMaps
-from attnviz.specs import ModelOptions, TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from tests.commands.survey.made import rewrite
-from tests.events import result
-from tests.starting import survey
+from tests.commands.survey.made import open_model, rewrite, run
 
-FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
 Row = tuple[float, int, int, np.ndarray]  # rank, text, query and weights
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (survey_plan, survey_measure, survey_files):
-        monkeypatch.setattr(module, "BLOCK", 2)
 
 
 @pytest.fixture(scope="module")
 def read() -> tuple[tuple[str, ...], list[AttentionMaps]]:
     """The texts, and what the model does with each."""
     texts = load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
-    model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
+    model = open_model()
     return texts, [model.attention(text) for text in texts]
 
 
@@ -70,7 +56,7 @@ def find_random(texts: tuple[str, ...], maps: list[AttentionMaps], head: int) ->
 
 
 def test_moments_are_those_of_a_plain_loop(tmp_path: Path, read: tuple[tuple[str, ...], list[AttentionMaps]]) -> None:
-    result(survey(build(SurveySpec, out=str(tmp_path), **FAST)))
+    run(tmp_path)
     rows, (texts, maps) = load_files(tmp_path).moments.rows(), read
     for head in range(2):
         own = [[row for row in rows if (row["layer"], row["head"], row["kind"]) == (0, head, kind)] for kind in KINDS]
@@ -100,7 +86,7 @@ def test_the_key_that_a_row_looks_at_is_shown_however_far_away() -> None:
 
 
 def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
-    result(survey(build(SurveySpec, out=str(tmp_path), no_text=True, **FAST)))
+    run(tmp_path, no_text=True)
     files = [*tmp_path.glob("*.parquet")]
     data = b" ".join(repr(pq.read_table(path, partitioning=None).to_pylist()).encode() for path in files)
     texts = load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
@@ -118,7 +104,7 @@ def test_without_texts_the_file_holds_no_word(tmp_path: Path) -> None:
     [("query", 9999), ("keys", [9999]), ("keys", [-1]), ("n_keys", 0), ("to_first", 2.0), ("head", 7)],
 )
 def test_moments_of_other_texts_are_refused(column: str, wrong: Any, tmp_path: Path) -> None:
-    result(survey(build(SurveySpec, out=str(tmp_path), **FAST)))
+    run(tmp_path)
 
     def change(table: Any, about: Any) -> Any:
         values = [wrong, *table[column].to_pylist()[1:]]

@@ -16,14 +16,12 @@ import torch
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.survey import facts as survey_facts
-from attnviz.commands.survey import files as survey_files
-from attnviz.commands.survey import measure as survey_measure
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey.files import NAME, Survey, load_files
 from attnviz.commands.survey.heads import label_heads, top_words
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
-from attnviz.commands.survey.survey import OFFSET, WORD, SurveyMeasure
+from attnviz.commands.survey.survey import OFFSET, WORD, SurveyInfo, SurveyMeasure
 from attnviz.commands.survey.words import MASS_BITS
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
@@ -39,43 +37,30 @@ from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document, load_corpus
 from attnviz.text.dataset import stream_corpus
-from tests.commands.survey.made import (
-    change_info,
-    rewrite,
-    survey_of,
-)
+from tests.commands.survey.made import FAST, change_info, open_model, rewrite, run, survey_of
 from tests.events import data, report, result
-from tests.made import record, tokens
+from tests.made import content, half, record, tokens
 from tests.starting import merge, survey
 
 LENGTH = SurveyMeasure("n_tokens", "tokens", "text")
-FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (survey_plan, survey_measure, survey_files):
-        monkeypatch.setattr(module, "BLOCK", 2)
-    monkeypatch.setattr(survey_facts, "N_RANDOM", 3)
-
-
-def run(out: Path, **options: Any) -> Result:
-    return result(survey(build(SurveySpec, out=str(out), **{**FAST, **options})))
+TEXTS = "texts-00000.parquet"
 
 
 def merged(out: Path, parts: Sequence[Path]) -> Result:
     return result(merge(build(MergeSpec, parts=tuple(map(str, parts)), out=str(out))))
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def leave(out: Path, **options: Any) -> Progress:
+    """A survey that is left after six of its texts: how far it said that it was."""
+    events: Any = survey(build(SurveySpec, out=str(out), **{**FAST, **options}))
+    reached: Progress = next(event for event in events if isinstance(event, Progress) and event.done >= 6)
+    events.close()
+    assert len(load_files(out).texts) == 6
+    return reached
 
 
 @pytest.fixture(scope="module")
 def reviews() -> tuple[str, ...]:
-    from attnviz.specs import TextOptions
-    from attnviz.text import load_corpus
-
     return load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
 
 
@@ -86,14 +71,9 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     for number in (3, 1, 2):
         run(tmp_path / f"part-{number}", shard=f"{number}/3", **options)
     merged(tmp_path / "merged", [tmp_path / f"part-{number}" for number in (2, 3, 1)])
-    events = survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))
-    for event in events:
-        if isinstance(event, Progress) and event.done >= 6:
-            assert event.if_left == (f"{tmp_path}/left holds 6 of 12 texts; the same command goes on",)
-            events.close()  # type: ignore[attr-defined]
-            break
-    left = load_files(tmp_path / "left")
-    assert (len(left.texts), left.is_whole) == (6, False)
+    reached = leave(tmp_path / "left", **options)
+    assert reached.if_left == (f"{tmp_path}/left holds 6 of 12 texts; the same command goes on",)
+    assert not load_files(tmp_path / "left").is_whole
     killed = tmp_path / "killed"  # when two of three files were written: they hold what the last does not know of
     shutil.copytree(tmp_path / "left", killed)
     for name in ("texts-00000.parquet", "moments.parquet"):
@@ -102,17 +82,17 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     again = [*survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))]
     said = f"{tmp_path}/left holds 6 of 12 texts, which are not measured again; --fresh begins anew"
     assert next(event.notices for event in again if isinstance(event, Progress)) == (said,)
-    whole = files(tmp_path / "whole")
+    whole = content(tmp_path / "whole")
     assert set(whole) == {NAME, "moments.parquet", "texts-00000.parquet", "distance.png", "atlas.png"}
-    assert files(tmp_path / "merged") == whole
-    assert files(tmp_path / "left") == whole
-    assert files(killed) == whole
+    assert content(tmp_path / "merged") == whole
+    assert content(tmp_path / "left") == whole
+    assert content(killed) == whole
     assert report(found).title == "random:2 over sample train[:12]"
 
 
 def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
     found = run(tmp_path, measure=("all",))
-    model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
+    model = open_model()
     assert isinstance(model, QuickAttention)
     logs = np.log([len(model.attention(text).keys) for text in reviews])
     for name in ("entropy", "distance", "to_same_word", "vendi_score"):
@@ -126,9 +106,13 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
         found_quantiles = [[of[f"quantile {share}"] for of in numbers] for share in (0.05, 0.5)]
         np.testing.assert_allclose(found_quantiles, quantiles, atol=1e-8)
         top = numbers[0]["texts"][0]
-        rest = per_text[:, 0] - slope_of(load_files(tmp_path), name) * logs
+        slope = slope_of(load_files(tmp_path), name)
+        assert slope == pytest.approx(np.polyfit(logs, per_text[:, 0], 1)[0], rel=1e-4, abs=1e-6)
+        rest = per_text[:, 0] - slope * logs  # a text is extreme for its length
         assert (top["index"], top["value"]) == (int(rest.argmax()), pytest.approx(per_text[rest.argmax(), 0], abs=1e-8))
         assert top["name"] == f"sample train[{top['index']}]"
+        assert top["tokens"] == pytest.approx(np.exp(logs[top["index"]]))
+        assert reviews[top["index"]].startswith(top["words"].removesuffix("…"))
     tokens = round(np.exp(logs).sum())
     assert data(found)["texts"] == {"name": "sample train[:12]", "number": 12, "tokens": tokens}
 
@@ -159,35 +143,47 @@ def test_words_say_what_receives_more_than_its_share(tmp_path: Path, reviews: tu
     assert words.select(name=".").array("n").tolist() == [sum(text.count(".") for text in reviews)]
 
 
-class Attending:
-    """A model whose two heads attend, causally, alike to all and to the token two before; by chance alike to all."""
+Attend = Callable[[list[str], float], AttentionMaps]
+
+
+class Made:
+    """A model of two heads whose attention a function gives: of words, and of a share that is another by chance."""
 
     name = revision = trained = n_layers = n_heads = d_model = n_parameters = n_attention_parameters = None
-    aims = True
+
+    def __init__(self, attend: Attend, share: float, by_chance: float) -> None:
+        self.attend, self.share, self.by_chance = attend, share, by_chance
 
     def attention(self, text: str, name: str = "text") -> AttentionMaps:
-        words = text.split()
-        attendable = np.tri(len(words), dtype=bool)
-        alike = attendable / attendable.sum(axis=1, keepdims=True)
-        aimed = np.where(np.arange(len(words))[:, None] > 1, np.eye(len(words), k=-2), alike)
-        weights = np.stack([alike, 0.8 * aimed + 0.2 * alike if self.aims else alike])[None]
-        return record(weights, tokens(*words), attendable=attendable[None])
+        return self.attend(text.split(), self.share)
 
     encode = map_size = seconds = attention  # which nobody asks for
 
-    def with_first_weights(self, seed: int) -> Attending:
-        chance = Attending()
-        chance.aims = False
-        return chance
+    def with_first_weights(self, seed: int) -> Made:
+        return Made(self.attend, self.by_chance, self.by_chance)
 
 
-def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp_path: Path) -> None:
+@pytest.fixture
+def info(tmp_path: Path) -> SurveyInfo:
+    """What a survey of such a model says of itself."""
+    run(tmp_path / "any")
+    return replace(load_files(tmp_path / "any").info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
+
+
+def attend_two_before(words: list[str], share: float) -> AttentionMaps:
+    """Both heads attend, causally, alike to all; the second gives a share of it to the token two before."""
+    attendable = np.tri(len(words), dtype=bool)
+    alike = attendable / attendable.sum(axis=1, keepdims=True)
+    aimed = np.where(np.arange(len(words))[:, None] > 1, np.eye(len(words), k=-2), alike)
+    weights = np.stack([alike, share * aimed + (1 - share) * alike])[None]
+    return record(weights, tokens(*words), attendable=attendable[None])
+
+
+def test_what_is_held_against_an_equal_share_is_of_the_same_places_and_texts(tmp_path: Path, info: SurveyInfo) -> None:
     """Attention that favours no key gives each word exactly its share, the first of a causal text too."""
-    run(tmp_path)
-    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
     texts = ["the film was long and the end was not good", "a film", "the end", *["so it was so it was"] * 3]
     documents = [Document(text, f"{n}", "a") for n, text in enumerate(texts)]
-    model: Any = Attending()
+    model: Any = Made(attend_two_before, 0.8, 0.0)
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
     assert [*label_heads(found).values()] == ["", "2 before 53 %"]
@@ -212,25 +208,6 @@ def test_random_heads_get_no_name_where_texts_are_of_unlike_lengths(
         null=("random",),
     )
     assert [head["label"] for head in data(found)["heads"]] == [None] * 8
-
-
-def test_texts_are_extreme_for_their_length(tmp_path: Path) -> None:
-    """Held against a plain loop: what is left of a number without its straight line over the log of the length."""
-    found = run(tmp_path, split=None, measure=("effective_keys",))
-    survey = load_files(tmp_path)
-    rows = data(found)["measures"]["effective_keys"]["numbers"][0]["texts"]
-    model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
-    corpus = load_corpus(TextOptions(dataset="sample")).documents
-    maps = [model.attention(document.text) for document in corpus]
-    values = np.array([measure_maps(each, ["effective_keys"])[0].values.ravel()[0] for each in maps])
-    logs = np.log([len(each.keys) for each in maps])
-    slope = slope_of(survey, "effective_keys")
-    assert slope == pytest.approx(np.polyfit(logs, values, 1)[0], rel=1e-4)
-    left = values - slope * logs
-    assert [row["index"] for row in rows[:3]] == np.argsort(-left)[:3].tolist()
-    assert rows[0]["value"] == pytest.approx(values[rows[0]["index"]], abs=1e-5)
-    assert rows[0]["tokens"] == len(maps[rows[0]["index"]].keys)
-    assert corpus[rows[0]["index"]].text.startswith(rows[0]["words"].removesuffix("…"))
 
 
 def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None:
@@ -324,66 +301,39 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     ]
 
 
-class WithSink:
-    """A model of two heads, of which the first sends a share of its attention to a sink, and the rest alike."""
-
-    share = 0.8
-    name = revision = trained = n_layers = n_heads = d_model = n_parameters = None
-    n_attention_parameters = None
-
-    def attention(self, text: str, name: str = "text") -> AttentionMaps:
-        n = len(text.split())
-        sink = np.broadcast_to(np.array([[self.share], [0.1]], dtype=np.float32), (1, 2, n))
-        weights = np.broadcast_to((1 - sink)[..., None] / n, (1, 2, n, n))
-        return record(weights, sink=sink)
-
-    encode = map_size = seconds = attention  # which nobody asks for
-
-    def with_first_weights(self, seed: int) -> WithSink:
-        chance = WithSink()
-        chance.share = 0.1
-        return chance
+def attend_to_sink(words: list[str], share: float) -> AttentionMaps:
+    """The first head sends a share of its attention to a sink, and the rest alike."""
+    n = len(words)
+    sink = np.broadcast_to(np.array([[share], [0.1]], dtype=np.float32), (1, 2, n))
+    return record(np.broadcast_to((1 - sink)[..., None] / n, (1, 2, n, n)), sink=sink)
 
 
-def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path) -> None:
-    run(tmp_path)
-    info = replace(load_files(tmp_path).info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
+def test_a_head_that_attends_to_a_learned_sink_is_labelled_so(tmp_path: Path, info: SurveyInfo) -> None:
     documents = [Document("one two three", "a", "a"), Document("four five six", "b", "b")]
-    model: Any = WithSink()
+    model: Any = Made(attend_to_sink, 0.8, 0.1)
     facts = survey_facts.model_facts(model, info, documents, ("random",))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
     assert column_of(found, "to_sink", "equal") == [pytest.approx(1 / 4)] * 2
     assert [*label_heads(found).values()] == ["sink 80 %", ""]
 
 
-class ToOwnBracket(WithSink):
-    """A model of two heads, of which the first attends from brackets to their own; by chance neither does."""
-
-    def attention(self, text: str, name: str = "text") -> AttentionMaps:
-        maps = record(np.full((1, 2, *[len(text.split())] * 2), 1 / len(text.split())), tokens(*text.split()))
-        weights = maps.weights.copy()
-        for query, key in find_own_brackets(maps.keys.pieces) if self.share == 0.8 else ():
-            weights[0, 0, query] = np.eye(len(maps.keys))[key]
-        return replace(maps, weights=weights)
-
-    def with_first_weights(self, seed: int) -> ToOwnBracket:
-        chance = ToOwnBracket()
-        chance.share = 0.1
-        return chance
+def attend_to_own_brackets(words: list[str], share: float) -> AttentionMaps:
+    """Both heads attend alike to all, and the first from brackets to their own where the share is one."""
+    weights = np.full((1, 2, len(words), len(words)), 1 / len(words))
+    for query, key in find_own_brackets(words) if share == 1.0 else ():
+        weights[0, 0, query] = np.eye(len(words))[key]
+    return record(weights, tokens(*words))
 
 
 def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_have_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, info: SurveyInfo
 ) -> None:
     """Also where the first texts have none: others are looked for. Heads of no pattern stay without a label."""
-    run(tmp_path)
-    before = load_files(tmp_path)
-    info = replace(before.info, layer_numbers=(0,), n_heads=2, measures=(LENGTH,))
     texts = ["one two three ("] * 10 + ["( a b )", "c d", "[ e ]"]
     documents = [Document(text, "a", "a") for text in texts]
     few = survey_plan._choose_few(documents)
     assert [document.text for document in few] == [*texts[:8], "( a b )", "[ e ]"]
-    model: Any = ToOwnBracket()
+    model: Any = Made(attend_to_own_brackets, 1.0, 0.0)
     facts = survey_facts.model_facts(model, info, few, ("random", "shuffled"))
     assert facts.plain["to_own_bracket"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
@@ -402,7 +352,8 @@ def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_
 
 
 def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
-    run(tmp_path / "1", shard="1/2")
+    part = run(tmp_path / "1", shard="1/2")
+    assert (part.report, load_files(tmp_path / "1").is_whole) == (None, False)
     run(tmp_path / "2", shard="2/2")
     run(tmp_path / "other", shard="2/2", split="train[:11]")
     (tmp_path / "batch").mkdir()
@@ -432,69 +383,48 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()  # of no text was anything measured
 
 
-def damage_bytes(folder: Path) -> None:
-    (folder / NAME).write_bytes((folder / NAME).read_bytes()[:-8])
-
-
-def take_words_away(folder: Path) -> None:
-    rewrite(folder / NAME, lambda table, about: table.drop_columns(["0.1"]))
-
-
-def count_no_queries(folder: Path) -> None:
-    rewrite(folder / NAME, lambda table, about: table.set_column(2, "n", [np.zeros(len(table), np.int64)]))
-
-
-def take_a_number_away(folder: Path) -> None:
-    rewrite(folder / "texts-00000.parquet", lambda table, about: table.drop_columns(["entropy 0.1"]))
-
-
-def make_a_number_infinite(folder: Path) -> None:
-    def change(table: Any, about: Any) -> Any:
-        return table.set_column(table.column_names.index("entropy 0.1"), "entropy 0.1", [np.full(len(table), np.inf)])
-
-    rewrite(folder / "texts-00000.parquet", change)
-
-
-def rename_facts(folder: Path) -> None:
-    def change(table: Any, about: Any) -> Any:
-        about["facts"]["plain"]["previous_token"] = about["facts"]["plain"].pop("to_same_word")
-        return table
-
-    rewrite(folder / NAME, change)
-
-
-def make_earlier(folder: Path) -> None:
-    rewrite(folder / NAME, lambda table, about: about.update(schema=4) or table)
-
-
-def leave_the_earlier_file(folder: Path) -> None:
-    (folder / NAME).rename(folder / "survey.safetensors")
+def rename_facts(table: Any, about: Any) -> Any:
+    about["facts"]["plain"]["previous_token"] = about["facts"]["plain"].pop("to_same_word")
+    return table
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("name", "change", "said"),
     [
-        (damage_bytes, "is not a readable Parquet file"),
-        (take_words_away, "not of its heads"),
-        (count_no_queries, "attention is of no query"),
-        (take_a_number_away, "has no column 'entropy 0.1'"),
-        (rename_facts, "its facts are of other patterns"),
-        (make_earlier, "is not of a survey of this version"),
-        (leave_the_earlier_file, "is of an earlier version"),
+        (NAME, lambda table, _: table.drop_columns(["0.1"]), "not of its heads"),
+        (NAME, lambda table, _: table.set_column(2, "n", [np.zeros(len(table), np.int64)]), "attention is of no query"),
+        (TEXTS, lambda table, _: table.drop_columns(["entropy 0.1"]), "has no column 'entropy 0.1'"),
+        (NAME, rename_facts, "its facts are of other patterns"),
+        (NAME, lambda table, about: about.update(schema=4) or table, "is not of a survey of this version"),
     ],
 )
-def test_a_damaged_survey_is_refused_in_one_line(harm: Callable[[Path], None], said: str, tmp_path: Path) -> None:
+def test_a_survey_of_something_else_is_refused_in_one_line(name: str, change: Any, said: str, tmp_path: Path) -> None:
     run(tmp_path)
-    harm(tmp_path)
+    rewrite(tmp_path / name, change)
+    check_refused(tmp_path, said)
+
+
+def check_refused(folder: Path, said: str) -> None:
     with pytest.raises(InvalidRecord, match=said):
-        load_files(tmp_path)
+        load_files(folder)
     with pytest.raises(InvalidRecord, match=said):
-        run(tmp_path)
+        run(folder)
+
+
+def test_a_damaged_survey_and_one_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    half(tmp_path / NAME)
+    check_refused(tmp_path, "is not a readable Parquet file")
+    (tmp_path / NAME).rename(tmp_path / "survey.safetensors")
+    check_refused(tmp_path, "is of an earlier version")
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    def change(table: Any, about: Any) -> Any:
+        return table.set_column(table.column_names.index("entropy 0.1"), "entropy 0.1", [np.full(len(table), np.inf)])
+
     run(tmp_path)
-    make_a_number_infinite(tmp_path)
+    rewrite(tmp_path / TEXTS, change)
     with pytest.raises(InvalidRecord, match="not finite"):
         merged(tmp_path / "merged", [tmp_path])
 
@@ -503,7 +433,7 @@ def test_two_processes_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest
     monkeypatch.undo()  # processes know blocks as they are
     run(tmp_path / "1", split="train+test")
     run(tmp_path / "2", split="train+test", workers=2)
-    assert files(tmp_path / "1") == files(tmp_path / "2")
+    assert content(tmp_path / "1") == content(tmp_path / "2")
 
 
 def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) -> None:
@@ -512,7 +442,7 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
     for number in (1, 2):
         run(tmp_path / f"part-{number}", shard=f"{number}/2", **options)
     merged(tmp_path / "merged", [tmp_path / "part-2", tmp_path / "part-1"])
-    assert files(tmp_path / "merged") == files(tmp_path / "whole")
+    assert content(tmp_path / "merged") == content(tmp_path / "whole")
     tables = {table.name: table for table in report(found).tables}
     costs = [float(str(row[2]).split(" ± ")[0]) for row in tables["ablations"].rows]
     assert costs == sorted(costs, reverse=True)
@@ -524,7 +454,7 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
         "paired differences, corrected for their number (Holm 1979)" in note.text for note in report(found).notes
     )
     assert any("the tokens of 12 texts." in note.text for note in report(found).notes)
-    model: Any = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
+    model = open_model()
     documents = list(stream_corpus(TextOptions(dataset="sample", split="train[:12]")).documents())
     means, lost = model.mean_outputs([document.text for document in documents]), []
     judged = [each for each in documents if not model.attention(each.text).queries.mostly_unknown]
@@ -586,7 +516,7 @@ def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Pat
     """Whoever asks for another one in its folder, and however that ends, the file and its pictures stay."""
     out = tmp_path / "out"
     run(out)
-    before = files(out)
+    before = content(out)
     for options, problem in (
         ({"model": "multi:4"}, "another survey: multi:2 over sample train.:12., of multi:2 and of multi:4"),
         ({"split": "train[:11]"}, "is of another survey"),
@@ -594,21 +524,10 @@ def test_a_finished_survey_is_never_replaced_by_another_or_by_less(tmp_path: Pat
     ):
         with pytest.raises(InvalidOption, match=problem):
             run(out, **options)
-        assert files(out) == before
-    events = survey(build(SurveySpec, out=str(out), fresh=True, **FAST))
-    for event in events:
-        if isinstance(event, Progress) and event.done >= 6:
-            events.close()  # type: ignore[attr-defined]
-            break
-    assert len(load_files(out).texts) == 6
+        assert content(out) == before
+    leave(out, fresh=True)
     run(out)
-    assert files(out) == before
-
-
-def test_a_part_is_a_file_and_no_report(tmp_path: Path) -> None:
-    part = run(tmp_path / "out", shard="1/2")
-    assert part.report is None
-    assert not load_files(tmp_path / "out").is_whole
+    assert content(out) == before
 
 
 def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attnviz.commands.train import outcome
 from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.training import Training
 from attnviz.options import build
 from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle, Report
@@ -59,6 +61,19 @@ def draw_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(outcome, "png", pictures)
 
 
+def after_step(patch: pytest.MonkeyPatch, step: int, act: Callable[[Training], object]) -> None:
+    """Have something happen while a training is at such a step."""
+    learn = Training._learn
+
+    def learned(self: Training, batch: np.ndarray) -> tuple[float, float]:
+        found = learn(self, batch)
+        if self.done + 1 == step:
+            act(self)
+        return found
+
+    patch.setattr(Training, "_learn", learned)
+
+
 def finished(spec: TrainSpec, folder: Path) -> Result:
     """A run from beginning to end."""
     *_, last = train(replace(spec, out=str(folder)))
@@ -73,7 +88,7 @@ def resumed(spec: TrainSpec, folder: Path) -> tuple[Progress, ...]:
     return tuple(step for step in steps if isinstance(step, Progress))
 
 
-def stopped(spec: TrainSpec, folder: Path, n_steps: int) -> None:
+def stopped(spec: TrainSpec, folder: Path | str, n_steps: int) -> None:
     """A run that was left after so many steps."""
     events = train(replace(spec, out=str(folder)))
     assert isinstance(events, Generator)

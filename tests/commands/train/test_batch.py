@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from attnviz.commands.batch.manifests import from_file
-from attnviz.commands.batch.run import batch
-from attnviz.commands.batch.spec import BatchSpec
 from attnviz.errors import ExecutionError
-from attnviz.running import Progress, Result
 from attnviz.store.manifest import NAME, Entry
+from tests.commands.batch.batches import run_batch
 from tests.commands.train.runs import FILES
 from tests.made import content
 
@@ -39,11 +37,8 @@ def write(folder: Path, heads: int = 2, held_out: str = "good") -> Path:
 
 def run(config: Path) -> tuple[dict[str, str], dict[str, Entry]]:
     """How each job ended, in the order in which they did, and what the manifest says of each."""
-    events = [*batch(BatchSpec(configs=(str(config),), workers=2))]
-    assert isinstance(events[-1], Result)
-    ended = [each for each in events if isinstance(each, Progress)]
-    entries = {entry.name: entry for entry in from_file(config.parent / "out" / NAME).jobs}
-    return {each.latest: "failed" if each.error else each.line.split()[0] for each in ended}, entries
+    ended, _ = run_batch(config, workers=2)
+    return ended, {entry.name: entry for entry in from_file(config.parent / "out" / NAME).jobs}
 
 
 def test_models_are_made_once_and_again_where_something_changed(tmp_path: Path) -> None:
@@ -76,8 +71,7 @@ def test_a_job_does_not_read_an_older_model_than_its_config_makes(tmp_path: Path
     config = write(tmp_path)
     run(config)
     (tmp_path / "reviews.csv").write_text("text,label\nonly one label,0\n", encoding="utf-8")
-    *_, last = batch(BatchSpec(configs=(str(config),), workers=2))
-    assert isinstance(last, Result)
+    _, last = run_batch(config, workers=2)
     assert isinstance(last.failure, ExecutionError)
     entries = {entry.name: entry for entry in from_file(tmp_path / "out" / NAME).jobs}
     assert entries["answers"].error == "the job 'model', whose files it reads, failed"

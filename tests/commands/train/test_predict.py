@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from multiprocessing import active_children
 from pathlib import Path
@@ -13,11 +12,11 @@ import numpy as np
 import pytest
 
 from attnviz.commands.train import inputs as predict_inputs
-from attnviz.commands.train.spec import PredictSpec, TrainSpec
+from attnviz.commands.train.spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models import predicting
 from attnviz.models.built_in import SHIPPED
-from attnviz.options import build, list_options, replace_values
+from attnviz.options import build
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Report
 from attnviz.running import Progress, Result
@@ -58,7 +57,9 @@ def report(found: list[Progress | Result]) -> Report:
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
 def test_praise_and_blame(model: str) -> None:
-    found = predictions(events(text=(PRAISE, BLAME), model=model))
+    answered = events(text=(PRAISE, BLAME), model=model)
+    assert report(answered).title.startswith(f"{model} ")
+    found = predictions(answered)
     assert [prediction.label for prediction in found] == [1, 0]
     assert all(prediction.probability > 0.8 for prediction in found)
     assert all(sum(prediction.probabilities) == pytest.approx(1) for prediction in found)
@@ -191,30 +192,6 @@ def test_the_chinese_model_is_measured_on_reviews_that_it_has_not_seen() -> None
     texts = ("这家酒店的服务不好，很失望", "房间很干净，早餐也不错，我很喜欢")
     answers = [answer.probabilities for answer in predictions(list(events(text=texts, model="multi-zh")))]
     assert [positive > 0.5 for _, positive in answers] == [False, True]
-
-
-def test_a_card_says_how_to_make_the_model_again() -> None:
-    """With every option at which it was trained: those that the command does not say are at their defaults."""
-    options = {each.flag: each for each in list_options(TrainSpec)}
-    defaults = {each.name: each.default for each in options.values()}
-    for folder in (SHIPPED / name for name in FOUR):
-        card, metrics = (folder / "README.md").read_text(encoding="utf-8"), load_metrics(folder)
-        (command,) = re.findall(
-            r"^\| command \| attnviz train --dataset imdb --split train(.*) \|$", card, re.MULTILINE
-        )
-        flags, values = command.split()[::2], command.split()[1::2]
-        given = {options[flag].name: value for flag, value in zip(flags, values, strict=True)}
-        assert given["layers"] == "2"
-        for name, value in metrics.settings.items():
-            assert str(value) == given.pop(name, str(defaults[name])), name
-        assert not given
-        assert metrics.weights_sha256[:8] in card
-
-
-def test_the_model_asked_for_is_the_one_that_answers() -> None:
-    spec = build(PredictSpec, text=(PRAISE,))
-    titles = [report(list(predict(replace_values(spec, model=model)))).title for model in EVERY_MODEL]
-    assert [title.split()[0] for title in titles] == EVERY_MODEL
 
 
 def test_all_answers_are_a_page_where_one_is_asked_for(tmp_path: Path) -> None:

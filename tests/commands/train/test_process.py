@@ -11,12 +11,11 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from attnviz.commands.train.training import Training
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
-from tests.commands.train.runs import FILES, TINY
+from tests.commands.train.runs import FILES, TINY, after_step
 from tests.made import content
 from tests.process import Run, RunCli
 
@@ -68,18 +67,13 @@ def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path)
 # Ctrl-C, where it can be sent at one exact step
 
 
-def interrupted_at(monkeypatch: pytest.MonkeyPatch, step: int, times: int = 1) -> None:
-    """Ctrl-C while such a step is at work."""
-    learn = Training._learn
+def press_ctrl_c(_: Training) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
 
-    def learned(self: Training, batch: np.ndarray) -> tuple[float, float]:
-        found = learn(self, batch)
-        if self.done + 1 == step:
-            for _ in range(times):
-                os.kill(os.getpid(), signal.SIGINT)
-        return found
 
-    monkeypatch.setattr(Training, "_learn", learned)
+def press_ctrl_c_twice(training: Training) -> None:
+    press_ctrl_c(training)
+    press_ctrl_c(training)
 
 
 @pytest.fixture
@@ -100,7 +94,7 @@ def test_ctrl_c_ends_the_step_and_says_what_was_kept(
     said = []
     for n_done in (3, 7, 8):
         with monkeypatch.context() as patch:
-            interrupted_at(patch, n_done)
+            after_step(patch, n_done, press_ctrl_c)
             run = attnviz(*TINY, "--resume")
         assert (run.exit_code, run.out) == (130, b"")
         *_, what, how = noted(run)
@@ -125,7 +119,7 @@ def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monk
     """What the last epoch had left is kept."""
     worked(attnviz(*TINY, "--out", "whole"))
     with monkeypatch.context() as patch:
-        interrupted_at(patch, 7, times=2)
+        after_step(patch, 7, press_ctrl_c_twice)
         run = attnviz(*TINY)
     assert (run.exit_code, run.out) == (130, b"")
     assert "error" not in run.stderr

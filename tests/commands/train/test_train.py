@@ -22,12 +22,12 @@ from attnviz.commands.train.recipe import Run
 from attnviz.commands.train.run import PRINT_OPTIONS
 from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
-from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
+from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.options import list_values, replace_values
 from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
-from attnviz.specs import OF_DATA_SETS, StorageKind, TextOptions
+from attnviz.specs import OF_DATA_SETS, TextOptions
 from attnviz.text import load_corpus
 from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, SPEC, finished, stopped
 from tests.made import content
@@ -62,27 +62,6 @@ def test_what_is_not_read_of_texts_held_out_is_said(table: Callable[..., str], t
 def test_where_it_is_trained_is_not_in_the_files(run: Path) -> None:
     assert not [name for name, data in content(run).items() if str(run).encode() in data]
     assert "out" not in load_metrics(run).settings
-
-
-def test_storage_changes_the_size_of_the_file_and_hardly_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = runs_of(monkeypatch)
-    finished(SPEC, tmp_path / "model")
-    trained = replace(load_checkpoint(tmp_path / "model"), classifier=runs[0].training.copy_best())
-    sizes, answers = {}, {}
-    kinds: tuple[StorageKind, ...] = ("float32", "float16", "int8")
-    for kind in kinds:
-        save_checkpoint(tmp_path / kind, trained, kind)
-        sizes[kind] = (tmp_path / kind / "model.safetensors").stat().st_size
-        answers[kind] = answered(tmp_path / kind)
-    n_embedded = 16 * 277
-    assert sizes["float32"] - sizes["float16"] == pytest.approx(2 * n_embedded, abs=300)
-    assert sizes["float16"] - sizes["int8"] == pytest.approx(n_embedded - 2 * 277, abs=300)  # with a scale per row
-    assert (tmp_path / "int8/model.safetensors").read_bytes() == (tmp_path / "model/model.safetensors").read_bytes()
-    for kind in kinds:
-        np.testing.assert_allclose(answers[kind], answers["float32"], atol=0.02)
-        assert (answers[kind].argmax(axis=1) == answers["float32"].argmax(axis=1)).mean() >= 0.95
 
 
 def answered(folder: Path, split: str = "test") -> np.ndarray:
