@@ -34,7 +34,6 @@ def test_every_step_by_hand() -> None:
     assert head.scores == pytest.approx([2 * math.log(4), 0, 0])
     assert head.scaled == pytest.approx([math.log(4), 0, 0])
     assert head.exponentials == pytest.approx([4, 1, 1])
-    assert head.denominator == pytest.approx(6)
     assert head.weights == pytest.approx([4 / 6, 1 / 6, 1 / 6])
     assert head.weighted == pytest.approx(floats([4, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]))
     assert head.output == pytest.approx([4, 1, 1, 1])

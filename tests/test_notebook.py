@@ -235,9 +235,9 @@ def test_tables_hold_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     (at,) = frame.query("layer == 1 and head == 1 and query == 3 and key == 2").itertuples()
     assert at.weight == maps.weights[1, 1, 3, 2]
     assert (at.query_token, at.key_token) == ("t3", "t2")
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(InvalidOption, match=r"pandas is not installed\. pip install"):
-        maps.to_pandas()
+    monkeypatch.setitem(__import__("sys").modules, "xarray", None)
+    with pytest.raises(InvalidOption, match=r"xarray is not installed\. pip install 'attnviz\[notebook\]'"):
+        maps.to_xarray()
 
 
 def test_measures_are_a_table_by_layer_and_head() -> None:

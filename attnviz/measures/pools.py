@@ -50,7 +50,7 @@ class ColumnPools:
 
     def add(self, keys: slice, weights: Float32[np.ndarray, "query key"]) -> None:
         """Add all weights of the stretch on some keys, in rising order of keys; keys between have no weight."""
-        self._skip_to(keys.start)
+        self.skip_to(keys.start)
         self._next_key = keys.stop
         for row, part in enumerate(self._parts):  # reducing part by part takes a tenth of the time of `reduceat`
             if not self._whole.start <= row < self._whole.stop:
@@ -60,11 +60,8 @@ class ColumnPools:
             parts = weights[several].reshape(-1, self._size, weights.shape[1])
             np.matmul(self._ones, parts, out=self.total[self._whole, keys])
 
-    def end(self) -> None:
-        """End the stretch: the keys that are left have no weight."""
-        self._skip_to(self._n_keys)
-
-    def _skip_to(self, key: int) -> None:
+    def skip_to(self, key: int) -> None:
+        """Leave out keys up to this one, or up to their number at the end: they have no weight."""
         self.total[:, self._next_key : key] = 0
 
 
@@ -91,7 +88,7 @@ class Pools:
 
     def add(self, head: int, columns: ColumnPools) -> None:
         """Add the columns of a stretch of queries of one head."""
-        columns.end()
+        columns.skip_to(self._sides[1])
         of_key = columns.total
         padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
         padded[:, : of_key.shape[1]] = of_key

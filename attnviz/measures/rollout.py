@@ -21,7 +21,11 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
     check_self_attention(maps, "rollout")
     if maps.unseen_heads:
         raise InvalidOption("rollout needs all heads, and the record has only some", hint="Record all heads.")
-    _check_whole_text(maps)
+    if (window := maps.provenance.facts.window) is not None:
+        raise InvalidOption(
+            f"rollout needs attention over a whole text, and this is window {window + 1}",
+            hint="In another layer a window may hold other tokens.",
+        )
     stay = np.eye(len(maps.queries))
     rolled = stay
     for layer in maps.weights:
@@ -32,7 +36,6 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
 
 def find_reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
     """Return from which tokens of the input anything can come to a query through all layers: where rollout may lie."""
-    _check_whole_text(maps)
     stay = np.eye(len(maps.queries), dtype=bool)
     found = stay
     for of_layer in maps.attendable:
@@ -41,11 +44,3 @@ def find_reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
             break
         found = wider
     return np.asarray(found & maps.real_queries)
-
-
-def _check_whole_text(maps: AttentionMaps) -> None:
-    if (window := maps.provenance.facts.window) is not None:
-        raise InvalidOption(
-            f"rollout needs attention over a whole text, and this is window {window + 1}",
-            hint="In another layer a window may hold other tokens.",
-        )

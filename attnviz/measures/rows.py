@@ -169,9 +169,9 @@ def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | No
     return rows
 
 
-def layer_rows(maps: AttentionMaps, layer: int, block: QueryBlock | None = None) -> LayerRows:
+def layer_rows(maps: AttentionMaps, layer: int) -> LayerRows:
     """Return the same of all heads of a layer. Padding has no row; as a key it stays, with weight 0."""
-    return np.stack([head_rows(maps, layer, head, block) for head in range(maps.n_heads)])
+    return np.stack([head_rows(maps, layer, head) for head in range(maps.n_heads)])
 
 
 @cache_on_record
@@ -184,9 +184,13 @@ def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offs
     real = np.flatnonzero(real_queries(maps))
     for start in range(0, len(real), QUERIES_AT_ONCE):
         places = slice(start, start + QUERIES_AT_ONCE)
+        keys = real[places, None] + np.arange(-MAX_OFFSET, MAX_OFFSET + 1)
+        there = ((keys >= 0) & (keys < len(maps.keys))).astype(np.float32)
+        cells = np.repeat(real[places], keys.shape[1]), keys.clip(0, len(maps.keys) - 1).ravel()
         for layer in range(maps.n_layers):
             shares = 1 / compute_statistics(maps, layer).sums[:, None, places]
-            found[layer] += (shares @ maps.read_around(layer, real[places], MAX_OFFSET))[:, 0]
+            around = maps.read_cells_of_heads(layer, *cells).reshape(maps.n_heads, *keys.shape) * there
+            found[layer] += (shares @ around)[:, 0]
     return found
 
 

@@ -302,15 +302,6 @@ class AttentionMaps(Tabular):
         places = queries * of_layer.shape[2] + keys  # flat indices take a third of the time
         return np.asarray(of_layer.reshape(len(of_layer), -1).take(places, axis=1))
 
-    def read_around(
-        self, layer: int, queries: Int[np.ndarray, " query"], reach: int
-    ) -> Float32[np.ndarray, "head query offset"]:
-        """Return the weights of each head on the keys from `reach` before to `reach` after a query; 0 for no key."""
-        keys = queries[:, None] + np.arange(-reach, reach + 1)
-        there = ((keys >= 0) & (keys < len(self.keys))).astype(np.float32)
-        cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
-        return np.asarray(self.read_cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
-
     def read_allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Return which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])

@@ -28,7 +28,6 @@ class Head:
     scaled: PerKey  # q · k / √d_head, and the position bias
     shift: float  # taken from each scaled score before exp, which changes no weight
     exponentials: PerKey
-    denominator: float
     weights: PerKey
     weighted: Float64[np.ndarray, "key component"]  # weight · v
     output: Vector  # their sum
@@ -107,8 +106,7 @@ def trace_head(
     largest = float(scaled[attendable].max())
     shift = 0.0 if abs(largest) <= MAX_PLAIN_SCORE else largest  # beyond it exp may overflow, or all be 0
     exponentials = np.where(attendable, np.exp(np.where(attendable, scaled, -np.inf) - shift), 0.0)
-    denominator = float(exponentials.sum())
-    weights = exponentials / denominator
+    weights = exponentials / float(exponentials.sum())
     weighted = weights[:, np.newaxis] * values
     return Head(
         query,
@@ -119,7 +117,6 @@ def trace_head(
         scaled,
         shift,
         exponentials,
-        denominator,
         weights,
         weighted,
         weighted.sum(axis=0),

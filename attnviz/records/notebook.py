@@ -36,8 +36,6 @@ class Tabular(Displayable):
         The columns are `layer` (the model's number), `head`, `query` and `key` (positions), `query_token`, `key_token`
         (as labels call them) and `weight` (0 to 1). A weight takes about 26 bytes.
 
-        Raises InvalidOption where pandas is not installed.
-
         Example:
             >>> import attnviz
             >>> frame = attnviz.from_attentions([[[[0.25, 0.75], [1.0, 0.0]]]], ["the", "cat"]).to_pandas()

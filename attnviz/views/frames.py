@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 def to_pandas(maps: AttentionMaps) -> DataFrame:
     """Return a table with a row for each attendable cell: see `Tabular.to_pandas`."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise _missing_library("pandas", "pandas") from error
+    import pandas
+
     layers, heads, queries, keys = np.nonzero(np.broadcast_to(maps.attendable[:, None], maps.weights.shape))
     return pandas.DataFrame(
         {
@@ -40,7 +38,7 @@ def to_xarray(maps: AttentionMaps) -> DataArray:
     try:
         import xarray
     except ImportError as error:
-        raise _missing_library("xarray", "attnviz[notebook]") from error
+        raise InvalidOption("xarray is not installed", hint="pip install 'attnviz[notebook]'") from error
     return xarray.DataArray(
         np.where(maps.attendable[:, None], maps.weights, np.float32(np.nan)),
         dims=("layer", "head", "query", "key"),
@@ -63,7 +61,3 @@ def _name_places(tokens: Tokens, places: np.ndarray) -> Categorical[str]:
 
     names, codes = np.unique(np.array(label_tokens(tokens), dtype=object), return_inverse=True)
     return Categorical.from_codes(codes[places].astype(np.int32), Index(names.tolist()))
-
-
-def _missing_library(library: str, package: str) -> InvalidOption:
-    return InvalidOption(f"{library} is not installed", hint=f"pip install '{package}'")

@@ -29,7 +29,7 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
-from attnviz.views.many_heads import NotableHead, describe_notable, draw_many, find_notable, has_many
+from attnviz.views.many_heads import describe_notable, draw_many, find_notable, has_many
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
@@ -63,7 +63,7 @@ def heatmap_report(
     pooled = needs_pooling(maps, places, part)
     pictures = _draw_heads(maps, places, part, pooled=pooled)
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
-    notable = find_notable(maps, order, spec.sort is not None) if has_many(maps, places, spec) else ()
+    notable = find_notable(maps, order, spec.sort is not None) if has_many(maps, places, spec) else {}
     drawn = _order_pictures(maps, pictures, places, part, (spec, notable))
     patches: tuple[()] | tuple[HeatmapGrid, Note] = ()
     if maps.grid is not None:
@@ -72,10 +72,9 @@ def heatmap_report(
         patches = draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
     curves, distances = _draw_distance(maps, places, whole=share is None) if spec.distance else ((), {})
-    worth = {head.place for head in notable}
-    numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, worth)
+    numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, notable)
     of_layers = layers_table(maps, measurements, layers)
-    listed = _choose_listed(pictures, places, worth, spec) if not pooled else ()
+    listed = _choose_listed(pictures, places, notable, spec) if not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.collect_notes(maps.heads_alone)]
     if share_hidden is not None:
@@ -154,7 +153,7 @@ def _order_pictures(
     pictures: tuple[Heatmap, ...],
     places: Sequence[Place],
     part: TokenSelection,
-    wanted: tuple[FigureOptions, Sequence[NotableHead]],
+    wanted: tuple[FigureOptions, Mapping[Place, str]],
 ) -> Sequence[Heatmap | HeatmapGrid]:
     spec, notable = wanted
     if spec.query is not None and not is_slice(spec.query):

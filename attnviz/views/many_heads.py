@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,26 +24,21 @@ RULE_OF_TWO_TEXTS = "they attend far from equally, each unlike the others"
 NAMED = "named: what a head gives 30 % or more of its attention to, beyond chance, in this text"
 
 
-class NotableHead(NamedTuple):
-    """A head that is worth a look, and what it is called: its numbers, and what it does where that is known."""
-
-    place: Place
-    name: str
-
-
 def has_many(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> bool:
     """Return whether there are more heads than have a file each, and none of them was picked."""
     return not spec.pick and sum(not is_mean(maps, place) for place in places) > MAX_FILES
 
 
-def find_notable(maps: AttentionMaps, places: Sequence[Place], are_sorted: bool = False) -> tuple[NotableHead, ...]:
-    """Find the heads that are worth a look, the first first: where they are sorted, the first of them."""
+def find_notable(maps: AttentionMaps, places: Sequence[Place], are_sorted: bool = False) -> dict[Place, str]:
+    """Find the heads that are worth a look, the first first: where they are sorted, the first of them. Each has a name:
+    its numbers, and what it does where that is known.
+    """
     heads = [place for place in places if not is_mean(maps, place)]
     rows = read_moved_rows(maps.heads_alone, heads)
     chosen = range(len(heads))[:N_NOTABLE] if are_sorted else choose_notable(rows, N_NOTABLE)
     picked = [heads[n] for n in chosen]
     named = zip(picked, name_places(maps, picked), strict=True)
-    return tuple(NotableHead(place, f"{name_head(maps, place)} {name.pattern}".rstrip()) for place, name in named)
+    return {place: f"{name_head(maps, place)} {name.pattern}".rstrip() for place, name in named}
 
 
 def draw_many(
@@ -52,7 +46,7 @@ def draw_many(
     overview: HeatmapGrid,
     places: Sequence[Place],
     part: TokenSelection,
-    notable: Sequence[NotableHead],
+    notable: Mapping[Place, str],
     sort: str | None = None,
 ) -> tuple[HeatmapGrid, ...]:
     """Draw all heads small, layer by layer, and the notable ones larger; the first token folded away in both.
@@ -63,15 +57,14 @@ def draw_many(
     shares = _find_first_shares(maps, overview.maps, places, part)
     grids = [replace(overview, small=overview.edges is not None, fold=shares)]
     if notable:
-        named = {head.place: head.name for head in notable}
-        order = [n for n, place in enumerate(places) if place in named]
+        order = [n for n, place in enumerate(places) if place in notable]
         title = f"{len(order)} heads worth a look: {RULE if maps.self_attention else RULE_OF_TWO_TEXTS}"
         if sort is not None:
-            order = [places.index(place) for place in named]
+            order = [places.index(place) for place in notable]
             title = f"{len(order)} heads, the first when sorted by {describe_order(sort)}"
-        panels = tuple(replace(overview.maps[n], title=named[places[n]], note="") for n in order)
+        panels = tuple(replace(overview.maps[n], title=notable[places[n]], note="") for n in order)
         fold = _find_first_shares(maps, overview.maps, places, part, order)
-        footnote = NAMED if any(" " in name for name in named.values()) else ""
+        footnote = NAMED if any(" " in name for name in notable.values()) else ""
         n_columns = choose_columns(len(order))
         grids.append(HeatmapGrid("worth-a-look", title, panels, n_columns, reflows=True, fold=fold, footnote=footnote))
     return tuple(grids)
@@ -116,7 +109,7 @@ def _average_rows(maps: AttentionMaps, place: Place, key: int, block: int) -> Pe
 
 
 def describe_notable(
-    maps: AttentionMaps, places: Sequence[Place], notable: Sequence[NotableHead], sort: str | None = None
+    maps: AttentionMaps, places: Sequence[Place], notable: Mapping[Place, str], sort: str | None = None
 ) -> Note:
     """Say by which rule heads are listed, what is known of them, and how to have the others."""
     n_heads = sum(not is_mean(maps, place) for place in places)
@@ -124,6 +117,6 @@ def describe_notable(
     rule = f"{beside}how far that is from an equal share, and from the nearest head chosen before (Jensen-Shannon)"
     by = f"by the largest product of {rule}" if sort is None else f"the first when sorted by {describe_order(sort)}"
     listed = f"Of {n_heads} heads {len(notable)} are picked out, {by}."
-    named = [head.name for head in sorted(notable) if " " in head.name]
+    named = [name for _, name in sorted(notable.items()) if " " in name]
     known = f" By what they look at in this text: {', '.join(named)}." if named else ""
     return Note(f"{listed}{known} In a terminal --table full lists all; --all-heads draws each.", is_detail=True)

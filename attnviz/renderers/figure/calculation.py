@@ -151,7 +151,13 @@ def _place_steps(
         gap = between * (BESIDE_SIGN if step.sign else BETWEEN) if place else 0.0
         has_digits = step.look == "strip" and step.values.shape[1] <= MAX_WRITTEN
         if step.look == "strip":
-            inner = _measure_strip(step, factor, sizes) if has_digits else strip
+            inner = strip
+            if has_digits:  # cells have room for their numbers
+                edges = [edge.components for edge in (step.above, step.below) if edge is not None]
+                written = np.concatenate([step.values.ravel(), *edges])
+                texts = map(write_number, written[~np.isnan(written)].tolist())
+                widest = max(extent(text, sizes.small).width for text in texts) * POINT + 2 * PAD
+                inner = max(widest, factor * WRITTEN_CELL) * step.values.shape[1]
             inner = content = max(inner, step.values.shape[1] * MIN_CELL)
         else:
             numbers = max(extent(text, size).width for text in write_column(step)) * POINT
@@ -165,15 +171,6 @@ def _place_steps(
         title = wrap(step.title, size, width / POINT, bold=True)
         yield PlacedStep(step, gap, left + gap, inner, width, title, formula, has_digits)
         left += gap + width
-
-
-def _measure_strip(step: CalculationStep, factor: float, sizes: Sizes) -> float:
-    """Inches of strips whose cells have room for their numbers."""
-    edges = [edge.components for edge in (step.above, step.below) if edge is not None]
-    numbers = np.concatenate([step.values.ravel(), *edges])
-    texts = map(write_number, numbers[~np.isnan(numbers)].tolist())
-    widest = max(extent(text, sizes.small).width for text in texts) * POINT + 2 * PAD
-    return float(max(widest, factor * WRITTEN_CELL) * step.values.shape[1])
 
 
 def _place_headings(steps: Sequence[PlacedStep], top: float, sizes: Sizes) -> tuple[list[TextLine], float]:

@@ -90,70 +90,60 @@ class RowPlan:
     def __init__(self, chart: Calculation, sizes: Sizes, top: float) -> None:
         self.chart, self.size = chart, sizes.axis
         self.pitch, self.high = PITCH * self.size * POINT, HIGH * self.size * POINT
-        self.above, n_rows = top, len(chart.rows)
-        self.first = top + APART * self.pitch * any(step.above is not None for step in chart.steps)
-        self.below = self.first + (n_rows - 1 + APART) * self.pitch
+        self.above, rows = top, range(len(chart.rows))
+        first = top + APART * self.pitch * any(step.above is not None for step in chart.steps)
+        self.tops = [first + row * self.pitch for row in rows]
+        self.inks = [GREY if chart.has_rest and row == rows[-1] else INK for row in rows]
+        self.middle = first + (len(rows) - 1) / 2 * self.pitch
+        self.below = first + (len(rows) - 1 + APART) * self.pitch
         has_sum = any(step.below is not None for step in chart.steps)
-        self.end = (self.below if has_sum else self.first + (n_rows - 1) * self.pitch) + self.high
+        self.end = (self.below if has_sum else self.tops[-1]) + self.high
 
     def label_rows(self) -> Iterator[TextLine]:
         """Write the name of each row at the left, that of the token which asks in bold."""
-        for row, top in self._tops():
-            yield self._write(self.chart.rows[row], MARGIN, top, self._ink(row))._replace(bold=row == self.chart.asked)
+        for row, (name, top, ink) in enumerate(zip(self.chart.rows, self.tops, self.inks, strict=True)):
+            yield self._write(name, MARGIN, top, ink)._replace(bold=row == self.chart.asked)
 
     def list_strips(self, placed: PlacedStep) -> Iterator[Strip]:
         """List the strips of one step."""
         step = placed.step
         if step.look != "strip":
             return
-        vectors = [(step.values[row], top) for row, top in self._tops() if not np.isnan(step.values[row]).all()]
+        pairs = zip(step.values, self.tops, strict=True)
+        vectors = [(components, top) for components, top in pairs if not np.isnan(components).all()]
         ends = ((step.above, self.above), (step.below, self.below))
         for components, top in (*vectors, *((edge.components, top) for edge, top in ends if edge is not None)):
             yield Strip(Box(placed.left, top, placed.inner, self.high), components, step.most)
 
     def list_bars(self, placed: PlacedStep) -> Iterator[Box]:
-        """List the bars of one step."""
+        """List the bars of one step; that of several keys together has no length."""
         if placed.step.look == "bar":
-            for row, top in self._tops():
-                yield Box(placed.left, top, self._length(placed, row), self.high)
+            for value, top, ink in zip(placed.step.values[:, 0].tolist(), self.tops, self.inks, strict=True):
+                length = 0.0 if ink == GREY else placed.inner * value / placed.step.most
+                yield Box(placed.left, top, length, self.high)
 
     def write_numbers(self, placed: PlacedStep) -> Iterator[TextLine]:
         """Write the numbers of one step that stand in no cells, the right ends of a column's under each other."""
         if placed.step.look == "strip":
             return
-        for (row, top), text in zip(self._tops(), write_column(placed.step), strict=True):
-            if placed.step.look == "bar":
-                yield self._write(text, placed.left + self._length(placed, row) + PAD, top, self._ink(row))
+        bars = [*self.list_bars(placed)]
+        for row, (text, top, ink) in enumerate(zip(write_column(placed.step), self.tops, self.inks, strict=True)):
+            if bars:
+                yield self._write(text, bars[row].left + bars[row].width + PAD, top, ink)
             else:
-                yield self._write(text, placed.left + placed.inner, top, self._ink(row))._replace(align="right")
+                yield self._write(text, placed.left + placed.inner, top, ink)._replace(align="right")
 
     def write_beside(self, placed: PlacedStep) -> Iterator[TextLine]:
         """Write the sign before a step, and the names of what stands above and below its rows."""
         step = placed.step
         if step.sign:
-            middle = self.first + (len(self.chart.rows) - 1) / 2 * self.pitch
-            line = self._write(step.sign, placed.left - placed.gap / 2, middle, GREY)
+            line = self._write(step.sign, placed.left - placed.gap / 2, self.middle, GREY)
             yield line._replace(size=SIGN * self.size, align="center")
         if step.above is not None:
             yield self._write(step.above.label, MARGIN, self.above, INK)._replace(bold=True)
         if step.below is not None:
             line = self._write(step.below.label, placed.left - 2 * PAD, self.below, INK)
             yield line._replace(bold=True, align="right")
-
-    def _tops(self) -> Iterator[tuple[int, float]]:
-        """Yield each row and where it begins."""
-        for row in range(len(self.chart.rows)):
-            yield row, self.first + row * self.pitch
-
-    def _length(self, placed: PlacedStep, row: int) -> float:
-        """Inches of a bar: none for what is of several keys together."""
-        return 0.0 if self._is_rest(row) else placed.inner * float(placed.step.values[row, 0]) / placed.step.most
-
-    def _is_rest(self, row: int) -> bool:
-        return self.chart.has_rest and row == len(self.chart.rows) - 1
-
-    def _ink(self, row: int) -> str:
-        return GREY if self._is_rest(row) else INK
 
     def _write(self, text: str, x: float, top: float, ink: str) -> TextLine:
         """A text in the middle of a row."""

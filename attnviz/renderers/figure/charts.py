@@ -53,10 +53,6 @@ class Panel(NamedTuple):
     labels: Labels
     size: tuple[float, float]  # of the axes, about
 
-    def measure_height(self, text: float) -> float:
-        """Return the inches that the axes and everything above and below them take, with text of so many points."""
-        return self.size[1] + height_of((*self.title, *self.x_axis), text) + self.labels.room + 6 * PAD
-
 
 @dataclass(frozen=True, eq=False)
 class ChartsPlan:
@@ -93,7 +89,8 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
-    bottom = top + sum(max(panel.measure_height(sizes.axis) for panel in row) for row in rows)
+    beside = [[height_of((*each.title, *each.x_axis), sizes.axis) + each.labels.room for each in row] for row in rows]
+    bottom = top + sum(row[0].size[1] + max(names) + 6 * PAD for row, names in zip(rows, beside, strict=True))
     steps = {(panel.labels.step, panel.chart.x_axis) for panel in panels if panel.chart.names}
     thinned = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
     caveats = [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *thinned]

@@ -34,13 +34,6 @@ READING = "in each map rows are queries, from the top, and columns keys, from th
 FOLD_GAP = 0.25  # of that: between the column and its map
 
 
-class Heading(NamedTuple):
-    """What stands above one map: lines of its title, and of its note, which is grey."""
-
-    title: Sequence[str]
-    note: Sequence[str]
-
-
 class GridPlan(NamedTuple):
     """The maps of one picture: how many, how large each and its title, and what lies between two."""
 
@@ -49,7 +42,7 @@ class GridPlan(NamedTuple):
     map_width: float
     map_height: float
     heading_size: float
-    headings: tuple[Heading, ...]  # none where one map stands alone
+    headings: Sequence[Sequence[Sequence[str]]]  # of each map lines of its title and of its note; none of one alone
     heading_room: float
     gap: float  # across
     down: float

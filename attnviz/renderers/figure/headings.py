@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 
-from attnviz.renderers.figure.grid import GridPlan, Heading
+from attnviz.renderers.figure.grid import GridPlan
 from attnviz.renderers.figure.header import height_of, paragraph
 from attnviz.renderers.figure.layout import GAP, POINT, PlacedMap, TextLine
 from attnviz.renderers.figure.style import GREY, INK
@@ -31,7 +31,7 @@ def say_above(picture: Heatmap | HeatmapGrid) -> tuple[list[str], list[str]]:
 
 def wrap_headings(
     titles: Sequence[str], notes: Sequence[str], points: float, sizes: Sequence[float]
-) -> tuple[float, tuple[Heading, ...], float]:
+) -> tuple[float, Sequence[Sequence[Sequence[str]]], float]:
     """The largest of the sizes in which each text has room on one line, else the last; the lines; inches they take.
 
     A word that is a little wider than its map is not broken: it stands out into the gaps beside it.
@@ -41,10 +41,8 @@ def wrap_headings(
     words = [word for text in (*titles, *notes) for word in text.split()]
     longest = max((extent(word, size).width for word in words), default=0.0)
     points = max(points, min(longest, points + 0.8 * GAP / POINT))
-    headings = tuple(
-        Heading(*(wrap_evenly(text, size, points) if text else () for text in texts))
-        for texts in zip(titles, notes, strict=True)
-    )
+    pairs = zip(titles, notes, strict=True)
+    headings = [[wrap_evenly(text, size, points) if text else () for text in texts] for texts in pairs]
     return size, headings, max((height_of([*title, *note], size) for title, note in headings), default=0.0)
 
 

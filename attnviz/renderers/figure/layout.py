@@ -222,7 +222,14 @@ def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
 def label_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
     """The same; where a cell stands for several tokens, a label says which of so many it is."""
     maps = maps_of(block)
-    return maps if maps[0].block == 1 else tuple(map(_with_positions, maps))
+    if maps[0].block == 1:
+        return maps
+    labelled = []
+    for each in maps:
+        sides = ((each.row_positions, each.rows), (each.column_positions, each.columns))
+        rows, columns = (tuple(f"{place} {name}" for place, name in zip(*side, strict=True)) for side in sides)
+        labelled.append(replace(each, rows=rows, columns=columns))
+    return tuple(labelled)
 
 
 def spell_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
@@ -235,12 +242,6 @@ def spell_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
 
 def _quote_mark(label: str) -> str:
     return f"“{HAIR_SPACE}{label}{HAIR_SPACE}”" if label in SPECKS else label
-
-
-def _with_positions(heatmap: Heatmap) -> Heatmap:
-    sides = ((heatmap.row_positions, heatmap.rows), (heatmap.column_positions, heatmap.columns))
-    rows, columns = (tuple(f"{place} {name}" for place, name in zip(*side, strict=True)) for side in sides)
-    return replace(heatmap, rows=rows, columns=columns)
 
 
 def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:

@@ -162,14 +162,10 @@ class Canvas:
         for x in (left - thick, right):
             self._fill(x, top, thick, bottom - top)
 
-    def tick(self, x: float, y: float, down: bool = False) -> None:
-        """From a point to the right, or down."""
-        thick, length = self.hairline, round(TICK * self.dpi)
-        middle = floor((x if down else y) - thick / 2 + 0.5)
-        if down:
-            self._fill(middle, round(y), thick, length)
-        else:
-            self._fill(round(x), middle, length, thick)
+    def tick(self, x: float, y: float) -> None:
+        """Draw a tick mark from a point to the right."""
+        thick = self.hairline
+        self._fill(round(x), floor(y - thick / 2 + 0.5), round(TICK * self.dpi), thick)
 
     def _fill(self, left: int, top: int, width: int, height: int) -> None:
         self.pixels[top : top + height, left : left + width] = self._hairline_colour
@@ -223,12 +219,16 @@ def png_of(pixels: UInt8[np.ndarray, "row column 3"], dpi: int, facts: Mapping[s
     That is for one version of ISA-L and one kind of processor: others may pack the same pixels differently.
     """
     n_rows, n_columns, _ = pixels.shape
+    colours = pixels.reshape(n_rows, -1)
+    rows = np.empty((n_rows, 1 + colours.shape[1]), dtype=np.uint8)  # each led by its filter
+    rows[:, 0], rows[0, 1:] = UP, colours[0]
+    np.subtract(colours[1:], colours[:-1], out=rows[1:, 1:])
     density = int(dpi / INCH + 0.5)  # as Pillow rounds
     chunks = (
         _chunk(b"IHDR", struct.pack(">IIBBBBB", n_columns, n_rows, 8, 2, 0, 0, 0)),  # 8 bits of each of 3 colours
         *_texts(facts),
         _chunk(b"pHYs", struct.pack(">IIB", density, density, 1)),
-        _chunk(b"IDAT", isal_zlib.compress(_filter(pixels).data, LEVEL)),
+        _chunk(b"IDAT", isal_zlib.compress(rows.data, LEVEL)),
         _chunk(b"IEND", b""),
     )
     return b"".join((SIGNATURE, *chunks))
@@ -242,15 +242,6 @@ def _texts(facts: Mapping[str, str]) -> Iterator[bytes]:
             yield _chunk(b"tEXt", keyword + text.encode("latin-1"))
         except UnicodeEncodeError:
             yield _chunk(b"iTXt", keyword + b"\0\0\0\0" + text.encode())  # not packed, in no language
-
-
-def _filter(pixels: UInt8[np.ndarray, "row column 3"]) -> UInt8[np.ndarray, "row byte"]:
-    """Rows, each led by its filter."""
-    colours = pixels.reshape(len(pixels), -1)
-    rows = np.empty((len(colours), 1 + colours.shape[1]), dtype=np.uint8)
-    rows[:, 0], rows[0, 1:] = UP, colours[0]
-    np.subtract(colours[1:], colours[:-1], out=rows[1:, 1:])
-    return rows
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:

@@ -13,20 +13,17 @@ from attnviz.renderers.figure.files import (
 import io
 from math import ceil
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.draw import draw_mesh, literal, opacity_over
 from attnviz.renderers.figure.layout import CLOSE
-from attnviz.renderers.figure.scale import colours_of, ground, plan_limits, plan_ticks
+from attnviz.renderers.figure.scale import cells_of, colours_of, ground, plan_limits, plan_ticks
 from attnviz.renderers.figure.style import drawing, look_of
 from attnviz.renderers.figure.text import drawable
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
-from attnviz.shapes import Cells
 
 
 class NotebookFigure(Figure):
@@ -63,9 +60,8 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     scale = picture.scale or report.scale
     limits = plan_limits(scale)
     colours = colours_of(scale, limits, cmap)
-    cells: Cells = np.maximum(picture.shade(scale), limits[0]) if scale.family.is_logarithmic else picture.values
     axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale)))
-    shown = np.ma.masked_array(cells, ~picture.allowed)
+    shown = cells_of(picture, scale, limits, pools=(1, 1), statistic="largest")
     draw_mesh(axes, shown, *colours, opacity_over(axes, picture.backdrop, shown))
     ticks = plan_ticks(scale)
     bar = axes.figure.colorbar(colours.mappable, ax=axes, label=scale.label)
@@ -77,15 +73,9 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
         (axes.xaxis, picture.columns, axes.bbox.width),
         (axes.yaxis, picture.rows, axes.bbox.height),
     ):
-        _name(axis, names, length * 72 / axes.figure.dpi)
-
-
-def _name(axis: Axis, names: tuple[str, ...], points: float) -> None:
-    """As many tokens along an axis as have room."""
-    size = float(axis.label.get_fontsize())
-    places = range(0, len(names), ceil(CLOSE * size * len(names) / points))
-    axis.set_ticks([place + 0.5 for place in places], [drawable(names[place]) for place in places])
-    if axis is axis.axes.xaxis:
-        axis.set_tick_params(rotation=90)
-    for text in axis.get_ticklabels():
-        literal(text)
+        pitch = length * 72 / axes.figure.dpi / len(names)
+        places = range(0, len(names), ceil(CLOSE * float(axis.label.get_fontsize()) / pitch))  # as many as have room
+        axis.set_ticks([place + 0.5 for place in places], [drawable(names[place]) for place in places])
+        for text in axis.get_ticklabels():
+            literal(text)
+    axes.xaxis.set_tick_params(rotation=90)

@@ -16,6 +16,7 @@ from attnviz.renderers.figure.style import FAMILIES, FONT_FILES
 LINE_HEIGHT = 1.3  # of the font size
 BOX = "□"
 LEFT_TO_RIGHT = "\u200e"  # a mark that takes no room
+CLUSTER = re.compile(r".[\u0300-\u036f\u200d\ufe0f]*(?:(?<=\u200d).[\ufe0f]*\u200d?)*")  # a character and marks on it
 LATIN = re.compile("[A-Za-z]")
 _RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
 FROM_RIGHT = re.compile(f"{_RTL}(?:[^”·]*{_RTL})?")  # of a quotation, or of a part of a title
@@ -123,8 +124,12 @@ def wrap(text: str, size: float, width: float, bold: bool = False) -> tuple[str,
         if extent(joined, size, bold).width <= width:
             lines[-1] = joined
             continue
-        first, *rest = _pieces(word, size, width, bold)
-        lines = [*lines, first, *rest] if lines[-1] else [first, *rest]
+        pieces = [""]
+        for cluster in CLUSTER.findall(word):
+            if pieces[-1] and extent(pieces[-1] + cluster, size, bold).width > width:
+                pieces.append("")
+            pieces[-1] += cluster
+        lines = [*lines, *pieces] if lines[-1] else pieces
     return tuple(line for line in lines if line)
 
 
@@ -140,13 +145,3 @@ def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
             break
         lines = narrower
     return lines
-
-
-def _pieces(word: str, size: float, width: float, bold: bool) -> list[str]:
-    """`word` cut so that each piece fits, never between a character and the marks on it."""
-    pieces = [""]
-    for cluster in re.findall(r".[\u0300-\u036f\u200d\ufe0f]*(?:(?<=\u200d).[\ufe0f]*\u200d?)*", word):
-        if pieces[-1] and extent(pieces[-1] + cluster, size, bold).width > width:
-            pieces.append("")
-        pieces[-1] += cluster
-    return pieces
