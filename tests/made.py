@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +51,13 @@ HOSTILE = (
 )
 
 
-def tokens(*pieces: str, special: Sequence[str] = (), unknown: Sequence[str] = ()) -> Tokens:
-    """The pieces in a row, with one space between them; those named in `special` cover no characters."""
+def tokens(*pieces: str, special: Sequence[str] = (), unknown: Sequence[str] = (), gap: int = 1) -> Tokens:
+    """The pieces in a row, with one space between them, or none; those named in `special` cover no characters."""
     offsets, at = [], 0
     for piece in pieces:
         end = at if piece in special else at + len(piece)
         offsets.append((at, end))
-        at = end + (0 if piece in special else 1)
+        at = end + (0 if piece in special else gap)
     return Tokens(
         pieces,
         tuple(offsets),
@@ -235,6 +236,14 @@ def overview(report: Report) -> HeatmapGrid:
     """The one picture of several maps."""
     (found,) = (block for block in report.blocks if isinstance(block, HeatmapGrid))
     return found
+
+
+def with_notes(report: Report, notes: Mapping[int, tuple[str, str]]) -> Report:
+    """Some maps of the overview, by their place, have a note and its strength."""
+    grid = overview(report)
+    noted = {at: replace(grid.maps[at], note=note, strength=strength) for at, (note, strength) in notes.items()}
+    maps = tuple(noted.get(at, each) for at, each in enumerate(grid.maps))
+    return replace(report, blocks=tuple(replace(grid, maps=maps) if each is grid else each for each in report.blocks))
 
 
 def notes(report: Report) -> str:

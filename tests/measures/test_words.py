@@ -15,7 +15,7 @@ from attnviz.measures import words
 from attnviz.measures.words import find_words, merge_words
 from attnviz.models.tokenizer import _PIECE
 from attnviz.records import AttentionMaps, Tokens
-from tests.made import cross_maps, random_maps, record
+from tests.made import cross_maps, random_maps, record, tokens
 
 FAMILY = "👨\u200d👩\u200d👧"
 OWN = pre_tokenizers.Split(Regex(_PIECE), behavior="isolated")
@@ -25,12 +25,7 @@ CHUNKS += [FAMILY, "👍🏽", "❤️", "1️⃣", "🇩🇪", "🏴\U000e0067\
 
 def cut(*pieces: str) -> Tokens:
     """The pieces one right after the other; those in brackets are markers."""
-    offsets, at = [], 0
-    for piece in pieces:
-        start = at
-        at += 0 if piece.startswith("[") else len(piece)
-        offsets.append((start, at))
-    return Tokens(pieces, tuple(offsets), tuple(piece.startswith("[") for piece in pieces))
+    return tokens(*pieces, special=[piece for piece in pieces if piece.startswith("[")], gap=0)
 
 
 def found(*pieces: str) -> list[str]:

@@ -20,10 +20,11 @@ from attnviz.models.attribution.operators import AttendingCall, Operators, WordI
 from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.records import Provenance, Tokens
+from attnviz.records import Provenance
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
 from attnviz.specs import PoolKind
+from tests.made import tokens
 from tests.pretrained import NEEDS, built, opened, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
@@ -154,7 +155,7 @@ def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
     model = built("mamba", "", CAUSAL)
     words, answers = model.get_input_embeddings().weight, AnswerInfo.from_training([*map(str, range(32))])
     answering = Answering(model, words, lambda ids: model(input_ids=ids).logits[:, -1], torch.device("cpu"))
-    subject = make_subject(answering, (5, 6, 7), tokens_of(3), answers, Question(), PROVENANCE)
+    subject = make_subject(answering, (5, 6, 7), tokens("a", "b", "c"), answers, Question(), PROVENANCE)
     with pytest.raises(InvalidModel, match=r"adds up to .* not linear even when held: .*backbone\.layers\.0"):
         attribute(subject, "relevance")
     with pytest.raises(InvalidModel, match="no attention was seen"):
@@ -193,10 +194,6 @@ def test_answers_that_there_are_not_are_refused(shipped: Any) -> None:
 
 
 PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)
-
-
-def tokens_of(n: int) -> Tokens:
-    return Tokens(tuple(f"t{i}" for i in range(n)), tuple((i, i + 1) for i in range(n)), (False,) * n)
 
 
 PLANTED, N_WORDS = 9, 24
@@ -245,7 +242,7 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
     ids, labels = drawn(torch.Generator().manual_seed(2), 4 * n_texts)
     for text in ids[labels == 1][:n_texts]:
         given = tuple(text.tolist())
-        yield make_subject(answering, given, tokens_of(12), YES_OR_NO, Question(target="yes"), PROVENANCE)
+        yield make_subject(answering, given, tokens(*"abcdefghijkl"), YES_OR_NO, Question(target="yes"), PROVENANCE)
 
 
 HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient")]

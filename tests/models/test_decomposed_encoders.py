@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def make_theirs(folder: Path, kind: str, auto: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(pretrained, "tokenizer", with_mask)
     return saved(folder / "theirs", kind, auto=auto, **settings)
+
+
+Theirs = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theirs:
+    """Makes a folder of a small model of a kind for a task."""
+    return lambda kind, auto: make_theirs(tmp_path, kind, auto, monkeypatch)
 
 
 def take_apart(folder: Path, text: str = TEXT, question: Question | None = Question()) -> Any:  # noqa: B008
@@ -133,10 +143,8 @@ def test_knock_outs_of_ours_are_those_of_a_model_hooked_by_hand(form: str, tmp_p
 
 @pytest.mark.parametrize("auto", [LABELS, MASK])
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
-def test_parts_of_encoders_with_norms_behind_sum(
-    kind: str, auto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream, model = take_apart(make_theirs(tmp_path, kind, auto, monkeypatch), MASKED), built(kind, "eager", auto)
+def test_parts_of_encoders_with_norms_behind_sum(kind: str, auto: str, theirs: Theirs) -> None:
+    stream, model = take_apart(theirs(kind, auto), MASKED), built(kind, "eager", auto)
     ids = torch.tensor([stream.subject.ids])
     place = stream.subject.tokens.pieces.index("[MASK]")
     given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -159,10 +167,10 @@ def test_parts_of_encoders_with_norms_behind_sum(
 
 @pytest.mark.parametrize(("kind", "has_norms"), [("modernbert", False), ("electra", True), ("xlm-roberta", True)])
 def test_parts_of_other_encoders_sum(
-    kind: str, has_norms: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, has_norms: bool, theirs: Theirs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FAMILIES, kind, {**SIZES, **FAMILIES.get(kind, {})})
-    stream, model = take_apart(make_theirs(tmp_path, kind, LABELS, monkeypatch)), built(kind, "eager", LABELS)
+    stream, model = take_apart(theirs(kind, LABELS)), built(kind, "eager", LABELS)
     ids = torch.tensor([stream.subject.ids])
     with torch.no_grad():
         own = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
@@ -170,9 +178,9 @@ def test_parts_of_other_encoders_sum(
     assert {block.norms is not None for block in stream.blocks} == {has_norms}
 
 
-def test_what_was_written_early_goes_through_later_norms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_early_goes_through_later_norms(theirs: Theirs) -> None:
     """In BERT: the pooler's tanh and each norm γ (w − mean w) / σ(x) held, of heads, MLPs and embedding in turn."""
-    stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch))
+    stream = take_apart(theirs("bert", LABELS))
     model = built("bert", "eager", LABELS).double()
     ids = torch.tensor([stream.subject.ids])
     read: dict[tuple[str, int], Any] = {}
@@ -218,10 +226,8 @@ def test_what_was_written_early_goes_through_later_norms(tmp_path: Path, monkeyp
             assert abs(expected) > 1e-4
 
 
-def test_a_writer_is_taken_out_where_it_wrote_and_norms_are_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch), question=None)
+def test_a_writer_is_taken_out_where_it_wrote_and_norms_are_anew(theirs: Theirs) -> None:
+    stream = take_apart(theirs("bert", LABELS), question=None)
     model: Any = built("bert", "eager", LABELS).bert
     first, second = model.encoder.layer
     ids = torch.tensor([stream.subject.ids])
@@ -246,29 +252,29 @@ def test_a_writer_is_taken_out_where_it_wrote_and_norms_are_anew(
 
 
 @pytest.mark.parametrize("broken", ["weight", "bias"])
-def test_norms_that_are_others_are_refused(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = take_apart(make_theirs(tmp_path, "bert", LABELS, monkeypatch))
+def test_norms_that_are_others_are_refused(broken: str, theirs: Theirs) -> None:
+    stream = take_apart(theirs("bert", LABELS))
     getattr(stream.blocks[0].norms[1], broken).mul_(1.01)
     with pytest.raises(InvalidModel, match="its parts miss the logit by"):
         stream.split_logit(1, 0)
 
 
-@pytest.mark.parametrize(("kind", "said"), [("albert", "share one module"), ("deberta-v2", "does not attend by")])
-def test_what_cannot_be_taken_apart_is_refused(
-    kind: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "auto", "said"),
+    [
+        ("albert", LABELS, "share one module"),
+        ("deberta-v2", LABELS, "does not attend by"),
+        ("t5", "AutoModel", "is an encoder-decoder"),
+    ],
+)
+def test_what_cannot_be_taken_apart_is_refused(kind: str, auto: str, said: str, theirs: Theirs) -> None:
     with pytest.raises(InvalidModel, match=said):
-        take_apart(make_theirs(tmp_path, kind, LABELS, monkeypatch))
-
-
-def test_an_encoder_decoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidModel, match="is an encoder-decoder"):
-        take_apart(make_theirs(tmp_path, "t5", "AutoModel", monkeypatch), question=None)
+        take_apart(theirs(kind, auto), question=None)
 
 
 @pytest.mark.parametrize(("text", "said"), [(TEXT, r"no \[MASK\]"), (f"{MASKED} {MASKED}", r"2 \[MASK\]")])
-def test_one_mask_is_filled_in(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = make_theirs(tmp_path, "bert", MASK, monkeypatch)
+def test_one_mask_is_filled_in(text: str, said: str, theirs: Theirs) -> None:
+    folder = theirs("bert", MASK)
     with pytest.raises(InvalidText, match=said):
         take_apart(folder, text)
     take_apart(folder, text, None).split_scores(HeadName(1, 0), 3)

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_tensors
 
 import attnviz
-from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection, TooLarge
+from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from tests.made import random_maps
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
@@ -170,61 +170,57 @@ def cut(write: Write) -> Write:
     return written
 
 
-WRONG: dict[str, tuple[Write, type[AttnvizError], str]] = {
-    "scores.npy": (changed(np.log1p), InvalidRecord, "turns dropout off; scores need a softmax"),
-    "negative.npy": (changed(lambda array: array - 1), InvalidRecord, "like scores before softmax"),
-    "percent.npy": (changed(lambda array: 100 * array), InvalidRecord, "sum to 100, not 1. They look like percent"),
-    "logs.npy": (changed(np.log), InvalidRecord, "like log probabilities: take exp"),
-    "turned.npy": (changed(np.transpose), InvalidRecord, "Columns sum to 1, so the axes look transposed"),
-    "added.npy": (lambda path: np.save(path, ARRAY.sum(1)), InvalidRecord, "All rows sum to about 4"),
-    "cut-off.npy": (changed(lambda array: array[:, :3]), InvalidRecord, "sum to less than 1: were keys cut off"),
-    "rounded.npy": (changed(lambda array: array.round(1)), InvalidRecord, "look rounded to 1 decimal"),
-    "mask.npy": (changed(lambda array: array > 0), InvalidRecord, "all 0 or 1, like a mask"),
-    "no-weight.npy": (assigned(2, 0), InvalidRecord, "query 2 sum to 0, not 1. Some queries have no weight"),
-    "nan.npy": (assigned(1, np.nan), InvalidRecord, "query 1 sum to nan, not 1. It holds NaN"),
-    "infinite.npy": (assigned((1, 1), -np.inf), InvalidRecord, "like scores before softmax"),
-    "beyond-float32.npy": (changed(lambda array: array.astype(np.float64) * 1e300), InvalidRecord, "sum to inf, not 1"),
-    "empty.npy": (lambda path: np.save(path, np.empty((0, 3))), InvalidRecord, r"shape \(0, 3\) is empty"),
-    "number.npy": (lambda path: np.save(path, np.array(1.0)), InvalidRecord, r"shape \(\) is not attention"),
-    "six-axes.npy": (lambda path: np.save(path, ONE[None, None, None, None]), InvalidRecord, "is not attention"),
-    "batch.npy": (lambda path: np.save(path, ARRAY[None]), InvalidSelection, "a batch of 2 texts. Choose one"),
-    "complex.npy": (changed(lambda array: array + 1j), InvalidRecord, "holds complex numbers"),
-    "objects.npy": (changed(lambda array: array.astype(object)), InvalidRecord, "only a pickle can hold"),
-    "texts.npy": (lambda path: np.save(path, np.array(WORDS)), InvalidRecord, "holds texts, which are not weights"),
-    "dates.npy": (lambda path: np.save(path, np.array(["2026-01-01"], "M8")), InvalidRecord, "holds dates"),
-    "fields.npy": (lambda path: np.save(path, np.zeros(2, [("a", "f4")])), InvalidRecord, "holds fields"),
-    "pickle.npy": (lambda path: path.write_bytes(pickle.dumps(ONE)), InvalidRecord, "a pickle, which can run code"),
-    "pickle.pkl": (lambda path: path.write_bytes(pickle.dumps(ONE)), InvalidRecord, "a pickle, which can run code"),
-    "module.pt": (lambda path: torch.save(torch.nn.Linear(2, 2), path), InvalidRecord, "a pickle, which is never read"),
-    "sparse.pt": (lambda path: torch.save(STACK.to_sparse(), path), InvalidRecord, "holds sparse"),
-    "steps.pt": (lambda path: torch.save([LAYERS, LAYERS], path), InvalidRecord, r"2 arrays: 0 \[2, 1, 4, 5, 5\], 1"),
-    "state.pt": (lambda path: torch.save({"a": STACK, "b": STACK}, path), InvalidRecord, "holds 2 arrays: a"),
-    "number.pt": (lambda path: torch.save(5, path), InvalidRecord, "holds a int, which is no tensor"),
-    "cut.npy": (cut(changed(np.asarray)), InvalidRecord, "is damaged: it ends before its 25 numbers do"),
-    "cut.npz": (cut(lambda path: np.savez(path, ONE)), InvalidRecord, "is damaged"),
-    "cut.pt": (cut(lambda path: torch.save(STACK, path)), InvalidRecord, "is damaged"),
-    "other.h5": (
-        lambda path: path.write_bytes(b"\x89HDF\r\n"),
-        InvalidRecord,
-        "neither a record nor a file of weights",
-    ),
-    "empty.csv": (text(""), InvalidRecord, "empty.csv is empty"),
-    "words.csv": (text("the cat\nsat on\n"), InvalidRecord, "words.csv:2: 'sat on' is not a number"),
-    "gap.csv": (text("0.5,0.5\n1,\n"), InvalidRecord, "gap.csv:2: '' is not a number"),
-    "several.txt": (text("# a\n1 0\n0 1\n# b\n0 1\n1 0\n"), InvalidRecord, "several.txt:5: a comment parts rows"),
-    "ragged.csv": (text("0.5,0.5\n1,0\n1\n"), InvalidRecord, "ragged.csv:3: 1 columns, where line 2 has 2"),
-    "long.csv": (text("0.5," * 2**20 + "0.5\n"), InvalidRecord, "a line is longer than 4,194,304 bytes"),
-    "latin.csv": (text("é,b\n1,0\n", "latin-1"), InvalidRecord, "is damaged: 'utf-8' codec"),
-    "record.safetensors": (lambda path: attnviz.save(random_maps(), path), InvalidRecord, "attnviz.load reads records"),
-    "a cat": (lambda _: None, InvalidRecord, "there is no file .*a cat. attnviz.attention"),
+WRONG: dict[str, tuple[Write, str]] = {
+    "scores.npy": (changed(np.log1p), "turns dropout off; scores need a softmax"),
+    "negative.npy": (changed(lambda array: array - 1), "like scores before softmax"),
+    "percent.npy": (changed(lambda array: 100 * array), "sum to 100, not 1. They look like percent"),
+    "logs.npy": (changed(np.log), "like log probabilities: take exp"),
+    "turned.npy": (changed(np.transpose), "Columns sum to 1, so the axes look transposed"),
+    "added.npy": (lambda path: np.save(path, ARRAY.sum(1)), "All rows sum to about 4"),
+    "cut-off.npy": (changed(lambda array: array[:, :3]), "sum to less than 1: were keys cut off"),
+    "rounded.npy": (changed(lambda array: array.round(1)), "look rounded to 1 decimal"),
+    "mask.npy": (changed(lambda array: array > 0), "all 0 or 1, like a mask"),
+    "no-weight.npy": (assigned(2, 0), "query 2 sum to 0, not 1. Some queries have no weight"),
+    "nan.npy": (assigned(1, np.nan), "query 1 sum to nan, not 1. It holds NaN"),
+    "infinite.npy": (assigned((1, 1), -np.inf), "like scores before softmax"),
+    "beyond-float32.npy": (changed(lambda array: array.astype(np.float64) * 1e300), "sum to inf, not 1"),
+    "empty.npy": (lambda path: np.save(path, np.empty((0, 3))), r"shape \(0, 3\) is empty"),
+    "number.npy": (lambda path: np.save(path, np.array(1.0)), r"shape \(\) is not attention"),
+    "six-axes.npy": (lambda path: np.save(path, ONE[None, None, None, None]), "is not attention"),
+    "batch.npy": (lambda path: np.save(path, ARRAY[None]), "a batch of 2 texts. Choose one"),
+    "complex.npy": (changed(lambda array: array + 1j), "holds complex numbers"),
+    "objects.npy": (changed(lambda array: array.astype(object)), "only a pickle can hold"),
+    "texts.npy": (lambda path: np.save(path, np.array(WORDS)), "holds texts, which are not weights"),
+    "dates.npy": (lambda path: np.save(path, np.array(["2026-01-01"], "M8")), "holds dates"),
+    "fields.npy": (lambda path: np.save(path, np.zeros(2, [("a", "f4")])), "holds fields"),
+    "pickle.npy": (lambda path: path.write_bytes(pickle.dumps(ONE)), "a pickle, which can run code"),
+    "pickle.pkl": (lambda path: path.write_bytes(pickle.dumps(ONE)), "a pickle, which can run code"),
+    "module.pt": (lambda path: torch.save(torch.nn.Linear(2, 2), path), "a pickle, which is never read"),
+    "sparse.pt": (lambda path: torch.save(STACK.to_sparse(), path), "holds sparse"),
+    "steps.pt": (lambda path: torch.save([LAYERS, LAYERS], path), r"2 arrays: 0 \[2, 1, 4, 5, 5\], 1"),
+    "state.pt": (lambda path: torch.save({"a": STACK, "b": STACK}, path), "holds 2 arrays: a"),
+    "number.pt": (lambda path: torch.save(5, path), "holds a int, which is no tensor"),
+    "cut.npy": (cut(changed(np.asarray)), "is damaged: it ends before its 25 numbers do"),
+    "cut.npz": (cut(lambda path: np.savez(path, ONE)), "is damaged"),
+    "cut.pt": (cut(lambda path: torch.save(STACK, path)), "is damaged"),
+    "other.h5": (lambda path: path.write_bytes(b"\x89HDF\r\n"), "neither a record nor a file of weights"),
+    "empty.csv": (text(""), "empty.csv is empty"),
+    "words.csv": (text("the cat\nsat on\n"), "words.csv:2: 'sat on' is not a number"),
+    "gap.csv": (text("0.5,0.5\n1,\n"), "gap.csv:2: '' is not a number"),
+    "several.txt": (text("# a\n1 0\n0 1\n# b\n0 1\n1 0\n"), "several.txt:5: a comment parts rows"),
+    "ragged.csv": (text("0.5,0.5\n1,0\n1\n"), "ragged.csv:3: 1 columns, where line 2 has 2"),
+    "long.csv": (text("0.5," * 2**20 + "0.5\n"), "a line is longer than 4,194,304 bytes"),
+    "latin.csv": (text("é,b\n1,0\n", "latin-1"), "is damaged: 'utf-8' codec"),
+    "record.safetensors": (lambda path: attnviz.save(random_maps(), path), "attnviz.load reads records"),
+    "a cat": (lambda _: None, "there is no file .*a cat. attnviz.attention"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_none_is_said_in_one_line(name: str, tmp_path: Path) -> None:
-    write, kind, said = WRONG[name]
+    write, said = WRONG[name]
     write(tmp_path / name)
-    with pytest.raises(kind, match=said) as caught:
+    with pytest.raises(InvalidSelection if name == "batch.npy" else InvalidRecord, match=said) as caught:
         attnviz.from_attentions(tmp_path / name)
     assert "\n" not in str(caught.value)
 

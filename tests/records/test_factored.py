@@ -16,9 +16,10 @@ import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.measures import measure_maps
-from attnviz.records import AttentionMaps, arithmetic, factored, factors, walk
+from attnviz.records import AttentionMaps, arithmetic, factored
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
+from tests.records.formula import by_formula, take_small_steps
 from tests.records.test_walk import N_TOKENS, WINDOWS, case, maps_of
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
@@ -40,18 +41,14 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
 @pytest.mark.parametrize("pays", [2**28, 0])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "CELLS_AT_ONCE", 1_000)
-    monkeypatch.setattr(walk, "MIN_ROWS", 5)
-    monkeypatch.setattr(factors, "PRODUCTS_AT_ONCE", 100)
-    monkeypatch.setattr(arithmetic, "KEYS_AT_ONCE", 7)
+    take_small_steps(monkeypatch, 1_000)
     monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)
     assert np.array_equal(found.attendable, dense.attendable)
     places = np.arange(len(found.queries))
-    np.testing.assert_allclose(
-        found.cells(0, 0, places, places[::-1]), dense.weights[0, 0, places, places[::-1]], rtol=1e-5, atol=1e-7
-    )
+    crossing = dense.weights[0, 0, places, places[::-1]]
+    np.testing.assert_allclose(found.cells(0, 0, places, places[::-1]), crossing, rtol=1e-5, atol=1e-7)
     for one, other in zip(measure_maps(found, ["all"]), measure_maps(dense, ["all"]), strict=True):
         assert one.values == pytest.approx(other.values, abs=1e-5, rel=1e-5), one.name
         assert one.bounds == other.bounds
@@ -70,26 +67,16 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
 def test_layers_may_have_biases_of_other_lengths(tmp_path: Path) -> None:
     """T5 adds the same in each layer; others may not. Beyond the farthest distance its number goes on."""
     maps, _ = both("one head")
-    short, n_distances = replace(maps.factors[0], log_sum_exp=maps.factors[0].sums), maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
-    n_tokens = len(maps.keys)
+    short, n_distances = maps.factors[0], maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
     long = replace(short, bias=np.linspace(0, 1, n_distances + 4, dtype=np.float32)[None])
     layers = tuple(
-        replace(of, log_sum_exp=np.log(np.exp(_logs(of, n_tokens)).sum(axis=-1)).astype(np.float32))
-        for of in (short, long, replace(short, bias=None))
+        replace(of, log_sum_exp=by_formula(of)[0].astype(np.float32)) for of in (short, long, replace(short, bias=None))
     )
     found = FactoredMaps(maps.queries, maps.queries, maps.provenance, factors=layers)
     attnviz.save(found, tmp_path / "a.safetensors")
     loaded = attnviz.load(tmp_path / "a.safetensors")
     np.testing.assert_allclose(loaded.weights, found.weights, rtol=1e-6)
     assert np.abs(found.weights[1] - found.weights[2]).max() > 0.01
-
-
-def _logs(of: Factors, n_tokens: int) -> np.ndarray:
-    """Scores in float64, by the formula."""
-    distances = np.arange(n_tokens) - np.arange(n_tokens)[:, None]
-    farthest = 0 if of.bias is None else of.bias.shape[1] // 2
-    added = 0 if of.bias is None else of.bias[:, distances.clip(-farthest, farthest) + farthest]
-    return np.asarray(of.query.astype(float) @ of.key.astype(float).swapaxes(1, 2) * of.scale + added)
 
 
 @pytest.mark.parametrize(("window", "padded"), [*product(WINDOWS, (False, True)), ((0, 9), False)])

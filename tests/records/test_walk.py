@@ -11,11 +11,12 @@ import pytest
 from attnviz.errors import InvalidRecord
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.rows import compute_statistics
-from attnviz.records import AttentionMaps, Tokens, arithmetic, factors, walk
+from attnviz.records import AttentionMaps, arithmetic
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
 from attnviz.records.walk import Queries, WalkedRows
-from tests.made import provenance
+from tests.made import provenance, tokens
+from tests.records.formula import by_formula, take_small_steps
 
 N_TOKENS, N_HEADS = 50, 2
 WINDOWS: list[Window] = [(None, None), (None, 0), (6, 0), (2, 9)]
@@ -23,13 +24,7 @@ WINDOWS: list[Window] = [(None, None), (None, 0), (6, 0), (2, 9)]
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, size in [
-        (walk, "CELLS_AT_ONCE", 60),
-        (walk, "MIN_ROWS", 5),
-        (factors, "PRODUCTS_AT_ONCE", 100),
-        (arithmetic, "KEYS_AT_ONCE", 7),
-    ]:
-        monkeypatch.setattr(module, name, size)
+    take_small_steps(monkeypatch, 60)
 
 
 class Case(NamedTuple):
@@ -46,15 +41,8 @@ def case(window: Window, padded: bool, biased: bool = True, factor: float = 1.0)
     key[:, 3] *= factor
     bias = generator.normal(size=(N_HEADS, 9)).astype(np.float32) if biased else None
     real = ~np.isin(np.arange(N_TOKENS), [7, N_TOKENS - 1]) if padded else None
-    distances = np.arange(N_TOKENS) - np.arange(N_TOKENS)[:, None]
-    back, forward = (N_TOKENS if reach is None else reach for reach in window)
-    allowed = (distances >= -back) & (distances <= forward) & (True if real is None else real)
-    added = 0 if bias is None else bias[:, distances.clip(-4, 4) + 4]
-    scores = np.where(allowed, query.astype(float) @ key.astype(float).swapaxes(1, 2) / 2 + added, -np.inf)
-    largest = scores.max(axis=-1, keepdims=True)
-    log_sum_exp = np.log(np.exp(scores - largest).sum(axis=-1)) + largest[..., 0]
     unsummed = Factors(query, key, None, 0.5, bias, window, real)
-    return Case(unsummed, log_sum_exp, np.exp(scores - log_sum_exp[..., None]))
+    return Case(unsummed, *by_formula(unsummed))
 
 
 @pytest.mark.parametrize("units", [2**28, 0], ids=["nats", "bits"])
@@ -112,9 +100,9 @@ def test_entropies_of_very_many_keys_keep_their_digits(monkeypatch: pytest.Monke
     generator, n_keys = np.random.default_rng(0), 2**17
     query, key = generator.normal(size=(1, 4, 8)).astype(np.float32), generator.normal(size=(1, n_keys, 8))
     key = key.astype(np.float32)
-    (found,) = Factors(query, key, None, 1.0).walk(0, [slice(0, 4)])
-    scores = query[0].astype(float) @ key[0].astype(float).T
-    rows = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+    layer = Factors(query, key, None, 1.0)
+    (found,) = layer.walk(0, [slice(0, 4)])
+    _, (rows,) = by_formula(layer)
     np.testing.assert_allclose(found.entropies, -(rows * np.log(rows)).sum(axis=1), rtol=0, atol=2e-6)
 
 
@@ -125,11 +113,8 @@ def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.Mon
     generator, n_tokens = np.random.default_rng(0), 3000
     query, key = (generator.normal(size=(2, 1, n_tokens, 16)) * 1.2).astype(np.float32)
     bias = generator.normal(size=(1, 9)).astype(np.float32)
-    distances = np.arange(n_tokens) - np.arange(n_tokens)[:, None]
-    scores = query[0].astype(float) @ key[0].astype(float).T + bias[0].astype(float)[distances.clip(-4, 4) + 4]
-    log_sum_exp = np.logaddexp.reduce(scores, axis=1)
-    weights = np.exp(scores - log_sum_exp[:, None])
     layer = Factors(query, key, None, 1.0, bias)
+    (log_sum_exp,), (weights,) = by_formula(layer)
     np.testing.assert_allclose(layer.sums[0], log_sum_exp, rtol=3e-7, atol=0)  # as float32 rounds scores
     rows = layer.rows(0, slice(0, n_tokens)) / weights - 1
     assert np.abs(rows).max() < 1.5e-5  # of nine million, some as small as 1e-32
@@ -140,8 +125,8 @@ def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.Mon
 
 
 def maps_of(*layers: Factors) -> FactoredMaps:
-    tokens = Tokens(("a",) * N_TOKENS, ((0, 1),) * N_TOKENS, (False,) * N_TOKENS)
-    return FactoredMaps(tokens, tokens, provenance(), factors=layers)
+    pieces = tokens(*("a",) * N_TOKENS)
+    return FactoredMaps(pieces, pieces, provenance(), factors=layers)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -106,10 +106,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "no sizes": ({"sizes": {}}, "sizes lack d_feed_forward, d_model, n_heads, n_layers, n_words"),
     "a size in words": ({"sizes": {**METRICS.sizes, "n_heads": "two"}}, "sizes lack n_heads"),
     "a history of numbers": ({"history": [1, 2]}, "history is not of type History"),
-    "points without epochs": (
-        {"history": {"points": []}},
-        "history holds other names than points, epochs, masked",
-    ),
+    "points without epochs": ({"history": {"points": []}}, "history holds other names than points, epochs, masked"),
     "a loss in words": (
         {"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}], "masked_word_loss": None}},
         "loss is not of type float",

@@ -13,7 +13,7 @@ from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import vendi_score
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import merge_words
-from attnviz.records import AttentionMaps, Facts, Tokens
+from attnviz.records import AttentionMaps, Facts
 from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
@@ -394,8 +394,7 @@ def test_one_query_is_a_row_of_each_head() -> None:
 
 
 def test_joined_words_are_said_to_be_joined() -> None:
-    spans = ((0, 0), (0, 4), (4, 7), (7, 8), (8, 8))
-    pieces = Tokens(("[CLS]", "play", "ing", "!", "[SEP]"), spans, (True, False, False, False, True))
+    pieces = tokens("[CLS]", "play", "ing", "!", "[SEP]", special=("[CLS]", "[SEP]"), gap=0)
     facts = Facts(tokens_in_text=40, made_for_tokens=4)
     maps = merge_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts)))
     shown = report(maps)
@@ -413,8 +412,8 @@ def test_joined_words_are_said_to_be_joined() -> None:
 
 
 def test_joined_words_of_two_texts() -> None:
-    one = Tokens(("do", "gs"), ((0, 2), (2, 4)), (False, False))
-    maps = merge_words(record(np.full((1, 1, 2, 3), 1 / 3), one, tokens("a", "b", "c")))
+    weights = np.full((1, 1, 2, 3), 1 / 3)
+    maps = merge_words(record(weights, tokens("do", "gs", gap=0), tokens("a", "b", "c")))
     assert next(report(maps).notes).text.endswith("about words: 2 queries became 1 and 3 keys became 3.")
 
 

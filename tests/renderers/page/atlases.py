@@ -61,10 +61,10 @@ def atlas() -> Atlas:
     }
 
 
-def atlas_report() -> Report:
-    """The atlas beside a table of its own, and one that the atlas shows."""
+def atlas_report(**changed: Any) -> Report:
+    """The atlas, some of whose parts are changed, beside a table of its own, and one that the atlas shows."""
     columns = (Column("layer"), Column("head"), Column("entropy"))
     rows = tuple((place // 3, place % 3, 0.5 * place) for place in range(6))
     own = Table("heads", "Each head", "heads", columns, rows)
     tables = (own, Table("words", "Words", "facts", columns, rows, in_atlas=True))
-    return Report("m over sample", "six heads", tables, atlas=atlas())
+    return Report("m over sample", "six heads", tables, atlas=atlas() | changed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import nan
+from typing import Any
 
 import pytest
 
 from tests.browser import WIDTHS, Open, Opened
-from tests.renderers.page.atlases import INDUCTION, PREVIOUS, atlas_report
+from tests.renderers.page.atlases import INDUCTION, PREVIOUS, atlas, atlas_report
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -87,14 +87,10 @@ def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> Non
 
 
 def test_heads_without_names_say_whether_they_were_tested(shown: Open) -> None:
-    whole = atlas_report()
-    assert whole.atlas is not None
-    plain = [head | {"names": ()} for head in whole.atlas["heads"]]
-    without = whole.atlas | {"heads": plain, "letters": {}}
-    page = shown(replace(whole, atlas=without))
+    without: dict[str, Any] = {"heads": [head | {"names": ()} for head in atlas()["heads"]], "letters": {}}
+    page = shown(atlas_report(**without))
     assert "none follows a single pattern beyond chance" in page.page.inner_text("#view")
-    measures = [measure | {"chance": nan} for measure in without["measures"]]
-    other = shown(replace(whole, atlas=without | {"measures": measures}))
+    other = shown(atlas_report(**without, measures=[each | {"chance": nan} for each in atlas()["measures"]]))
     assert other.page.inner_text("#view").count("that takes --null random") == 2
 
 
@@ -117,9 +113,7 @@ def test_points_are_chosen_with_the_keyboard(shown: Open) -> None:
 
 
 def test_a_moment_that_no_command_draws_ends_with_its_numbers(shown: Open) -> None:
-    whole = atlas_report()
-    assert whole.atlas is not None
-    page = shown(replace(whole, atlas=whole.atlas | {"commands": ()}))
+    page = shown(atlas_report(commands=()))
     assert page.page.locator(".of-moment .hint").first.inner_text().endswith(" effective keys")
 
 
@@ -155,11 +149,9 @@ def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> No
     """Of a crowd in one place a few have it, and how many have not is said."""
     page = shown(atlas_report())
     assert sorted(page.page.locator(".called").all_text_contents()) == ["0.0", "0.1", "1.0", "1.1", "1.2"]
-    report = atlas_report()
-    assert report.atlas is not None
-    crowd = [report.atlas["heads"][0] | {"head": head} for head in range(9)]
-    of_crowd = [each | {"values": (0.5,) * 8 + (1.0,), "halves": ()} for each in report.atlas["measures"]]
-    page = shown(replace(report, atlas=report.atlas | {"heads": crowd, "measures": of_crowd, "words": ()}))
+    crowd = [atlas()["heads"][0] | {"head": head} for head in range(9)]
+    of_crowd = [each | {"values": (0.5,) * 8 + (1.0,), "halves": ()} for each in atlas()["measures"]]
+    page = shown(atlas_report(heads=crowd, measures=of_crowd, words=()))
     numbers = page.page.locator(".called").all_text_contents()
     assert "0.8" in numbers
     assert len(numbers) < 9
@@ -167,11 +159,9 @@ def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> No
 
 
 def test_numbers_of_either_sign_are_held_against_a_line_at_0(shown: Open) -> None:
-    report = atlas_report()
-    assert report.atlas is not None
-    assert shown(report).page.locator(".rule.zero").count() == 0
-    *measures, last = report.atlas["measures"]
+    assert shown(atlas_report()).page.locator(".rule.zero").count() == 0
+    *measures, last = atlas()["measures"]
     costs = last | {"title": "what it costs", "values": (0.013, -0.02, 0.001, 0.0, 0.1, -0.004)}
-    page = shown(replace(report, atlas=report.atlas | {"measures": [*measures, costs]}))
+    page = shown(atlas_report(measures=[*measures, costs]))
     assert page.page.locator(".rule.zero").count() == 1
     assert "0" in page.page.locator(".heads .tick").all_text_contents()

@@ -64,15 +64,10 @@ def test_exact_is_every_bit(cells: np.ndarray) -> None:
 
 
 @given(WEIGHTS, st.sampled_from(LADDER))
-def test_every_weight_lies_in_its_range(cells: np.ndarray, precision: Precision) -> None:
+def test_every_weight_lies_in_a_range_as_narrow_as_the_page_says(cells: np.ndarray, precision: Precision) -> None:
     low, high = intervals(pack(cells, precision), cells.shape, precision)
     assert (low <= cells).all()
     assert (cells < high).all()
-
-
-@given(WEIGHTS, st.sampled_from(LADDER))
-def test_ranges_are_as_narrow_as_the_page_says(cells: np.ndarray, precision: Precision) -> None:
-    low, high = intervals(pack(cells, precision), cells.shape, precision)
     fine = cells >= 4.0**-precision.fine
     middle = (low + np.minimum(high, 1.0)) / 2
     assert (np.abs(middle - cells)[fine] <= 0.004 * cells[fine]).all()  # 0.5 % with the rounding of what is shown

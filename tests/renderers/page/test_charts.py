@@ -42,15 +42,10 @@ def attacked_charts() -> Report:
     lines = dict.fromkeys(ATTACKS, ((0.0, 1.0), (0.0, 1.0)))
     samples = tuple(sample(1.0, 2.0, label=attack, group=attack) for attack in ATTACKS)
     table = Table("t", ATTACKS[0], "facts", tuple(map(Column, ATTACKS)), (ATTACKS, ATTACKS[::-1]), ATTACKS[:2])
-    return Report(
-        "".join(ATTACKS),
-        "".join(ATTACKS),
-        (
-            Charts("c", ATTACKS[0], tuple(line_chart(lines, each, each, at=(0.5, each)) for each in ATTACKS[:3])),
-            Charts("d", ATTACKS[0], tuple(box_chart(*samples, title=each, y_axis=each) for each in ATTACKS[:3]), 2),
-            table,
-        ),
-    )
+    of_lines = tuple(line_chart(lines, each, each, at=(0.5, each)) for each in ATTACKS[:3])
+    of_boxes = tuple(box_chart(*samples, title=each, y_axis=each) for each in ATTACKS[:3])
+    charts = Charts("c", ATTACKS[0], of_lines), Charts("d", ATTACKS[0], of_boxes, 2)
+    return Report("".join(ATTACKS), "".join(ATTACKS), (*charts, table))
 
 
 def test_every_number_is_stored_as_it_is() -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from attnviz.measures.names import measure_patterns
 from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap, HeatmapGrid, Report
+from attnviz.report import Report
 from tests.browser import Open, Opened
-from tests.made import random_maps, record, report, tokens
+from tests.made import random_maps, record, report, tokens, with_notes
 
 pytestmark = pytest.mark.slow
 WORDS = ("[CLS]", "the", "film", "and", "The", "plot", "[SEP]")
@@ -26,19 +25,7 @@ def marked() -> AttentionMaps:
 
 def known(of: Report, notes: Mapping[int, tuple[str, str]] | None = None) -> Report:
     """The last head is known for the next token, the one before it for the end."""
-    notes = notes or {4: ("sentence end", ""), 5: ("next token", "")}
-    blocks = tuple(
-        replace(each, maps=tuple(name(one, *notes.get(at, ("", ""))) for at, one in enumerate(each.maps)))
-        if isinstance(each, HeatmapGrid)
-        else each
-        for each in of.blocks
-    )
-    return replace(of, blocks=blocks)
-
-
-def name(heatmap: Heatmap, note: str, strength: str) -> Heatmap:
-    """A map whose head is known for this."""
-    return replace(heatmap, note=note, strength=strength)
+    return with_notes(of, notes or {4: ("sentence end", ""), 5: ("next token", "")})
 
 
 def looking(*shares: float) -> AttentionMaps:
@@ -46,6 +33,12 @@ def looking(*shares: float) -> AttentionMaps:
     n = len(WORDS)
     before = np.eye(n)[[0, *range(n - 1)]]
     return record(np.stack([share * before + (1 - share) / n for share in shares])[None].astype("float32"))
+
+
+def to_previous(maps: AttentionMaps) -> np.ndarray:
+    """What each head of the first layer gives to the token before."""
+    (shares,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
+    return np.asarray(shares)
 
 
 def chips_in(page: Opened) -> list[str]:
@@ -71,7 +64,7 @@ def test_heads_are_sorted_by_what_they_look_at(shown: Open) -> None:
     page = shown(report(maps), "view=overview")
     page.page.get_by_role("combobox", name="Sort by").select_option("previous token")
     page.ready()
-    (shares,) = (shares[0] for name, shares, _ in measure_patterns(maps) if name == "previous token")
+    shares = to_previous(maps)
     captions = page.page.locator(".caption").all_inner_texts()
     assert [each.partition(" prev")[0] for each in captions] == [f"head {at}: {shares[at]:.2f}" for at in (2, 3, 0, 1)]
     assert page.page.inner_text("#view h2") == "by previous token, the largest first"
@@ -105,11 +98,10 @@ def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) ->
 
 def test_heads_are_found_by_what_they_look_at_in_this_text_the_best_first(shown: Open) -> None:
     """Not those that hardly look there; nobody has to have named them before."""
-    page = shown(report(looking(0.3, 0.0, 0.9, 0.5)), "view=overview")
+    maps = looking(0.3, 0.0, 0.9, 0.5)
+    page = shown(report(maps), "view=overview")
     find(page, "Previous")
-    (shares,) = (
-        shares[0] for name, shares, _ in measure_patterns(looking(0.3, 0.0, 0.9, 0.5)) if name == "previous token"
-    )
+    shares = to_previous(maps)
     ranked = [f"0.{head} previous token {shares[head]:.2f}" for head in (2, 3, 0)]
     assert chips_in(page) == ["in this text, by share", *ranked]
     assert page.page.get_by_role("combobox", name="Head").input_value() == "2"

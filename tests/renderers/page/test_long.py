@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.measures import rows
 from attnviz.records.factored import FactoredMaps
-from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
+from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
 from attnviz.renderers.page import downsample
 from attnviz.renderers.page import factor_parts as factors
 from attnviz.renderers.page.document import content
@@ -20,6 +20,7 @@ from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
 from tests.browser import WIDTHS, Open, number_in
 from tests.made import HOSTILE, provenance, tokens
+from tests.records.formula import by_formula
 
 N = 26  # tokens, of which every page shows all
 MANY = 150  # of which three share a row of the page
@@ -52,29 +53,20 @@ def factored(
     n_groups: int = 2,
     bias: int = 0,
     far: int = 0,
-    window: tuple[int | None, int | None] = EVERYWHERE,
+    window: Window = EVERYWHERE,
     n_padding: int = 0,
 ) -> tuple[FactoredMaps, np.ndarray]:
     """A made-up record of one layer whose tokens are hostile, and its weights in float64 [head, query, key]."""
     random = np.random.default_rng(0)
-    query, key = (
-        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32) for heads in (n_heads, min(n_groups, n_heads))
-    )
+    query = random.normal(0, 2, size=(n_heads, n, 3)).astype(np.float32)
+    key = random.normal(0, 2, size=(min(n_groups, n_heads), n, 3)).astype(np.float32)
     of_bias = random.normal(size=(bias, 2 * far + 1)).astype(np.float32) if bias else None
-    attendable = np.arange(n) < n - n_padding
-    keys = np.repeat(key, n_heads // len(key), axis=0).astype(np.float64)
-    scores = 0.5 * query.astype(np.float64) @ keys.swapaxes(1, 2)
-    apart = np.arange(n) - np.arange(n)[:, None]
-    if of_bias is not None:
-        scores += of_bias[:, np.clip(apart, -far, far) + far]
-    back, forward = (n if reach is None else reach for reach in window)
-    allowed = (apart >= -back) & (apart <= forward) & attendable
-    scores[:, ~allowed] = -np.inf
-    sums = np.log(np.exp(scores).sum(axis=-1)).astype(np.float32)
-    of = Factors(query, key, sums, 0.5, of_bias, window, attendable if n_padding else None)
+    attendable = np.arange(n) < n - n_padding if n_padding else None
+    unsummed = Factors(query, key, None, 0.5, of_bias, window, attendable)
+    log_sum_exp, weights = by_formula(unsummed)
+    of = replace(unsummed, log_sum_exp=log_sum_exp.astype(np.float32))
     pieces = tokens(*(HOSTILE[place % len(HOSTILE)] or "-" for place in range(n)))
-    maps = FactoredMaps(pieces, pieces, provenance(), None, (0,), factors=(of,))
-    return maps, np.exp(scores - sums.astype(np.float64)[:, :, None])
+    return FactoredMaps(pieces, pieces, provenance(), None, (0,), factors=(of,)), weights
 
 
 def report(maps: FactoredMaps, scale: Any = "lift") -> Report:

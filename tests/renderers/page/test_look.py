@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from attnviz.report import HeatmapGrid, Report
+from attnviz.report import Report
+from attnviz.specs import FigureOptions
 from tests.browser import Open, Opened
-from tests.made import random_maps, record, report, tokens
+from tests.made import random_maps, record, report, tokens, with_notes
 
 pytestmark = pytest.mark.slow
 NARROW = {"viewport": {"width": 390, "height": 844}}
@@ -60,14 +59,8 @@ def test_a_print_of_a_dark_page_is_on_paper(shown: Open) -> None:
 
 def named(n_layers: int, columns: int | None = None) -> Report:
     """Three heads a layer, the last of which is known to look at the next token."""
-    source = report(random_maps(n_layers=n_layers, n_heads=3))
-    (grid,) = (each for each in source.pictures if isinstance(each, HeatmapGrid))
-    panels = tuple(replace(each, note="next token" if place % 3 == 2 else "") for place, each in enumerate(grid.maps))
-    grid = replace(grid, maps=panels)
-    if columns is not None:
-        grid = replace(grid, n_columns=columns, edges=None)
-    others = tuple(each for each in source.blocks if not isinstance(each, HeatmapGrid))
-    return replace(source, blocks=(grid, *others))
+    source = report(random_maps(n_layers=n_layers, n_heads=3), FigureOptions(columns=columns))
+    return with_notes(source, {3 * layer + 2: ("next token", "") for layer in range(n_layers)})
 
 
 def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
