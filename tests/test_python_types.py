@@ -52,6 +52,9 @@ def test_what_is_not_one_record_replaces_no_file(several: int, said: str, tmp_pa
         attnviz.save([random_maps()] * several, path)
     with pytest.raises(InvalidRecord, match="a NoneType is not a record"):
         attnviz.save(None, path)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match=r"a\.html would be a record, not a \.html\. Name it \.safetensors"):
+        attnviz.save(random_maps(), path.with_suffix(".html"))
+    assert [*tmp_path.iterdir()] == [path]
     assert path.read_bytes() == b"mine"
 
 

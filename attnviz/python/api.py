@@ -79,14 +79,9 @@ def attention(
     corpus = load_corpus(TextOptions(text=(spec.text,)))
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
-    chosen = (
-        select_numbers(written, n_there, what) if written else None
-        for written, n_there, what in (
-            (spec.figure.layer, opened.n_layers, "layer"),
-            (spec.figure.head, opened.n_heads, "head"),
-        )
-    )
-    needs = Needs(choice=LayersAndHeads(*chosen), only_choice=True, factored=factored)
+    layers = select_numbers(spec.figure.layer, opened.n_layers, "layer") if spec.figure.layer else None
+    heads = select_numbers(spec.figure.head, opened.n_heads, "head") if spec.figure.head else None
+    needs = Needs(choice=LayersAndHeads(layers, heads), only_choice=True, factored=factored)
     plan = plan_recording(opened, document.text, needs)
     return add_known_heads(plan.record(document.text, document.name), find_known_heads(opened))
 

@@ -38,6 +38,7 @@ VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions befor
 RECORD = "attention.safetensors"
 KINDS = {"F32": "<f4", "BOOL": "?"}
 RECORD_HINT = f"attnviz heatmap writes {RECORD}."
+OTHER_ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".npy")
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
@@ -89,10 +90,13 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path) -> Non
 
     Raises:
         InvalidRecord: for what is no record, and for several.
-        InvalidOption: for a path that is none.
+        InvalidOption: for a path that is none, and for the ending of a page, a picture or numbers.
         OutputError: where it cannot be written.
     """
     maps, path = unwrap_record(maps), _check_path(path)
+    if path.suffix.lower() in OTHER_ENDINGS:
+        hint = "Name it .safetensors: attnviz render draws it (--format) and writes its numbers (--print)."
+        raise InvalidOption(f"{shorten_path(path)} would be a record, not a {path.suffix}", hint=hint)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, encode_record(maps))
     else:

@@ -165,9 +165,9 @@ def find_class_folders(folder: Place) -> dict[str, Labelled]:
     """Find folders of texts by label, by split: in the folder or, one level down, in those called after splits."""
     if found := _find_labelled([each for each in list_entries(folder) if each.is_dir()]):
         return {folder.name if folder.name in SPLIT_NAMES else "train": found}
-    inner = {each.name: each for each in list_entries(folder) if each.is_dir() and each.name in SPLIT_NAMES}
-    splits = {name: _find_labelled([each for each in list_entries(inner[name]) if each.is_dir()]) for name in inner}
-    return {name: found for name, found in sorted(splits.items(), key=lambda item: SPLIT_NAMES.index(item[0])) if found}
+    inner = [folder / name for name in SPLIT_NAMES if (folder / name).is_dir()]
+    splits = {each.name: _find_labelled([of for of in list_entries(each) if of.is_dir()]) for each in inner}
+    return {name: found for name, found in splits.items() if found}
 
 
 def find_class_files(folder: Place) -> Labelled:
