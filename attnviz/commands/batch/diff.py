@@ -11,8 +11,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import exists, is_file, is_folder, list_folder, read_bytes
 from attnviz.commands import COMMANDS
-from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
-from attnviz.commands.batch.diff_files import compare_contents
+from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, compare_contents, load_batch
 from attnviz.commands.batch.manifests import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs

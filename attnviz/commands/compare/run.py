@@ -11,11 +11,11 @@ from operator import not_
 
 from attnviz import store
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
+from attnviz.commands.compare.costs import theory_blocks
 from attnviz.commands.compare.maps import highest, pictures_of
 from attnviz.commands.compare.measuring import MeasuredTexts
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.compare.theory import theory_blocks
 from attnviz.errors import InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import ALL, choose_measures

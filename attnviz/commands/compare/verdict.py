@@ -8,7 +8,6 @@ from math import isnan
 from attnviz.commands.compare.comparison import ComparedModel, Comparison, explain_missing
 from attnviz.display import format_count, pluralize
 from attnviz.numbers.intervals import MIN_TEXTS, SHARE, compute_seed_interval, correct_p_values
-from attnviz.records.training_metrics import TestMetrics
 from attnviz.report import Note
 from attnviz.views.answers import describe_answer, describe_given_labels
 from attnviz.views.likeness import describe_likeness
@@ -100,19 +99,14 @@ def _cards(first: ComparedModel, others: Sequence[ComparedModel]) -> Iterator[st
         if other.tested is None or (other.tested.data, other.tested.seeds) != (first.tested.data, first.tested.seeds):
             continue
         means = f"{other.tested.mean.value:.4f} against {first.tested.mean.value:.4f}"
-        n_seeds = len(other.tested.seeds)
+        pairs = zip(first.tested.accuracies, other.tested.accuracies, strict=True)
+        n_seeds, by_seed = len(other.tested.seeds), ": one seed tells nothing of others"
+        if n_seeds > 1:  # overlap of the intervals of two recipes does not say how far they differ seed by seed
+            found = compute_seed_interval([after - before for before, after in pairs])
+            doubt = ", which may be none" if found.low <= 0 <= found.high else ""
+            interval = f"95 % interval over seeds of training {found.low:+.4f} to {found.high:+.4f}"
+            by_seed = f": {found.value:+.4f} seed by seed ({interval}){doubt}"
         yield (
             f"Over {n_seeds} {pluralize(n_seeds, 'seeds')} on {other.tested.n_texts:,} texts the cards say {means} for "
-            f"{other.label} and {first.label}{_between_seeds(first.tested, other.tested)}."
+            f"{other.label} and {first.label}{by_seed}."
         )
-
-
-def _between_seeds(first: TestMetrics, other: TestMetrics) -> str:
-    """Say how far two recipes differ seed by seed on the same texts: overlap of their intervals does not say that."""
-    pairs = [after - before for before, after in zip(first.accuracies, other.accuracies, strict=True)]
-    if len(pairs) < 2:
-        return ": one seed tells nothing of others"
-    found = compute_seed_interval(pairs)
-    doubt = ", which may be none" if found.low <= 0 <= found.high else ""
-    interval = f"95 % interval over seeds of training {found.low:+.4f} to {found.high:+.4f}"
-    return f": {found.value:+.4f} seed by seed ({interval}){doubt}"

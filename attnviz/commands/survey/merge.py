@@ -25,7 +25,7 @@ def merge(spec: MergeSpec) -> Events:
     check_parts(parts)
     if any(part.folder.resolve() == folder.resolve() for part in parts):
         raise InvalidOption(f"{folder} is one of the parts", hint="Give another --out.")
-    from attnviz.commands.survey.output import write_survey  # matplotlib comes with it: parts are refused without
+    from attnviz.commands.survey.report import write_survey  # matplotlib comes with it: parts are refused without
 
     def events() -> Events:
         empty = find_known(folder, parts[0].info, is_fresh=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from attnviz.commands.survey.atlas import draw_cards, draw_heads, survey_atlas
+from attnviz.commands.survey.atlas import draw_cards, draw_heads, find_cards, survey_atlas
 from attnviz.commands.survey.effects import draw_ablations, show_ablations, show_classes
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
@@ -17,20 +18,26 @@ from attnviz.commands.survey.heads import (
     find_telling,
     label_heads,
     survey_data,
+    survey_rows,
     top_words,
 )
+from attnviz.commands.survey.spec import MergeSpec, SurveySpec
 from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, ON_REPEATS, QUERIES, REPEATS, list_curves
 from attnviz.display import escape_for_display, format_count, list_first
+from attnviz.errors import InvalidOption
 from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
 from attnviz.records.head_names import MIN_SHARE, NO_NAME, name_offset
 from attnviz.report import Cell, Chart, Charts, Column, Note, Report, Row, Table
+from attnviz.running import Events, Result
+from attnviz.running.pictures import Pictures
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.distance import N_COLUMNS
 
+PICTURES = ("distance", "atlas", "ablations", "head-*")  # what those of a survey are called
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 N_TELLING, N_EXTREME = 5, 2  # heads that are drawn, and with texts where there are many
@@ -39,6 +46,27 @@ SHOWN = 16  # characters of a text, which may take two columns each
 LISTED_PLACES = {name_offset(offset) for offset in range(-3, 4)}  # farther ones only name heads
 N_WORDS = 3  # listed of each head
 N_NAMED = 3  # heads that are listed of each pattern
+
+
+def check_pictures(spec: SurveySpec | MergeSpec) -> Pictures:
+    """Return how pictures are drawn. Raises InvalidOption for what cannot be."""
+    return Pictures.from_options(spec.figure, PICTURES, "")
+
+
+def write_survey(survey: Survey, spec: SurveySpec | MergeSpec) -> Events:
+    """Draw what a survey found; nothing of a part, of which is said what it holds.
+
+    Raises InvalidOption for a head that is not there, and where no text has tokens.
+    """
+    if isinstance(spec, SurveySpec) and spec.shard is not None:
+        held = f"part {spec.shard}: {len(survey.read):,} of {survey.info.n_texts:,} texts"
+        yield Result(None, survey.paths, closing=(f"{held}; attnviz merge puts the parts together",))
+        return
+    if not len(survey.texts):
+        raise InvalidOption("no text has tokens", hint="Choose others with --split.")
+    report = survey_report(survey, spec.top, spec.figure.title, find_cards(spec.head_card, survey.info))
+    drawn = yield from check_pictures(spec).write(report, survey.folder, None)
+    yield replace(drawn, files=(*drawn.files, *survey.paths), rows=survey_rows(survey))
 
 
 def survey_report(survey: Survey, top: int, title: str | None = None, cards: Sequence[int] = ()) -> Report:

@@ -15,8 +15,8 @@ def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     from attnviz.commands.survey.atlas import find_cards
     from attnviz.commands.survey.blocks import SurveyRun
     from attnviz.commands.survey.files import find_known
-    from attnviz.commands.survey.output import check_pictures, write_survey
     from attnviz.commands.survey.plan import plan_survey
+    from attnviz.commands.survey.report import check_pictures, write_survey
 
     check_pictures(spec)  # refused before the first text is measured
     folder = inputs.out

@@ -111,7 +111,11 @@ def tabulate(
         rows[measure.name] = where | {"unit": measure.unit, "slope": slopes} | _describe(values, is_first)
         extremes.append(_find_extremes(where, texts, values, rest))
         if measure.name.startswith(ABLATION):
-            rows[measure.name]["p_value"] = _test_costs(values[is_first])
+            lost = summarize(values[is_first])  # a paired t-test of no loss; t is 0 where nothing changes at all
+            tested = zip(lost.n.tolist(), lost.mean.tolist(), lost.error.tolist(), strict=True)
+            rows[measure.name]["p_value"] = np.array(
+                [p_value(mean / e if e > 0 else 0.0, n - 1) if n >= MIN_TEXTS else np.nan for n, mean, e in tested]
+            )
         elif measure.level == "head":
             found = compare_classes(rest[is_first], labels, strata, classes)
             compared += (each._replace(column=number * len(info.heads) + each.column) for each in found)
@@ -174,14 +178,6 @@ def fit_slopes(values: Values, logs: Float64[np.ndarray, " text"]) -> Float64[np
     enough = (there.sum(axis=0) >= MIN_TEXTS) & (spread > LEAST_SPREAD)
     slopes = (off_mean * np.where(there, values, 0.0)).sum(axis=0) / np.where(enough, spread, 1.0)
     return np.where(enough, slopes, 0.0)
-
-
-def _test_costs(lost: Values) -> np.ndarray:
-    """Return the p-value of no loss for each head, by a paired t-test over the texts that have a number there."""
-    of = summarize(lost)
-    known = zip(of.n.tolist(), of.mean.tolist(), of.error.tolist(), strict=True)
-    # t is 0 where nothing changes at all
-    return np.array([p_value(mean / e if e > 0 else 0.0, n - 1) if n >= MIN_TEXTS else np.nan for n, mean, e in known])
 
 
 def _list_shares(info: SurveyInfo, attended: Numbers) -> dict[str, dict[str, Any]]:

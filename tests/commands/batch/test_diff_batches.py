@@ -16,8 +16,7 @@ from PIL import Image
 
 from attnviz import store
 from attnviz.commands.batch.diff import diff
-from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, load_batch
-from attnviz.commands.batch.diff_files import is_same_text
+from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, is_same_text, load_batch
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import InvalidOption
 from attnviz.options import replace_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attnviz.commands.compare.theory import count_dilated_layers, stack_height, theory_blocks
+from attnviz.commands.compare.costs import count_dilated_layers, stack_height, theory_blocks
 from attnviz.report import Note, Table
 
 
