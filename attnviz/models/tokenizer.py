@@ -81,14 +81,6 @@ class TextTokenizer:
         """Entry → id."""
         return dict(self._tokenizer.get_vocab())
 
-    @property
-    def padding_id(self) -> int:
-        """Raises InvalidModel when the vocabulary has no padding."""
-        found = self._tokenizer.token_to_id(PADDING)
-        if found is None:
-            raise InvalidModel(f"the vocabulary has no {PADDING}", hint="Leave out --show-padding.")
-        return int(found)
-
     def to_json(self) -> str:
         """Return the `tokenizer.json`: the same text for the same vocabulary."""
         return str(self._tokenizer.to_str(pretty=True))
@@ -170,7 +162,12 @@ class TextTokenizer:
         return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
 
     def pad(self, encoding: Encoding, n_tokens: int) -> Encoding:
-        """Return the same text followed by padding up to `n_tokens`, each padding at the end of what was encoded."""
+        """Return the same text followed by padding up to `n_tokens`, each padding at the end of what was encoded.
+
+        Raises InvalidModel when the vocabulary has no padding.
+        """
+        if (padding_id := self._tokenizer.token_to_id(PADDING)) is None:
+            raise InvalidModel(f"the vocabulary has no {PADDING}", hint="Leave out --show-padding.")
         missing = max(0, n_tokens - len(encoding.ids))
         end = encoding.tokens.offsets[-1][1]
         tokens = Tokens(
@@ -179,7 +176,7 @@ class TextTokenizer:
             special=encoding.tokens.special + (True,) * missing,
             unknown=encoding.tokens.unknown + (False,) * missing,
         )
-        return Encoding(encoding.ids + (self.padding_id,) * missing, tokens, encoding.n_tokens, missing)
+        return Encoding(encoding.ids + (padding_id,) * missing, tokens, encoding.n_tokens, missing)
 
 
 def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:

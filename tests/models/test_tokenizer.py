@@ -195,7 +195,7 @@ def test_a_marker_is_the_first_of_the_tokens_and_no_part_of_the_text() -> None:
     vocabulary = train(["[CLS] [PAD] a"], EVERY, classify=True)  # markers that stand in the text are text
     encoding = vocabulary.encode("[CLS] [PAD]")
     assert encoding.tokens.pieces == (CLASSIFY, "[", "CLS", "]", "[", "PAD", "]")
-    assert (encoding.ids.count(2), encoding.ids.count(vocabulary.padding_id)) == (1, 0)
+    assert (encoding.ids.count(2), encoding.ids.count(vocabulary.entries["[PAD]"])) == (1, 0)
     assert next(vocabulary.ids(["[CLS] [PAD]"])).tolist() == list(encoding.ids)
 
 
@@ -241,7 +241,7 @@ def test_padding_stands_behind_the_tail() -> None:
     assert padded.tokens.pieces == (CLASSIFY, "a", "e", PADDING, PADDING)
     assert padded.tokens.offsets[3:] == ((9, 9), (9, 9))
     assert padded.tokens.special[3:] == (True, True)
-    assert padded.ids[3:] == (CLASSIFYING.padding_id,) * 2
+    assert padded.ids[3:] == (CLASSIFYING.entries["[PAD]"],) * 2
     assert padded.n_padding == 2
     assert padded.n_tokens == 5
 

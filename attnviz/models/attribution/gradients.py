@@ -16,7 +16,6 @@ from attnviz.models.attribution.subject import MethodScores, Subject
 from attnviz.records.attribution import COMPLETE
 
 BACKWARD = 2  # forward passes that a backward pass takes as long as
-CONSTANTS = "biases and positions"
 N_STEPS = (32, 128)  # of integrated gradients, the second where the first leaves a gap
 NO_ATTENTION = "attnviz.record says what of its attention can be seen."
 
@@ -36,7 +35,7 @@ def relevance(subject: Subject) -> MethodScores:
         scores=own,
         n_passes=1 + BACKWARD,
         total=float(logit.detach()[0]),
-        others=((CONSTANTS, held.constants),),
+        others=(("biases and positions", held.constants),),
         not_held=tuple(held.not_held),
     )
 

@@ -217,8 +217,7 @@ class Follower:
             return [self.store.recall(reshape, shadows[0], shapes[0])]
         try:
             if CHOICES.isdisjoint(_names(of.function)):
-                found: list[Tensor] = self.store.recall(_apply, of.function, frozen, shapes, *shadows)
-                return found
+                return self.store.recall(_apply, of.function, frozen, shapes, *shadows)
             return _apply(of.function, frozen, shapes, *shadows)
         except (RuntimeError, IndexError):
             return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -21,6 +21,7 @@ PLACE_BITS, ROW_BITS = 24, 16
 NOBODY = -1  # the id of what is of no token: a parameter, room in a cache
 MAX_KEPT = 4096  # ids that are remembered
 Ids = Int[Tensor, "..."]
+Made = TypeVar("Made")
 _NOBODY = torch.full((), NOBODY)
 
 
@@ -117,7 +118,7 @@ class Store:
         self._own[id(one)] = one
         return one
 
-    def recall(self, work_out: Callable[..., Any], *given: Any) -> Any:
+    def recall(self, work_out: Callable[..., Made], *given: Any) -> Made:
         """Return what `work_out(*given)` gave for the same before: ids, or what is true of them."""
         own = self._own
         given = tuple(self._unify(of) if isinstance(of, Tensor) and id(of) not in own else of for of in given)
@@ -125,7 +126,8 @@ class Store:
         if key not in self._made:
             found = work_out(*given)
             self._made[key] = self._unify(found) if isinstance(found, Tensor) else found
-        return self._made[key]
+        made: Made = self._made[key]
+        return made
 
     def varies(self, ids: Ids | None, axis: int) -> bool:
         """Tell whether ids differ along an axis."""
@@ -139,8 +141,7 @@ class Store:
 
     def widen(self, ids: Ids, shape: Sequence[int]) -> Ids:
         """Expand ids to all numbers that share one."""
-        found: Ids = ids if ids.shape == shape else self.recall(torch.Tensor.expand, ids, tuple(shape))
-        return found
+        return ids if ids.shape == shape else self.recall(torch.Tensor.expand, ids, tuple(shape))
 
     def seed(self, shape: Sequence[int], is_new: bool = False) -> Ids:
         """Make new tokens: rows are the first axis of several, places all others."""
@@ -157,7 +158,13 @@ class Store:
         whole = few if of is None else collapse(of)
         key = few.shape, whole.shape, whole.contiguous().numpy().tobytes()
         if key not in self._mixed:
-            self._mixed[key] = self._number(few)
+            first, rows = len(self.families) << PLACE_BITS + ROW_BITS, row_of(few).clamp(min=0)
+            flat = rows.flatten()
+            order, counts = flat.argsort(stable=True), torch.bincount(flat, minlength=1)
+            places = torch.empty_like(flat)
+            places[order] = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
+            self.families.append(Family(int(counts.max()) if len(flat) else 1, self.number, True))
+            self._mixed[key] = torch.as_tensor(first + (rows << PLACE_BITS) + places.view(few.shape))
         return self._mixed[key].expand(ids.shape)
 
     def make(self, keys: Ids, n: int) -> Ids:
@@ -165,24 +172,12 @@ class Store:
         apart, of_row = torch.unique(keys, dim=0, return_inverse=True)
         return self.mix(apart[:, :1].expand(-1, n).contiguous(), apart)[of_row]
 
-    def _number(self, few: Ids) -> Ids:
-        first = len(self.families) << PLACE_BITS + ROW_BITS
-        rows = row_of(few).clamp(min=0)
-        flat = rows.flatten()
-        order = flat.argsort(stable=True)
-        counts = torch.bincount(flat, minlength=1)
-        places = torch.empty_like(flat)
-        places[order] = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
-        self.families.append(Family(int(counts.max()) if len(flat) else 1, self.number, True))
-        return torch.as_tensor(first + (rows << PLACE_BITS) + places.view(few.shape))
-
     def merge(self, one: Ids, other: Ids) -> Ids:
         """Merge the ids of two: a token stays itself with what is of nobody, or of another text.
 
         Of two texts, such as words and their positions, it is the one with more rows, else the one that was read first.
         """
-        found: Ids = one if one is other else self.recall(self._merge, one, other)
-        return found
+        return one if one is other else self.recall(self._merge, one, other)
 
     def _merge(self, one: Ids, other: Ids) -> Ids:
         if one.ndim and one.stride(-1) == 0 == other.stride(-1) and one.shape[-1] > 1:

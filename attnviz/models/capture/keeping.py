@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.attending import Seen
 from attnviz.models.capture.call import Arranged, Call, arrange
-from attnviz.models.capture.captured import How, check_error, refuse_dropout, renormalise
+from attnviz.models.capture.captured import check_error, refuse_dropout, renormalise
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import Ids, Known, row_of
@@ -71,8 +71,7 @@ class Keeper:
 
     def _arrange(self, seen: Seen) -> Arranged:
         n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
-        found: Arranged = self._store.recall(arrange, seen.queries, seen.keys, tuple(seen.weights.shape), n_heads)
-        return found
+        return self._store.recall(arrange, seen.queries, seen.keys, tuple(seen.weights.shape), n_heads)
 
     def _keep_asked(self, kernel: Fused, seen: Seen) -> int:
         asked = kernel.asked
@@ -88,13 +87,14 @@ class Keeper:
             if arranged.places is not None or arranged.shape[:2] != (len(rows), rows.n_heads):
                 raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
             attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
-            return self._hand_over(seen, arranged, attendable, ("factored", error), rows)
+            about = {"sink": None, "how": "factored", "error": error}
+            return self._hand_over(seen, arranged, kept=rows, attendable=attendable, **about)
         found = recompute(asked, None if kernel.finish else kernel.output, what)
         error = found.error if kernel.finish is None else _measure_error(kernel, found, what)
         weights, allowed = found.weights.flatten(0, 1), None
         if not bool(found.attendable.all()):
             allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
-        return self._keep_rows(seen._replace(allowed=allowed), weights, None, ("recomputed", error))
+        return self._keep_rows(seen._replace(allowed=allowed), weights, None, how="recomputed", error=error)
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -119,17 +119,17 @@ class Keeper:
             allowed = weights > 0
         sink = 1 - weights.sum(dim=-1) if seen.is_cut else None
         weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
-        return self._keep_rows(seen._replace(allowed=allowed), weights, sink, ("multiplied", error))
+        return self._keep_rows(seen._replace(allowed=allowed), weights, sink, how="multiplied", error=error)
 
-    def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, how: tuple[How, float]) -> int:
+    def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, **known: Any) -> int:
         arranged = self._arrange(seen)
         n_rows, n_heads, n_queries, n_keys = arranged.shape
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
         heads = list(self._heads(n_heads))
         kept = arranged.order(weights)
-        known = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
-        n_tokens = int(known[-1]) + 1 if len(known) else n_keys
+        named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
+        n_tokens = int(named[-1]) + 1 if len(named) else n_keys
         if n_tokens < n_keys:  # keys behind all tokens are room in a cache, or a place to look at that is no token
             beyond = weights[..., n_tokens:].sum(dim=-1)
             sink = beyond if sink is None else sink + beyond
@@ -138,15 +138,15 @@ class Keeper:
             arranged = arranged._replace(keys=arranged.keys[:, :n_tokens])  # type: ignore[index]
             if seen.allowed is not None:
                 seen = seen._replace(allowed=seen.allowed[..., :n_tokens])
-        of_sink = None if sink is None else arranged.order(sink)
+        sink = None if sink is None else arranged.order(sink)
         if len(heads) < n_heads:
-            kept, of_sink = kept[:, heads], None if of_sink is None else of_sink[:, heads]
+            kept, sink = kept[:, heads], None if sink is None else sink[:, heads]
         if seen.allowed is None:
             attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
         else:
             attendable = arranged.order(seen.allowed).any(dim=1).cpu().numpy()
-        host = (None if each is None else each.cpu().numpy() for each in (kept, of_sink))
-        return self._hand_over(seen, arranged, attendable, how, *host)
+        known["sink"] = None if sink is None else sink.cpu().numpy()
+        return self._hand_over(seen, arranged, kept=kept.cpu().numpy(), attendable=attendable, **known)
 
     def _may_be_chosen(self, n_heads: int) -> bool:
         return self._may_be_head(n_heads) or may_be_in(self._at_work.find_path()[0], self._choice.layers)
@@ -158,25 +158,14 @@ class Keeper:
     def _heads(self, n_heads: int) -> tuple[int, ...]:
         return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._at_work.name_attention())
 
-    def _hand_over(
-        self,
-        seen: Seen,
-        arranged: Arranged,
-        attendable: np.ndarray,
-        how: tuple[How, float],
-        kept: Any,
-        sink: Any = None,
-    ) -> int:
+    def _hand_over(self, seen: Seen, arranged: Arranged, **known: Any) -> int:
+        """Hand over a `Call`, of which weights or factors, and how they came about, are known."""
         where, n_heads = self._at_work.locate(), arranged.shape[1]
         if self._is_layer:
             where["path"] = f"{where['path']}.self_attn".lstrip(".")
         call = Call(
             **where,
-            kept=kept,
-            attendable=attendable,
-            sink=sink,
-            how=how[0],
-            error=how[1],
+            **known,
             queries=arranged.queries,
             keys=arranged.keys,
             after=seen.after,

@@ -40,7 +40,6 @@ FORMS = "Decoders in the form of Llama, Qwen, Mistral, GPT-2 or GPT-NeoX can be;
 NO_KERNEL = "a layer of it does not attend by scaled_dot_product_attention, as with soft-caps, sinks or code of its own"
 NO_PROJECTION = "what the heads of a layer give is changed before it is projected"
 NOT_A_SUM = "a layer of it adds something else than its heads and its MLP, as norms in the middle do"
-SHARED = "its layers share one module, so that no head is of one layer alone"
 
 
 class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
@@ -96,7 +95,7 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         if self.blocks and not torch.equal(given, self.final):
             raise self._refuse("something is added between two of its layers")
         if any(block.module is module for block in self.blocks):
-            raise self._refuse(SHARED)
+            raise self._refuse("its layers share one module, so that no head is of one layer alone")
         state = given.detach().requires_grad_()
         changed = replace_state((args, kwargs), state)
         self._layer, self._attention, self._projection = (changed, state), None, None

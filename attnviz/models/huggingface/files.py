@@ -24,7 +24,6 @@ from attnviz.registry import suggest_name
 from attnviz.store.hub import explain_offline
 
 TOKENIZER = "tokenizer.json"
-GENERATION = "generation_config.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 VOCABULARIES = (
     "tokenizer.json",
@@ -36,7 +35,7 @@ VOCABULARIES = (
 )
 ADDITIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 FETCHED = (  # never *.bin, *.pt or *.py
-    *(CONFIG, GENERATION, WEIGHTS, INDEX, "model-*.safetensors"),
+    *(CONFIG, "generation_config.json", WEIGHTS, INDEX, "model-*.safetensors"),
     *(*VOCABULARIES, "merges.txt", *ADDITIONS),
 )
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
@@ -77,15 +76,11 @@ class ModelFiles:
 
         Raises InvalidModel where the digest is not the one that is known.
         """
-        found = self.compute_sha256()
+        digests = [compute_sha256(file) for file in self.weights]
+        found = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
         if self.sha256 and found != self.sha256:
             raise InvalidModel(f"the weights in {self.folder} have another sha256 than they had", hint=REMOVE)
         return self.origin or f"sha256:{found}"
-
-    def compute_sha256(self) -> str:
-        """Return the sha256 of the weights: of the file, or of the digests of several files in their order."""
-        digests = [compute_sha256(file) for file in self.weights]
-        return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:

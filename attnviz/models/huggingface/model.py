@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -255,7 +256,8 @@ class HuggingFaceModel:
         if read.kind == "encoder":
             model = model.get_encoder()
         else:
-            if self.loaded.tells_texts_apart:
+            n_kinds = getattr(self.loaded.config, "type_vocab_size", 0) or 0  # for models that tell two texts apart
+            if n_kinds > 1 and "token_type_ids" in signature(model.forward).parameters:
                 inputs["token_type_ids"] = self._tensor(read.source.types)
             if read.target is not None:
                 inputs["decoder_input_ids"] = self._tensor(read.target.ids)

@@ -70,12 +70,6 @@ class LoadedWeights:
         return 0 if found is None else int(found)
 
     @property
-    def tells_texts_apart(self) -> bool:
-        """Whether it wants to know which of two texts a token is of."""
-        kinds = getattr(self.config, "type_vocab_size", 0) or 0
-        return kinds > 1 and "token_type_ids" in signature(self.model.forward).parameters
-
-    @property
     def most_tokens(self) -> int | None:
         """How many positions it knows; None where it says nothing or counts distances only."""
         most = getattr(self.config, "max_position_embeddings", None)

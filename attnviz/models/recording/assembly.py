@@ -21,7 +21,6 @@ from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 
-NO_MODULE = "PyTorch code"
 WORDS = {
     "recomputed": "recomputed, and held against the output of each call",
     "multiplied": "as the model itself multiplied them",
@@ -47,7 +46,7 @@ def records(groups: Sequence[Group], names: Names, about: About, families: Seque
     """
     for group, sides in label(groups, names, families):
         first = group.calls[0]
-        of_group = about if about.model is not None else replace(about, model=first.root or NO_MODULE)
+        of_group = about if about.model is not None else replace(about, model=first.root or "PyTorch code")
         steps = [("steps_joined", first.n_steps)] if first.n_steps > 1 else []
         apart = [("not_joined", first.apart)] if first.apart else []
         settings = *describe_origin(group), ("pass", group.number), ("group", group.name), *steps, *apart
@@ -86,9 +85,8 @@ def assemble(
             weights[row][layer] = call.weights[row][:, queries][:, :, keys]
             if call.sink is not None and (sink := sinks[row]) is not None:
                 sink[layer] = call.sink[row][:, queries]
-    numbers: dict[str, Any] = {"layer_numbers": layers, "head_numbers": heads, "value_norms": value_norms}
     for of_row in zip(weights, sinks, attendable, sides, provenances, strict=True):
-        yield record_of(*of_row, **numbers)
+        yield record_of(*of_row, layer_numbers=layers, head_numbers=heads, value_norms=value_norms)
 
 
 def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Factors:

@@ -31,7 +31,6 @@ GUESSES = {  # by the number of axes
     3: "Its first axis, of {}, is taken for heads; of several texts, row would choose one.",
     4: "Its first axis, of {}, is taken for layers; of several texts, row would choose one.",
 }
-UNNAMED = "Tokens are called by their positions: no names were given."
 OF_KEYS = "The names are those of the keys: there are as many, and queries are called by their positions."
 UNEVEN = "Rows sum to {:.4f} to {:.4f}; numbers count them as if they summed to 1."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
@@ -105,7 +104,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         of_tokens, of_keys = None, of_tokens
         guess.append(OF_KEYS)
     elif of_tokens is None and of_keys is None and file.name:
-        guess.append(UNNAMED)
+        guess.append("Tokens are called by their positions: no names were given.")
     side = _side(weights.shape, of_tokens, of_keys, row, real_tokens(attention_mask))
     side = side._replace(grid=keys if isinstance(keys, Grid) else None)
     weights = np.ascontiguousarray(weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)])

@@ -222,10 +222,8 @@ class Series:
                 yield self._as_one(calls) if len(calls) > 1 else calls[0], place[1]
                 continue
             for call in calls:
-                yield (
-                    replace(call, apart=APART, queries=self._place(call.queries), keys=self._place(call.keys)),
-                    place[1],
-                )
+                queries, keys = self._place(call.queries), self._place(call.keys)
+                yield replace(call, apart=APART, queries=queries, keys=keys), place[1]
 
     def _place(self, ids: PlaceIds | None) -> PlaceIds | None:
         """Renumber ids, but for what was not read in the text."""
