@@ -10,10 +10,10 @@ given once: its copies are no further evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -49,29 +49,16 @@ class ClassSizes:
         return cls(sizes, int(counts[shared].sum()))
 
 
-class ClassDifference(NamedTuple):
-    """How much larger a column's number is in the texts of a class than in the other ones that have a class."""
-
-    label: int
-    column: int
-    change: float
-    error: float  # its standard error
-    degrees: int  # of Student's t
-    p_value: float  # corrected for all that are tested (Holm 1979), once that is done
-
-    @property
-    def half(self) -> float:
-        """Half of the 95 % interval of the change."""
-        return self.error * t_quantile(self.degrees)
-
-
 def find_strata(lengths: PerText) -> Strata:
     """Return about which length each text has, from its number of tokens."""
     return np.asarray(np.floor(STRATA * np.log2(lengths)), dtype=np.int64)
 
 
-def compare_classes(values: Values, labels: PerText, strata: Strata, classes: ClassSizes) -> Iterator[ClassDifference]:
-    """Hold each class against the others together, of two classes the last against the first, not corrected yet.
+def compare_classes(values: Values, labels: PerText, strata: Strata, classes: ClassSizes) -> Iterator[dict[str, Any]]:
+    """Hold each class against the others together, of two classes the last against the first, a row per column.
+
+    "change" is how much larger the column's number is in the texts of the class than in the other ones that have one,
+    with its standard "error", "degrees" of Student's t and "half" of its 95 % interval. "p_value" is not corrected yet.
 
     Nothing of more than MAX_CLASSES, nor where fewer than 10 texts of either side have others of about their length.
     """
@@ -81,14 +68,14 @@ def compare_classes(values: Values, labels: PerText, strata: Strata, classes: Cl
             yield from _compare(values[known], labels[known] == label, strata[known], label)
 
 
-def correct_differences(found: Sequence[ClassDifference]) -> list[ClassDifference]:
-    """Correct p-values for all that was tested, and sort by them: the surest differences first."""
-    corrected = correct_p_values([each.p_value for each in found])
-    whole = [each._replace(p_value=p) for each, p in zip(found, corrected, strict=True)]
-    return sorted(whole, key=lambda each: (each.p_value, -abs(each.change / each.error), each.column))
+def correct_differences(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Correct p-values for all that was tested (Holm 1979), and sort by them: the surest differences first."""
+    corrected = correct_p_values([row["p_value"] for row in found])
+    whole = [{**row, "p_value": p} for row, p in zip(found, corrected, strict=True)]
+    return sorted(whole, key=lambda row: (row["p_value"], -abs(row["change"] / row["error"])))
 
 
-def _compare(values: Values, is_own: np.ndarray, strata: Strata, label: int) -> Iterator[ClassDifference]:
+def _compare(values: Values, is_own: np.ndarray, strata: Strata, label: int) -> Iterator[dict[str, Any]]:
     """Yield what a class differs by from the others.
 
     Least squares with a constant for each stratum, each text with a spread of its own, since short texts have more of
@@ -124,4 +111,5 @@ def _compare(values: Values, is_own: np.ndarray, strata: Strata, label: int) -> 
     for place in np.flatnonzero(enough & varies).tolist():  # of equal numbers nothing can be tested
         degrees = max(1, min(MAX_DEGREES, int(freedom[place])))
         error, apart_by = sqrt(square[place]), float(change[place])
-        yield ClassDifference(label, place, apart_by, error, degrees, p_value(apart_by / error, degrees))
+        said = {"change": apart_by, "error": error, "degrees": degrees, "half": error * t_quantile(degrees)}
+        yield {"class": label, "column": place, **said, "p_value": p_value(apart_by / error, degrees)}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from attnviz.measures.class_differences import (
-    ClassDifference,
     ClassSizes,
     compare_classes,
     correct_differences,
@@ -20,10 +20,11 @@ from attnviz.numbers.intervals import t_quantile
 BOUNDS = np.array([[0.0, 0.0], [10.0, 1.0]])
 
 
-def compare(values: np.ndarray, labels: Sequence[int | None], lengths: Sequence[int]) -> list[ClassDifference]:
+def compare(values: np.ndarray, labels: Sequence[int | None], lengths: Sequence[int]) -> list[SimpleNamespace]:
     """Compare classes over texts of these lengths, with corrected p-values."""
     known, strata = np.array(labels, float), find_strata(np.array(lengths, float))
-    return correct_differences([*compare_classes(values, known, strata, ClassSizes.count(known, strata))])
+    found = compare_classes(values, known, strata, ClassSizes.count(known, strata))
+    return [SimpleNamespace(**row, label=row["class"]) for row in correct_differences([*found])]
 
 
 def made(n: int, change: float) -> tuple[np.ndarray, list[int | None]]:

@@ -29,7 +29,6 @@ from attnviz.commands.survey.survey import (
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.measures import PATTERNS
 from attnviz.measures.class_differences import (
-    ClassDifference,
     ClassSizes,
     compare_classes,
     correct_differences,
@@ -99,9 +98,9 @@ def tabulate(
     is_first = np.zeros(len(texts), dtype=bool)
     is_first[np.unique(texts.array("hash"), return_index=True)[1]] = True
     labels, strata, logs = labels[is_first], find_strata(lengths)[is_first], np.log(lengths)
-    classes = ClassSizes.count(labels, strata)
-    rows, extremes, compared = dict[str, dict[str, Any]](), list[Numbers](), list[ClassDifference]()
-    for number, measure in enumerate(info.measures):
+    classes, heads = ClassSizes.count(labels, strata), [{"layer": layer, "head": head} for layer, head in info.heads]
+    rows, extremes, compared = dict[str, dict[str, Any]](), list[Numbers](), list[dict[str, Any]]()
+    for measure in info.measures:
         values = read_values(measure)
         slopes = np.zeros(values.shape[1])
         if measure.level != "text":
@@ -118,7 +117,7 @@ def tabulate(
             )
         elif measure.level == "head":
             found = compare_classes(rest[is_first], labels, strata, classes)
-            compared += (each._replace(column=number * len(info.heads) + each.column) for each in found)
+            compared += ({"measure": measure.name, **heads[row["column"]], **row} for row in found)
     for name, of in (_list_shares(info, attended) | _list_probes(info, facts)).items():
         rows[name] = of | rows.get(name, {})
     for name, of in rows.items():
@@ -133,7 +132,8 @@ def tabulate(
     is_readable = not is_mostly_unknown(int(n_unknown), int(lengths.sum()))
     names = _name_heads(info, [of for of in rows.values() if "pattern" in of], facts.named, is_readable)
     numbers = concat([Numbers.from_columns(of, [*KEYS], COLUMNS) for of in rows.values()])
-    return Tables(numbers, names, concat(extremes), _list_differences(info, compared), classes)
+    differences = Numbers.from_rows(correct_differences(compared), [*KEYS, "class"], DIFFERENCES).choose([*DIFFERENCES])
+    return Tables(numbers, names, concat(extremes), differences, classes)
 
 
 def _state_places(measure: str, places: Sequence[tuple[int | None, int | None]]) -> dict[str, Any]:
@@ -240,17 +240,6 @@ def choose_survey_names(
             is_beyond = on_few > 2 * of["chance"] - of["equal"]
             found[place].append(HeadPattern(of["pattern"], float(share), 0.0 if is_beyond else 1.0))
     return choose_names(found, known if held else [])
-
-
-def _list_differences(info: SurveyInfo, compared: Sequence[ClassDifference]) -> Numbers:
-    """Return what differs between classes with p-values corrected for all that was tested, the surest first."""
-    rows = []
-    for each in correct_differences(compared):
-        measure, place = divmod(each.column, len(info.heads))
-        layer, head = info.heads[place]
-        at = {"measure": info.measures[measure].name, "layer": layer, "head": head, "class": each.label}
-        rows.append(at | {"change": each.change, "half": each.half, "p_value": each.p_value})
-    return Numbers.from_rows(rows, [*KEYS, "class"], DIFFERENCES)
 
 
 def list_curves(numbers: Numbers) -> tuple[Float64[np.ndarray, "place offset"], Float64[np.ndarray, " offset"]]:
