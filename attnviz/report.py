@@ -368,6 +368,21 @@ Atlas = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class TextAnswer:
+    """What a model answers to a text, and what becomes of it without one word or one head.
+
+    Numbers are probabilities, or those of a model that answers with a number.
+    """
+
+    name: str
+    against: str  # the other one of two labels, or ""
+    value: float
+    is_probability: bool
+    words: tuple[float, ...]  # of each token: how much of the value goes with it; below 0: how much it takes away
+    heads: Mapping[str, float]  # by the names of maps: the value without this head
+
+
+@dataclass(frozen=True)
 class RenderedFrom:
     """What `attnviz render` draws the same report from."""
 
@@ -392,6 +407,8 @@ class Report:
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
     panels: tuple[Heatmap, ...] = ()  # maps that are in pictures of several only, as they are called alone
     atlas: Atlas | None = None  # what a page shows instead of charts
+    screen: tuple[tuple[int, int], ...] = ()  # layers and heads with which a page begins, beside the sentence itself
+    answer: TextAnswer | None = None  # to the text, where it was measured
 
     @property
     def pictures(self) -> Iterator[Picture]:

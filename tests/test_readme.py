@@ -218,7 +218,7 @@ PAGES = {
         "heads/attention.html",
         "view=atlas&heads=0.4&find=previous+token&y=peak",
     ),
-    "page.png": ("--format html --out page", "page/attention.html", "view=matrix&layer=0&head=2&query=3&key=4"),
+    "page.png": ("--format html --out page", "page/attention.html", ""),
 }
 
 

@@ -1,6 +1,7 @@
-"""What a classifier answers when one of its heads is put out of action. Knows torch; no texts and no files.
+"""What a model answers when one of its heads is put out of action. Knows torch; no texts and no files.
 
-All heads of a layer are tried side by side: as many copies of a text, and in each of them another head is replaced.
+All heads of a layer of a classifier are tried side by side: as many copies of a text, and in each of them another head
+is replaced.
 """
 
 from __future__ import annotations
@@ -8,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from attnviz.models.attribution import Attributable
+from attnviz.models.attribution.subject import Subject
 from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
-from attnviz.models.without import average_heads, change_heads
+from attnviz.models.without import OutputWeights, average_heads, change_heads
 
 COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
@@ -55,6 +58,32 @@ def answers_without_heads(
                     rows.append(_answers(classifier, ids, n_heads))
             found[kind] = np.concatenate(rows)
     return whole, found
+
+
+@runtime_checkable
+class Silenceable(Attributable, Protocol):
+    """A model whose heads can be silenced while it answers."""
+
+    def list_projections(self) -> list[OutputWeights]:
+        """List the linear layers that read the heads of each layer, as far as there are some."""
+
+
+def answer_without_heads(
+    subject: Subject, projections: Sequence[OutputWeights], heads: Sequence[tuple[int, int]]
+) -> Iterator[float]:
+    """Yield the answer's probability, or its number, when a head gives nothing at any token: for each layer and head.
+
+    `projections` are those of the model, one for each layer.
+    """
+    for layer, head in heads:
+
+        def silence(states: Tensor, projection: OutputWeights = projections[layer], head: int = head) -> Tensor:
+            changed = states.clone()
+            projection.select(changed, head).zero_()
+            return changed
+
+        with change_heads(projections[layer].module, silence):
+            yield float(subject.values([np.ones(len(subject.ids), dtype=bool)])[0])
 
 
 def answers_with_heads(

@@ -103,11 +103,15 @@ class EncoderModel:
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        outputs = (getattr(attention, "output", None) for attention in self.attentions)
-        projections = [OutputWeights(output, self.n_heads) for output in outputs if isinstance(output, nn.Linear)]
         passes = (partial(self.attention_to_measure, text) for text in islice(texts, MAX_TEXTS))
         mean = passes if self.spec.without_mean else None
-        remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)
+        name = self.name.removesuffix(self.spec.removal)
+        remove_heads(self.list_projections(), self.n_layers, self.spec.without, name, mean)
+
+    def list_projections(self) -> list[OutputWeights]:
+        """List the linear layers that read the heads of each layer, as far as there are some."""
+        outputs = (getattr(attention, "output", None) for attention in self.attentions)
+        return [OutputWeights(output, self.n_heads) for output in outputs if isinstance(output, nn.Linear)]
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
         """Attend without value norms, which no measure reads. Raises as it does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +17,7 @@ from attnviz.measures.words import check_segmenter
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps
-from attnviz.report import LazyRows, RenderedFrom, Row
+from attnviz.report import LazyRows, RenderedFrom, Row, TextAnswer
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.specs import FigureOptions, PrintOptions
@@ -57,6 +57,8 @@ class Drawing:
     spec: FigureOptions
     pictures: Pictures
     lists_weights: bool = False  # as rows of the result, in place of measures
+    # From a record, layers and heads to the answer to its text.
+    ask: Callable[[AttentionMaps, Sequence[tuple[int, int]]], TextAnswer | None] | None = None
 
     @classmethod
     def from_options(cls, spec: FigureOptions, printing: PrintOptions = PrintOptions()) -> Drawing:  # noqa: B008 - frozen
@@ -100,6 +102,9 @@ class Drawing:
         report = heatmap_report(maps, found, self.spec, layers, heads)
         if with_record or is_file(folder / store.RECORD):
             report = replace(report, render=self._describe_command())
+        if self.ask is not None and report.screen:
+            yield Progress(0, 1, "answers", label="the answer without each word, and without each head")
+            report = replace(report, answer=self.ask(maps, report.screen))
         drawn = yield from self.pictures.write(report, folder, records)
         text = maps.provenance.text_name
         # [layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row.

@@ -195,15 +195,12 @@ def arrange_overview(
     of = BY_CARD if maps.heads_alone.known_heads else BY_TEXT
     footnote = f"in grey: what a head looks at {of}{left_out}" if any(known.pattern for known in named) else ""
     heads = [place for place in places if not is_mean(maps, place)]
-    shares = _list_shares(maps.heads_alone, heads) if len(heads) == len(places) else {}
+    shares = {}  # to each pattern of which any head has enough to be named for it
+    for name, found, _ in measure_patterns(maps.heads_alone) if len(heads) == len(places) else ():
+        if max(of_heads := tuple(float(found[place]) for place in heads)) >= MIN_SHARE:
+            shares[name] = of_heads
     of_picture = {"reflows": reflows, "edges": edges, "footnote": footnote, "shares": shares}
     return (HeatmapGrid("overview", title, pictures, n_columns, **of_picture),)  # type: ignore[arg-type]
-
-
-def _list_shares(maps: AttentionMaps, heads: Sequence[Place]) -> dict[str, tuple[float, ...]]:
-    """List what the heads give to each pattern of which any has enough to be named for it."""
-    found = {name: tuple(float(shares[place]) for place in heads) for name, shares, _ in measure_patterns(maps)}
-    return {name: shares for name, shares in found.items() if max(shares) >= MIN_SHARE}
 
 
 def _name_edges(maps: AttentionMaps, places: Sequence[Place]) -> EdgeNames | None:

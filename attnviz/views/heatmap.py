@@ -10,12 +10,13 @@ import numpy as np
 
 from attnviz.measures.divergence import divergence_from_mean
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import find_token, is_slice, select_pairs
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.answer import describe_heads, tabulate_answer
 from attnviz.views.data import choose_heads, collect_data
+from attnviz.views.distance import distance_curves, distance_data
 from attnviz.views.head_pictures import (
     MapFrame,
     Place,
@@ -30,10 +31,12 @@ from attnviz.views.head_pictures import (
     rollout_title,
 )
 from attnviz.views.many_heads import describe_notable, draw_many, find_notable, has_many
+from attnviz.views.patches import draw_patches
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
 MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
+MAX_WORDS = 60  # tokens of a text that is read at a glance
 MAX_LISTED = 16  # heads whose queries are listed if no head was chosen
 
 
@@ -65,13 +68,9 @@ def heatmap_report(
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
     notable = find_notable(maps, order, spec.sort is not None) if has_many(maps, places, spec) else {}
     drawn = _order_pictures(maps, pictures, places, part, (spec, notable))
-    patches: tuple[()] | tuple[HeatmapGrid, Note] = ()
-    if maps.grid is not None:
-        from attnviz.views.patches import draw_patches  # inside, as few records have any
-
-        patches = draw_patches(maps, places, spec)
+    patches = draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
-    curves, distances = _draw_distance(maps, places, whole=share is None) if spec.distance else ((), {})
+    curves = tuple(distance_curves(maps, places, whole=share is None)) if spec.distance else ()
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, notable)
     of_layers = layers_table(maps, measurements, layers)
     listed = _choose_listed(pictures, places, notable, spec) if not pooled else ()
@@ -108,10 +107,21 @@ def heatmap_report(
             **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **hidden,
             **rolled,
-            **distances,
+            **({"distance": distance_data(maps, layers, heads)} if spec.distance else {}),
         },
+        screen=_choose_for_screen(maps, places, part, notable),
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
+
+
+def _choose_for_screen(
+    maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, worth: Collection[Place]
+) -> tuple[tuple[int, int], ...]:
+    """Choose the heads beside the sentence on one screen: of many those worth a look; () for what is no short text."""
+    if not maps.self_attention or maps.grid is not None or part.queries != part.keys or len(part.keys) > MAX_WORDS:
+        return ()
+    shown = [place for place in places if not is_mean(maps, place) and (not worth or place in worth)]
+    return tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown)
 
 
 def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measurements: Sequence[Measurement]) -> str:
@@ -194,16 +204,6 @@ def _draw_rollout(
     picture = frame.draw_rows("rollout", title, rolled[part.rows], find_reachable(maps)[part.rows])
     scale = rollout_scale(kind, float(picture.values.max()), [maps], part.renormalizes(maps))
     return {"rollout": rolled}, (replace(picture, scale=scale),)
-
-
-def _draw_distance(
-    maps: AttentionMaps, places: Sequence[Place], *, whole: bool
-) -> tuple[tuple[Charts, ...], Mapping[str, object]]:
-    """Return the charts and the numbers of attention by distance."""
-    from attnviz.views.distance import distance_curves, distance_data
-
-    layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
-    return tuple(distance_curves(maps, places, whole=whole)), {"distance": distance_data(maps, layers, heads)}
 
 
 def _describe_scale(maps: AttentionMaps, scale: Scale) -> Scale:

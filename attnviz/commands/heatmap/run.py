@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from attnviz import store
+from attnviz.commands.heatmap.answer import ask_answer
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.inputs import Inputs
 from attnviz.measures import choose_measures
@@ -29,7 +31,9 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     """Read, attend and draw, one text after the other."""
     drawing = Drawing.from_options(spec.figure, spec.printing)
     out, documents = inputs.out, inputs.documents
-    model = inputs.model.open(inputs.corpus.texts)
+    # With --causal a classifier draws other attention than it answers by.
+    is_asked = html in drawing.pictures.renderers and not spec.model.causal
+    model = (inputs.model.answering() if is_asked else inputs.model).open(inputs.corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
     plans = [plan_recording(model, document.text, _find_needs(model, spec)) for document in documents]
@@ -47,6 +51,7 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
                 yield Progress(count, len(documents), "texts", label=LONG_TEXT, log=(LONG_TEXT,))
             maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
+            drawing = replace(drawing, ask=partial(ask_answer, model, document.text) if is_asked else None)
             drawn = yield from _number_as_in_model(model, drawing, maps).draw(maps, folder)
             notices = (*first, *plan.notices(maps), *drawn.notices)
             first = []

@@ -26,7 +26,7 @@ from attnviz.models.recording.assembly import assemble, describe_origin, facts_o
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
-from attnviz.models.without import MAX_TEXTS, find_projections, remove_heads
+from attnviz.models.without import MAX_TEXTS, OutputWeights, find_projections, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 
@@ -205,11 +205,15 @@ class HuggingFaceModel:
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        few = Read(self.loaded.tokenizer.encode_ids(self.ordinary_ids[:FEW]), None, self._kind())
-        projections = find_projections(self.loaded.model, partial(self._run, few))
         passes = (partial(self._run_text, text) for text in islice(texts, MAX_TEXTS))
         mean = passes if self.spec.without_mean else None
-        remove_heads(projections, self.n_layers, self.spec.without, self.name.removesuffix(self.spec.removal), mean)
+        name = self.name.removesuffix(self.spec.removal)
+        remove_heads(self.list_projections(), self.n_layers, self.spec.without, name, mean)
+
+    def list_projections(self) -> list[OutputWeights]:
+        """List the linear layers that read the heads of each attention, as far as there are some."""
+        few = Read(self.loaded.tokenizer.encode_ids(self.ordinary_ids[:FEW]), None, self._kind())
+        return find_projections(self.loaded.model, partial(self._run, few))
 
     def with_first_weights(self, seed: int) -> HuggingFaceModel:
         """Return the same architecture before training, as its own code initialises it."""

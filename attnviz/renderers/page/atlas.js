@@ -34,19 +34,10 @@ const keepThere = () => {
   const known = (title, other) => (measureCalled(title) < 0 ? other : title);
   const heads = state.atlas.heads.filter((name) => headCalled(name) >= 0);
   Object.assign(state.atlas, { x: known(state.atlas.x, x), y: known(state.atlas.y, y) });
-  state.atlas.heads = heads.length ? heads : [firstHead()];
-};
-
-// To begin with the one that stands highest.
-function firstHead() {
   const { values } = atlas.measures[measureCalled(state.atlas.y)];
-  return atlas.heads[values.indexOf(Math.max(...values.filter((value) => value !== null)))].name;
-}
-
-function sayMeasure(title) {
-  const { about } = atlas.measures[measureCalled(title)];
-  return `${title[0].toUpperCase()}${title.slice(1)}: ${about}.`;
-}
+  const highest = values.indexOf(Math.max(...values.filter((value) => value !== null))); // to begin with
+  state.atlas.heads = heads.length ? heads : [atlas.heads[highest].name];
+};
 
 const alter = (changes) => change({ atlas: { ...state.atlas, ...changes } });
 
@@ -55,13 +46,6 @@ function chooseHead(place) {
   const name = atlas.heads[place].name;
   if (heads.includes(name)) return;
   alter({ heads: isPinned || heads.length > 1 ? [heads[0], name] : [name], isPinned: false });
-}
-
-// The heads that are called so, and the strongest of them, unless two are held side by side.
-function choosePattern(find) {
-  const { heads, isPinned } = state.atlas;
-  const [[place]] = findHeads(find);
-  alter({ find, heads: isPinned || heads.length > 1 ? heads : [atlas.heads[place].name] });
 }
 
 makers.atlas = async (panel) => {
@@ -107,18 +91,20 @@ class AtlasPage {
     const shades = element(
       "div",
       {},
-      legend(SHADES, [(share) => tint(share, colourOf("--tint"))], "shade in a moment: × an equal share", false),
+      legend(SHADES, (share) => tint(share, colourOf("--tint")), "shade in a moment: × an equal share", false),
     );
     const ends = () => [colourOf("--head-0"), colourOf("--panel")];
     const paint = (share) => shadeOfCell(share, ...ends());
-    const colours = () => legend(scaleOfGrid(), [paint], `colour: ${state.atlas.y}`, false);
+    const colours = () => legend(scaleOfGrid(), paint, `colour: ${state.atlas.y}`, false);
     this.key.replaceChildren(...(isGrid() ? [colours()] : []), shades);
     this.drawn = this.wanted();
     this.width = null;
     this.showCards();
     this.showPlot();
     const close = this.plot.nClose ? [`Too close to others for a number: ${this.plot.nClose}.`] : [];
-    this.said.textContent = [HINT, ...close, ...this.axes().map(sayMeasure)].join(" ");
+    const aboutOf = (title) => atlas.measures[measureCalled(title)].about;
+    const axes = this.axes().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${aboutOf(title)}.`);
+    this.said.textContent = [HINT, ...close, ...axes].join(" ");
     this.markFound();
   }
 
@@ -158,7 +144,12 @@ class AtlasPage {
     const chips = Object.entries(atlas.letters).map(([pattern, letter]) => {
       const n = atlas.heads.filter(({ names }) => names.some(([name]) => name === pattern)).length;
       const attributes = { type: "button", class: "chip", "data-pattern": pattern };
-      const toggle = () => (state.atlas.find === pattern ? alter({ find: "" }) : choosePattern(pattern));
+      const toggle = () => {
+        const { find, heads, isPinned } = state.atlas;
+        if (find === pattern) return alter({ find: "" });
+        const [[place]] = findHeads(pattern); // the strongest, unless two are held side by side
+        return alter({ find: pattern, heads: isPinned || heads.length > 1 ? heads : [atlas.heads[place].name] });
+      };
       const chip = element(
         "button",
         { ...attributes, onclick: toggle },

@@ -12,6 +12,11 @@ OF_MAPS = (
     "Attention weights say where a head looked, not why the model decided what it did: `attnviz attribute --card` "
     "tests what does, and docs/explanations.md has the numbers of the models that come with attnviz.",
 )
+OF_SCREEN = (
+    "Words are coloured by how much of the answer's probability goes when each is left out, or where the model answers "
+    "nothing by the attention that they receive. An arc is a head that gives a quarter of its attention or more to a "
+    "word. The answer without a head is the model's own when the head gives nothing at any token.",
+)
 OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
 OF_ATLAS = (
     "Each point is a head, and a letter says what it was found to do. The strongest moments are those in which one "

@@ -136,17 +136,6 @@ export class Cells {
     const wanted = [...this.means.keys()].filter((column) => this.means[column] >= times);
     return wanted.sort((a, b) => this.means[b] - this.means[a]);
   }
-
-  // Every cell above a threshold, a number of times the unit of its row, strongest first.
-  above(threshold, unitOf = () => 1) {
-    const found = [];
-    for (let row = 0; row < this.nRows; row++) {
-      for (let column = 0; column < this.nColumns; column++) {
-        if (this.at(row, column) >= threshold * unitOf(row) && this.isAllowed(row, column)) found.push([row, column]);
-      }
-    }
-    return this.strongest(found, found.length);
-  }
 }
 
 const isFine = (code, { fine }) => code >> 8 >= UNIT_LEVEL - fine;

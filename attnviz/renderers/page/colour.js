@@ -28,10 +28,6 @@ export function placeOfCell(cells, row, column, scale) {
   return placeOf(cells.at(row, column) / unitOf(cells, row, scale), scale);
 }
 
-function valueAt(place, { is_logarithmic, low, high }) {
-  return is_logarithmic ? low * (high / low) ** place : low + place * (high - low);
-}
-
 const tables = new Map();
 
 // Heights of every code of a map that is stored in ranges: a logarithm per code and not per cell.
@@ -162,19 +158,19 @@ function ticksOf(scale) {
   return [...powers.filter((place) => 1 - place >= APART), 1];
 }
 
-// Bars of colours, one below the other, with their numbers and the report's words; each paint colours places of 0 to 1.
-export function legend(scale, paints, label, isHatched) {
-  const bar = element("canvas", { class: "bar", width: 256, height: paints.length, "aria-hidden": "true" });
+// A bar of colours with its numbers and the report's words; `paint` gives that of each place of 0 to 1.
+export function legend(scale, paint, label, isHatched) {
+  const bar = element("canvas", { class: "bar", width: 256, height: 1, "aria-hidden": "true" });
   const pen = bar.getContext("2d");
-  for (const [y, paint] of paints.entries()) {
-    for (let x = 0; x < 256; x++) {
-      pen.fillStyle = paint(x / 255);
-      pen.fillRect(x, y, 1, 1);
-    }
+  for (let x = 0; x < 256; x++) {
+    pen.fillStyle = paint(x / 255);
+    pen.fillRect(x, 0, 1, 1);
   }
   const ticks = element("div", { class: "ticks", "aria-hidden": "true" });
+  const { is_logarithmic, low, high } = scale;
   for (const place of ticksOf(scale)) {
-    const tick = element("span", {}, rounded(valueAt(place, scale), scale));
+    const value = is_logarithmic ? low * (high / low) ** place : low + place * (high - low);
+    const tick = element("span", {}, rounded(value, scale));
     tick.style.left = `${100 * place}%`;
     tick.style.transform = `translateX(${-100 * place}%)`; // the first and the last stay within the bar
     ticks.append(tick);

@@ -1,18 +1,15 @@
 // The command that draws what is seen as a file, to copy. It stands only where `attnviz render` draws the same.
 import { columnsOf, content, maps, rowsOf } from "./content.js";
 import { copyButton, element } from "./dom.js";
-import { headsOfLines } from "./lines.js";
-import { litIn } from "./overview.js";
 import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 export function commandToCopy() {
   const command = commandOf(chosenHeads());
   if (!command) return "";
-  const label = state.view === "lines" ? "As a file, the strongest lines of each head" : "As a file";
   const code = element("code", { tabindex: 0, id: "command" }, command);
   const copy = copyButton("Copy", "copy the command", () => command);
-  return element("div", { class: "tools" }, `${label}, from this page's folder:`, code, copy);
+  return element("div", { class: "tools" }, "As a file, from this page's folder:", code, copy);
 }
 
 // What the report was drawn with, and what was chosen since; nothing for what is no head of a record.
@@ -23,19 +20,14 @@ function commandOf(heads) {
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
   const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
-  if (state.view === "lines") chosen.push("--kind lines");
-  if (state.view !== "overview" || litIn(mapOf())) chosen.push(...partOfMap());
+  if (state.view !== "overview") chosen.push(...partOfMap());
   return ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
 }
 
 // As layer.head, or nothing where a map that is seen is of no single head.
 function chosenHeads() {
-  const seen = {
-    overview: () => orderOf(pictureOf()).order.map((place) => maps[pictureOf().maps[place]]),
-    matrix: () => [mapOf()],
-    lines: () => headsOfLines().map((number) => maps[number]),
-  };
-  const found = seen[state.view]?.();
+  const order = () => orderOf(pictureOf()).order.map((place) => maps[pictureOf().maps[place]]);
+  const found = { overview: order, matrix: () => [mapOf()] }[state.view]?.();
   return found?.every(({ layer }) => layer !== null) ? found.map(({ layer, head }) => `${layer}.${head}`) : null;
 }
 

@@ -14,7 +14,6 @@ const [promised, unpacked] = [new Map(), new Map()];
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
 export const isDifference = (scale) => scale.is_signed;
-export const isLift = (scale) => scale.is_multiple;
 export const hasQueries = (map) => map.row_axis.startsWith("query");
 export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 

@@ -18,13 +18,13 @@ from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
 from attnviz.renderers.page.atlas_parts import EXACTNESS, pack_atlas
-from attnviz.renderers.page.captions import CHARTS, OF_ATLAS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
+from attnviz.renderers.page.captions import CHARTS, OF_ATLAS, OF_CHARTS, OF_MAPS, OF_SCREEN, TABLES, exactness_of_maps
 from attnviz.renderers.page.chart_parts import charts_of
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import describe_maps, distinct, list_scales
 from attnviz.renderers.page.packing import Precision
-from attnviz.report import Cell, Column, FigureStyle, Picture, Report, Table
+from attnviz.report import FigureStyle, Picture, Report, Table
 from attnviz.shapes import Cells
 
 N_COLOURS = 256
@@ -65,12 +65,14 @@ def content(report: Report, look: FigureStyle) -> Content:
         "facts": report.facts,
         "render": None if report.render is None else asdict(report.render),
         "notes": [note.text for note in report.notes],
+        "answer": None if report.answer is None else asdict(report.answer),
         **maps.document,
         **({"atlas": True, **_colours(look, frozenset())} if atlas else {}),
         "charts": charts,
         "tables": tables,
         "reading": [
             *(OF_MAPS if has_weights else ()),
+            *(OF_SCREEN if report.screen else ()),
             *(OF_CHARTS if charts else ()),
             *(OF_ATLAS if atlas else ()),
         ],
@@ -129,16 +131,16 @@ def _table(table: Table) -> Mapping[str, object]:
         "rows": [
             [None if isinstance(cell, float) and not isfinite(cell) else cell for cell in row] for row in table.rows
         ],
-        "shown": [[_write_unlike(*cell) for cell in zip(row, table.columns, strict=True)] for row in table.rows],
+        "shown": [  # how a cell is written; None for one that is written as it is
+            [
+                None if (written := numbers.write_cell(*each)) == each[0] else written
+                for each in zip(row, table.columns, strict=True)
+            ]
+            for row in table.rows
+        ],
         **({"links": links} if any(links) else {}),
         **({"thumbs": table.thumbs} if table.thumbs else {}),
     }
-
-
-def _write_unlike(cell: Cell, column: Column) -> str | None:
-    """Return how a cell is written; None for one that is written as it is."""
-    written = numbers.write_cell(cell, column)
-    return None if written == cell else written
 
 
 def _colours(look: FigureStyle, used: Collection[str]) -> Mapping[str, Mapping[str, str]]:

@@ -2,10 +2,9 @@
 import { chipsOfHeads, nothingFound, strengthOf } from "./chips.js";
 import { content, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
 import { byId, element } from "./dom.js";
-import { canBeLit } from "./overview.js";
 import { nameOfRow } from "./readout.js";
 import { looksIn } from "./sorting.js";
-import { change, mapOf, pictureOf, state } from "./state.js";
+import { change, goTo, mapOf, pictureOf, state } from "./state.js";
 
 const MOST_OFFERED = 1000; // words
 
@@ -91,7 +90,7 @@ function showFound(asked, heads) {
   const asChip = (head) => ({
     name: head.place,
     why: head.why,
-    isChosen: state.view !== "overview" && head.number === state.map,
+    isChosen: state.view === "matrix" && head.number === state.map,
     choose: () => goToHead(head, asked),
   });
   const shown = [...chips("in this text, by share", inText), ...chips("by the model's card, over many texts", byCard)];
@@ -99,14 +98,9 @@ function showFound(asked, heads) {
   byId("found").replaceChildren(...(shown.length ? shown : [nothingFound(asked, wanted)]));
 }
 
-function goToHead({ number }, asked) {
-  const view = state.view === "overview" ? "matrix" : state.view;
-  const chosen = maps[number].rows === mapOf().rows ? {} : { query: null, key: null };
-  change({ view, map: number, heads: [number], find: asked, ...chosen }, true);
-}
+const goToHead = ({ number }, asked) => goTo(number, { view: "matrix", find: asked });
 
-// Small maps show where a word is, if there are not too many.
 function goToWord({ query }) {
-  const view = state.view === "overview" && !canBeLit(mapOf()) ? "matrix" : state.view;
-  change({ view, query, key: null, find: "" }, true);
+  const other = content.screen.length ? "screen" : "matrix";
+  change({ view: state.view === "overview" ? other : state.view, query, key: null, find: "" }, true);
 }

@@ -1,15 +1,15 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
 import { about } from "./about.js";
-import { columnsOf, content, isLayered, maps, nameIn, pictures } from "./content.js";
+import { content, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
-import { change, listen, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
+import { change, goTo, listen, pictureOf, read, scaleOf, state, VIEWS } from "./state.js";
 import { choosers, makers, tools } from "./views.js";
 
 const TITLES = {
   atlas: "Heads",
+  screen: "Sentence",
   overview: "Overview",
   matrix: "Map and text",
-  lines: "Lines",
   charts: "Charts",
   table: "Table",
 };
@@ -43,63 +43,28 @@ function showChoosers() {
   if (OF_ALL.includes(state.view)) return;
   if (pictures.length > 1) {
     const options = pictures.map(({ title }, number) => [number, title]);
-    const go = (picture) =>
-      change({ picture, map: pictures[picture].maps[0], heads: [], query: null, key: null }, true);
+    const go = (picture) => change({ picture, map: pictures[picture].maps[0], query: null, key: null }, true);
     place.append(chooser("Picture", options, state.picture, go));
   }
-  if (state.view !== "overview") {
-    if (isLayered(pictureOf())) place.append(...layerAndHead());
-    else if (pictureOf().maps.length > 1) {
-      const options = pictureOf().maps.map((number) => [number, maps[number].title]);
-      place.append(chooser("Map", options, state.map, choose));
-    }
+  if (state.view === "matrix" && pictureOf().maps.length > 1) {
+    const titleOf = (number, at) => `${maps[number].title} ${nameIn(pictureOf(), at)}`.trim();
+    const options = pictureOf().maps.map((number, at) => [number, titleOf(number, at)]);
+    place.append(chooser("Map", options, state.map, goTo));
   }
-  if (!pictureOf().scale && content.scales.length > 1) place.append(scales());
-  place.append(digits(), ...choosers.map((make) => make()));
-  place.querySelectorAll("select, input")[focused]?.focus();
-}
-
-function showTools() {
-  byId("tools").replaceChildren(...tools.map((make) => make()));
-}
-
-function scales() {
-  const options = content.scales.map(({ title }, place) => [place, title]);
-  const go = (place) => {
-    const [threshold] = thresholdsOf(content.scales[place], columnsOf(mapOf()).labels.length);
-    change({ scale: content.scales[place].kind, threshold }, true);
-  };
-  return chooser("Scale", options, content.scales.indexOf(scaleOf()), go);
-}
-
-function digits() {
+  if (!pictureOf().scale && content.scales.length > 1) {
+    const options = content.scales.map(({ kind, title }) => [kind, title]);
+    place.append(chooser("Scale", options, scaleOf().kind, (scale) => change({ scale }, true)));
+  }
   const take = ({ target }) => change({ digits: target.checked ? "all" : "three" }, true);
   const box = element("input", { type: "checkbox", checked: state.digits === "all", onchange: take });
-  return element("label", { class: "chooser" }, box, element("span", {}, "full precision"));
-}
-
-function choose(number) {
-  const [map, other] = [mapOf(), maps[number]];
-  const alike = map.rows === other.rows && map.columns === other.columns;
-  change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
-}
-
-function layerAndHead() {
-  const { layer, head } = mapOf();
-  const of = (name) => [...new Set(pictureOf().maps.map((number) => maps[number][name]))];
-  const at = (l, h) => pictureOf().maps.find((number) => maps[number].layer === l && maps[number].head === h);
-  const nameOf = (number) => nameIn(pictureOf(), pictureOf().maps.indexOf(number));
-  const layers = of("layer").map((number) => [number, String(number)]);
-  const heads = of("head").map((number) => [number, `${number} ${nameOf(at(layer, number))}`.trim()]);
-  return [
-    chooser("Layer", layers, layer, (chosen) => choose(at(chosen, head))),
-    chooser("Head", heads, head, (chosen) => choose(at(layer, chosen))),
-  ];
+  place.append(element("label", { class: "chooser" }, box, element("span", {}, "full precision")));
+  place.append(...choosers.map((make) => make()));
+  place.querySelectorAll("select, input")[focused]?.focus();
 }
 
 async function show(again) {
   if (!again && shown) {
-    showTools();
+    byId("tools").replaceChildren(...tools.map((make) => make()));
     return shown.mark();
   }
   const number = ++asked;
@@ -107,6 +72,10 @@ async function show(again) {
   showTabs();
   showChoosers();
   const panel = element("div");
+  const isScreen = state.view === "screen"; // on which the rest is asked for
+  byId("more").firstElementChild.hidden = !isScreen;
+  if (!(isScreen && shown?.isScreen)) byId("more").open = !isScreen;
+  document.querySelector("aside").prepend(byId("readout"));
   const wasInside = byId("view").contains(document.activeElement) && document.activeElement;
   delete byId("view").dataset.ready;
   byId("status").textContent = "";
@@ -116,7 +85,7 @@ async function show(again) {
   if (number !== asked) return undefined; // another view was asked for in the meantime
   shown = view;
   byId("legend").replaceChildren(view.legend());
-  showTools();
+  byId("tools").replaceChildren(...tools.map((make) => make()));
   byId("view").dataset.ready = state.view;
   if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();
   return view.mark();

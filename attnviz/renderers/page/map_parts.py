@@ -58,6 +58,7 @@ def describe_maps(
     return {
         "alike": alike,
         "maps": own,
+        "screen": [place for place, each in enumerate(originals) if _find_head(each) in report.screen],
         "pictures": pictures,
         "scales": list(kinds.values()),
         "axes": axes.found,

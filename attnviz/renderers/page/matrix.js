@@ -45,17 +45,13 @@ export async function matrix(panel) {
   tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / FASTER)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
   const others = strip(beside, scale, mark);
-  if (!others) byId("choosers").append(tools);
-  panel.append(
-    others ? element("div", { class: "above" }, others.box, tools) : "",
-    plot.canvas,
-    inWords(cells, map, isDifference(scale)),
-  );
+  const above = element("div", { class: "above" }, others?.box ?? "", tools);
+  panel.append(above, plot.canvas, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.fit();
   others?.draw();
   return {
-    legend: () => legend(scale, [paintOf(scale)], scale.label, cells.allowed && !cells.isOfPairs),
+    legend: () => legend(scale, paintOf(scale), scale.label, cells.allowed && !cells.isOfPairs),
     mark: () => {
       plot.show();
       mark();

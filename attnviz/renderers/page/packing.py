@@ -75,11 +75,9 @@ def fits_ranges(cells: Cells) -> bool:
 
 def pack(cells: Cells, precision: Precision | None) -> Packed:
     """Cells that `fits_ranges` does not take are to be kept exactly."""
-    return _exact(cells) if precision is EXACT else _ranges(cells, precision)
-
-
-def _exact(cells: Cells) -> Packed:
-    """float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is."""
+    if precision is not EXACT:
+        return _ranges(cells, precision)
+    # float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is.
     planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
     return Packed(_deflate(planes[:2].tobytes()), planes[2:].tobytes())
 

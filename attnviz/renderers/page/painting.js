@@ -81,16 +81,11 @@ export function paint(plot) {
   pen.restore();
 }
 
-// The image of all cells, where it begins and how large its pixels are.
-function wholeOf(plot) {
+function paintCells(plot) {
   const pool = Math.max(1, Math.ceil(1 / (plot.side * devicePixelRatio)));
   const kind = `${pool} ${groundOf()}`;
   if (!plot.images.has(kind)) plot.images.set(kind, imageOf(plot.cells, plot.scale, pool));
-  return { image: plot.images.get(kind), left: -plot.left, top: -plot.top, side: plot.side * pool };
-}
-
-function paintCells(plot) {
-  const { image, left, top, side } = wholeOf(plot);
+  const [image, side] = [plot.images.get(kind), plot.side * pool];
   const backdrop = backdropOf(plot.map);
   if (backdrop) {
     plot.pen.imageSmoothingEnabled = true;
@@ -99,7 +94,7 @@ function paintCells(plot) {
     plot.pen.globalAlpha = OVER_IMAGE;
   }
   plot.pen.imageSmoothingEnabled = false;
-  plot.pen.drawImage(image, left, top, image.width * side, image.height * side);
+  plot.pen.drawImage(image, -plot.left, -plot.top, image.width * side, image.height * side);
   plot.pen.globalAlpha = 1;
 }
 
@@ -154,11 +149,11 @@ function paintLabels(plot) {
   pen.textBaseline = "middle";
   pen.textAlign = "right";
   const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - title - 5 };
-  eachLabel(plot, down, [], (text, at) => pen.fillText(text, gutter - 5, head + at));
+  eachLabel(plot, down, plot.pair ? [plot.pair[0]] : [], (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = "left";
   const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - title - 5 };
   const notable = () => (hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : []);
-  eachLabel(plot, across, notable(), (text, at) => {
+  eachLabel(plot, across, plot.pair ? [plot.pair[1]] : notable(), (text, at) => {
     pen.save();
     pen.translate(gutter + at, head - 5);
     pen.rotate(-Math.PI / 2);

@@ -4,8 +4,6 @@ import { state } from "./state.js";
 
 const NAMED = "named";
 const FOUND_FROM = 0.3; // share from which a head is found by what it looks at, as it is named
-const writeShare = (share) => share.toFixed(2);
-const writeNumber = (number) => String(Number(number.toPrecision(3)));
 
 // What the maps of a picture look at: of each its place, the name and the share.
 export const looksIn = ({ looks }) =>
@@ -22,12 +20,12 @@ export function ordersOf(picture) {
     .filter(([column]) => column > 1 && table.numeric[column])
     .map(([column, { header }]) => [
       column,
-      { header, write: writeNumber, of: (_, place) => lines[place].row[column] },
+      { header, write: (number) => String(Number(number.toPrecision(3))), of: (_, place) => lines[place].row[column] },
     ]);
   return new Map([
     ...Object.entries(picture.looks).map(([header, shares]) => [
       header,
-      { header, write: writeShare, of: (_, at) => shares[at] },
+      { header, write: (share) => share.toFixed(2), of: (_, at) => shares[at] },
     ]),
     ...(picture.names ? [[NAMED, { header: "names of heads" }]] : []),
     ...ofMeasures,

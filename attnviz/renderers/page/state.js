@@ -1,17 +1,13 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
-import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf } from "./content.js";
+import { columnsOf, content, maps, pictures, rowsOf } from "./content.js";
 import { links } from "./views.js";
-
-// What lines can be drawn of: weights from queries to keys, not differences of them nor numbers of tokens alone.
-const hasLines = ({ scale, maps: numbers }) =>
-  !isDifference(scale ?? content.scales[0]) && numbers.some((number) => hasQueries(maps[number]));
 
 // Those that the page has something to show in.
 export const VIEWS = [
   ...(content.atlas ? ["atlas"] : []),
+  ...(content.screen?.length ? ["screen"] : []),
   ...(pictures.some((picture) => picture.maps.length > 1) ? ["overview"] : []),
   ...(maps.length ? ["matrix"] : []),
-  ...(pictures.some(hasLines) ? ["lines"] : []),
   ...(content.charts.length ? ["charts"] : []),
   ...(content.tables.length ? ["table"] : []),
 ];
@@ -23,8 +19,6 @@ export const state = {
   map: 0,
   query: null,
   key: null,
-  heads: [], // that lines are drawn of
-  threshold: 0.1,
   scale: "", // its kind; nothing: the report's
   sort: -1, // by what an overview is: a column of the table of heads, or a name in `sorting.js`; -1: by place
   digits: "three", // of numbers; or "all": as they are stored
@@ -53,13 +47,18 @@ export function listen(heard) {
 export function change(changes, again = false) {
   Object.assign(state, changes);
   clearTimeout(writing);
-  writing = setTimeout(remember, PAUSE);
+  writing = setTimeout(() => {
+    // In a notebook's frame (about:srcdoc) there is no address to write a state into.
+    if (location.protocol !== "about:") history.replaceState(null, "", `#${link()}`);
+  }, PAUSE);
   listener(again);
 }
 
-// In a notebook's frame (about:srcdoc) there is no address to write a state into.
-function remember() {
-  if (location.protocol !== "about:") history.replaceState(null, "", `#${link()}`);
+// To a map, with what is chosen, where it has the same queries and keys.
+export function goTo(number, changes = {}) {
+  const [map, other] = [mapOf(), maps[number]];
+  const alike = map.rows === other.rows && map.columns === other.columns;
+  change({ map: number, ...(alike ? {} : { query: null, key: null }), ...changes }, true);
 }
 
 function link() {
@@ -77,10 +76,6 @@ function link() {
   }
   if (state.query !== null) parts.set("query", firstOf(rowsOf(map), state.query));
   if (state.key !== null) parts.set("key", firstOf(columnsOf(map), state.key));
-  if (state.view === "lines") {
-    parts.set("lines", state.heads.map((number) => maps[number].name).join(","));
-    parts.set("threshold", state.threshold);
-  }
   if (scaleOf() !== scaleOf(picture, "")) parts.set("scale", state.scale);
   if (state.view === "overview" && state.sort !== -1) parts.set("sort", state.sort);
   if (state.find) parts.set("find", state.find);
@@ -100,20 +95,14 @@ export function read(hash) {
   const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
   const head = parts.get("head") === "mean" ? "mean" : number("head");
   const found = foundMap(parts, number("layer"), head);
-  const names = new Set((parts.get("lines") ?? "").split(","));
-  const heads = pictures[found.picture].maps.filter((each) => names.has(maps[each].name));
   const scale = scaleOf(pictures[found.picture], parts.get("scale"));
-  const [usual, highest] = thresholdsOf(scale, columnsOf(maps[found.map]).labels.length);
-  const first = pictures[found.picture].maps.length > 1 ? "overview" : "matrix";
-  const view = asked ?? (parts.has("layer") || parts.has("map") ? "matrix" : first);
+  const view = asked ?? (parts.has("layer") || parts.has("map") ? "matrix" : VIEWS[0]);
   const [rows, columns] = [rowsOf, columnsOf].map((axisOf) => axisOf(maps[found.map]));
   return {
     ...found,
     view,
     query: positionIn(rows, parts.get("query")),
     key: positionIn(columns, parts.get("key")),
-    heads: heads.length ? heads : [found.map],
-    threshold: Math.min(highest, number("threshold") ?? usual),
     scale: scale.kind,
     sort: number("sort") ?? parts.get("sort") ?? -1,
     find: parts.get("find") ?? "",
@@ -122,24 +111,18 @@ export function read(hash) {
   };
 }
 
-// Of lines: from where on they are drawn unasked, and the highest. Of few keys none can have many equal shares.
-export function thresholdsOf(scale, nKeys) {
-  return isLift(scale) ? [Math.min(4, Math.max(1, Math.floor(nKeys / 4))), scale.high] : [0.1, 1];
-}
-
 function foundMap(parts, layer, head) {
   for (const [picture, each] of pictures.entries()) {
     if (parts.has("picture") && each.name !== parts.get("picture")) continue;
-    const fits = (name) => (parts.has("map") ? name.name === parts.get("map") : isAt(name, layer, head));
-    const map = each.maps.find((number) => fits(maps[number]));
+    const map = each.maps.find((number) => {
+      const { name, layer: own, head: ownHead } = maps[number];
+      if (parts.has("map")) return name === parts.get("map");
+      if (layer === null && head === null) return true;
+      return own !== null && (layer ?? own) === own && (head ?? 0) === ownHead;
+    });
     if (map !== undefined) return { picture, map };
   }
   return { picture: 0, map: pictures[0].maps[0] };
-}
-
-function isAt(map, layer, head) {
-  if (layer === null && head === null) return true;
-  return map.layer !== null && (layer ?? map.layer) === map.layer && (head ?? 0) === map.head;
 }
 
 // A link names the position of a token, of a block the first: places change when tokens are left out.

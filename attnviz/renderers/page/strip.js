@@ -2,7 +2,7 @@
 import { isLayered, maps } from "./content.js";
 import { byId, element, isolated } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
-import { change, mapOf, pictureOf, state } from "./state.js";
+import { goTo, pictureOf, state } from "./state.js";
 
 const IN_STRIP = "strip-current"; // the one that keeps the focus when the view is made anew
 const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }; // layers and heads
@@ -15,7 +15,9 @@ export function strip(numbers, scale, rest) {
   if (numbers.length < 2) return null;
   const [picture, { layer }] = [pictureOf(), maps[state.map]];
   const places = numbers.map((number) => picture.maps.indexOf(number));
-  const ways = { caption: (place) => nameInStrip(picture, place), isBare: true, open: showInstead };
+  const nameOf = ({ head, title }) => (isLayered(picture) ? String(head) : isolated(title));
+  const caption = (place) => [nameOf(maps[picture.maps[place]])];
+  const ways = { caption, smallest: Number.POSITIVE_INFINITY, open: showInstead };
   const small = places.map((place) => new Thumbnail(picture, place, scale, ways, rest));
   for (const { button, number } of small) {
     button.tabIndex = number === state.map ? 0 : -1;
@@ -37,16 +39,9 @@ export function strip(numbers, scale, rest) {
   return { box, draw };
 }
 
-const nameInStrip = (picture, place) => {
-  const { head, title } = maps[picture.maps[place]];
-  return [isLayered(picture) ? String(head) : isolated(title)];
-};
-
-// What was pointed at stays, where the other head has the same queries and keys.
 function showInstead(number) {
   byId(IN_STRIP).focus(); // so that the one in its place has it
-  const alike = maps[number].rows === mapOf().rows && maps[number].columns === mapOf().columns;
-  change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
+  goTo(number);
 }
 
 // The map so many layers and heads further on; undefined where there is none.

@@ -85,10 +85,14 @@ function kindOf({ role, numeric, rows, shown }, column) {
 function lineOf(data, place, kinds) {
   const [layer, head] = data.rows[place];
   const number = data.role === "heads" ? maps.findIndex((map) => map.layer === layer && map.head === head) : -1;
+  const picture = pictures.findIndex((each) => each.maps.includes(number));
+  const open = () => change({ view: "matrix", picture, map: number, query: null, key: null }, true);
+  const label = `open ${maps[number]?.title}`;
+  const opening = { type: "button", class: "plain", onclick: open, "aria-label": label };
   const cells = data.columns.map((_, column) => {
     const shown = writtenCell(data, place, column);
     const words = data.role === "facts" ? isolated(shown) : worded(shown);
-    const inner = column === 1 && number >= 0 ? opening(number, shown) : words;
+    const inner = column === 1 && number >= 0 ? element("button", opening, shown) : words;
     return element("td", { class: kinds[column] }, column === 0 ? leading(data.links?.[place], inner) : inner);
   });
   return element("tr", {}, ...cells);
@@ -101,11 +105,4 @@ const leading = (address, inner) => (address && inner.textContent ? element("a",
 function worded(shown) {
   const pair = shown.split(" → ");
   return pair.length === 2 ? element("span", { dir: "ltr" }, named(pair[0]), " → ", named(pair[1])) : isolated(shown);
-}
-
-function opening(number, shown) {
-  const picture = pictures.findIndex((each) => each.maps.includes(number));
-  const open = () => change({ view: "matrix", picture, map: number, heads: [number], query: null, key: null }, true);
-  const attributes = { type: "button", class: "plain", onclick: open, "aria-label": `open ${maps[number].title}` };
-  return element("button", attributes, shown);
 }

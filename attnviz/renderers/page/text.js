@@ -12,6 +12,23 @@ const SIDES = [
 ];
 const N_LISTED = 10;
 
+// The tokens of a text as it is written, each to be pointed at or chosen.
+export function writeWords(axis, name, point, choose) {
+  const { labels } = axis;
+  const { spaced, special } = writingOf(axis);
+  const dir = directionOf(labels, special);
+  const words = element("div", { class: "passage", role: "group", "aria-label": name, dir });
+  for (const [place, label] of labels.entries()) {
+    if (spaced[place] || special[place] || special[place - 1]) words.append(" ");
+    const kind = special[place] ? "word special" : "word";
+    const title = tokenOf(place, axis);
+    words.append(element("button", { type: "button", class: kind, "data-place": place, title }, isolated(label)));
+  }
+  watch(words, point, choose);
+  roving(words, ".word");
+  return words;
+}
+
 export class Passage {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, signed: isDifference(scale), point });
@@ -27,28 +44,10 @@ export class Passage {
   }
 
   words(axis, name) {
-    const { labels } = axis;
-    const { spaced, special } = writingOf(axis);
-    const words = element("div", {
-      class: "passage",
-      role: "group",
-      "aria-label": name,
-      dir: directionOf(labels, special),
-    });
-    for (const [place, label] of labels.entries()) {
-      if (spaced[place] || special[place] || special[place - 1]) words.append(" ");
-      const kind = special[place] ? "word special" : "word";
-      const title = tokenOf(place, axis);
-      words.append(element("button", { type: "button", class: kind, "data-place": place, title }, isolated(label)));
-    }
     const [isQuery, isKey] = [this.isOneText || name === "queries", this.isOneText || name === "keys"];
     const at = (place) => ({ query: isQuery ? place : null, key: isKey ? place : null, word: true });
-    watch(
-      words,
-      (place) => this.point(place === null ? null : at(place)),
-      (place) => this.choose(words, place),
-    );
-    roving(words, ".word");
+    const point = (place) => this.point(place === null ? null : at(place));
+    const words = writeWords(axis, name, point, (place) => this.choose(words, place));
     return words;
   }
 

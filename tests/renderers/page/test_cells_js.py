@@ -31,7 +31,6 @@ console.log(JSON.stringify({
   said: places.map((place) => cells.said(...place)),
   known: given.precision && [...stored].map((code) => intervalOf(code, given.precision)),
   best: cells.best(4),
-  above: cells.above(0.1),
   strongest: cells.strongestOf(1, null, 2),
 }));
 """
@@ -90,5 +89,4 @@ def test_strongest_first_and_of_equal_ones_the_earlier() -> None:
     weights[2, 1], weights[0, 3], weights[1, 0], weights[1, 2] = 0.5, 0.5, 0.2, 0.4
     found = read(weights, EXACT)
     assert found["best"] == [[0, 3], [2, 1], [1, 2], [1, 0]]
-    assert found["above"] == [[0, 3], [2, 1], [1, 2], [1, 0]]
     assert found["strongest"] == [[1, 2], [1, 0]]

@@ -50,13 +50,13 @@ def shown(shown: Open) -> Open:
 def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     def tabs(*blocks: Block | Report) -> list[str]:
         page = shown(*blocks)
-        found = page.page.locator("[role=tab]").all_inner_texts()
+        found = page.page.locator("[role=tab]").all_text_contents()
         page.close()  # its tab is for the next one
         return list(found)
 
-    maps = ["Overview", "Map and text", "Lines"]
+    maps = ["Sentence", "Overview", "Map and text"]
     assert tabs(report()) == [*maps, "Table"]
-    assert tabs(report(random_maps(n_heads=1))) == [*maps[1:], "Table"]  # one map is its own overview
+    assert tabs(report(random_maps(n_heads=1))) == ["Sentence", "Map and text", "Table"]  # one map is its own overview
     numbers = Heatmap("q", "by token", np.ones((2, 3)), np.ones((2, 3), bool), ("a", "b"), ("x", "y", "z"), "head")
     assert tabs(Report("t", "", (numbers,), Scale("fixed", 0.0, 1.0, "number"))) == ["Map and text"]
     assert tabs(replace(report(), blocks=(*report().blocks, curves(LOSS)))) == [*maps, "Charts", "Table"]
@@ -72,7 +72,7 @@ def test_a_page_opens_at_its_maps_else_at_its_charts_else_at_its_tables(shown: O
         page.close()
         return str(found)
 
-    assert first(replace(report(), blocks=(curves(LOSS), *report().blocks))) == "overview"
+    assert first(replace(report(), blocks=(curves(LOSS), *report().blocks))) == "screen"
     assert first(FACTS, curves(LOSS)) == "charts"
     assert first(FACTS) == "table"
 
@@ -132,7 +132,7 @@ def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
     page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     texts = []
     for place in range(2):
-        page.page.locator("summary").nth(place).click()
+        page.page.locator("#view summary").nth(place).click()
         page.page.locator("figure").nth(place).get_by_role("button", name="copy").click()
         texts.append(list(csv.reader(StringIO(page.page.locator("#status textarea").input_value()))))
     assert texts[0][:2] == [["epoch", "cross-entropy (nats)", "of"], ["0.05", str(LOSSES[0]), TRAINING]]

@@ -150,6 +150,7 @@ def measure(page: Opened, script: str, *given: str) -> Measured:
 
 def tabs(page: Opened) -> Iterator[str]:
     """Opens one view after the other."""
+    page.page.evaluate("document.querySelector('#more').open = true")
     for name in page.page.locator("[role=tab]").evaluate_all("tabs => tabs.map((tab) => tab.id)"):
         page.page.click(f"#{name}")
         page.page.wait_for_selector(f"#view[data-ready={name.removeprefix('tab-')}]")
@@ -162,6 +163,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     commands = {
         "heatmap": ("heatmap", "--text", TEXT, "--heads", "8", "--causal"),
+        "answer": ("heatmap", "--text", TEXT, "--heads", "8"),
         "compare": ("compare", "single", "multi", "--text", TEXT),
         "spread": ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
     }
@@ -183,7 +185,7 @@ def shown(shown: Open, pages: dict[str, Path]) -> Open:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
-@pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
+@pytest.mark.parametrize("name", ["heatmap", "answer", "compare", "spread"])
 def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> None:
     """Every text and edge, also where one points, and the focus wherever it is; and axe-core finds nothing."""
     page = shown(name, width=width, color_scheme=scheme)
@@ -193,7 +195,7 @@ def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> 
         assert len(texts) > 20
         assert faint(texts) == set(), tab
         assert faint(measure(page, EDGES)) == set(), tab
-        pointed = page.page.locator(".map, .tokens button, .word, canvas.matrix")
+        pointed = page.page.locator(".map, .word, canvas.matrix")
         if pointed.count():
             pointed.first.hover()
             assert faint(measure(page, TEXTS, "body")) == set(), tab
@@ -251,12 +253,8 @@ def test_texts_on_the_canvas_are_legible(shown: Open, scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_what_is_drawn_is_seen(shown: Open, scheme: str) -> None:
-    """Heads by colour, of which as many are chosen as can be; the cross; the hatching of what is not allowed."""
-    page = shown("heatmap", "view=lines&layer=0&head=0", color_scheme=scheme)
-    for place in range(1, 6):
-        page.page.locator(".chip").nth(place).click()
-        page.page.wait_for_selector(f".chip:nth-child({place + 1})[aria-pressed=true]")
-    assert page.page.locator(".chip[aria-disabled]").count() == 2
+    """Kinds of heads by colour, the cross, and the hatching of what is not allowed."""
+    page = shown("heatmap", color_scheme=scheme)
     assert faint(measure(page, TEXTS, "#view") + measure(page, EDGES)) == set()
     pairs = [
         *((f"--head-{place}", "--paper") for place in range(6)),

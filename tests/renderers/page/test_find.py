@@ -93,7 +93,7 @@ def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) ->
     page = shown(known(report(marked())), "view=overview")
     find(page, text)
     assert page.page.get_attribute("#view", "data-ready") == "matrix"
-    assert [page.page.get_by_role("combobox", name=name).input_value() for name in ("Layer", "Head")] == ["1", "2"]
+    assert page.page.get_by_role("combobox", name="Map").input_value() == "5"
 
 
 def test_heads_are_found_by_what_they_look_at_in_this_text_the_best_first(shown: Open) -> None:
@@ -104,12 +104,12 @@ def test_heads_are_found_by_what_they_look_at_in_this_text_the_best_first(shown:
     shares = to_previous(maps)
     ranked = [f"0.{head} previous token {shares[head]:.2f}" for head in (2, 3, 0)]
     assert chips_in(page) == ["in this text, by share", *ranked]
-    assert page.page.get_by_role("combobox", name="Head").input_value() == "2"
+    assert page.page.get_by_role("combobox", name="Map").input_value() == "2"
     page.page.locator("#found .chip").nth(1).click()
     page.ready()
     assert chips_in(page)[1:] == ranked
     assert page.page.locator("#found [aria-pressed=true]").all_inner_texts() == ranked[1:2]
-    assert page.page.get_by_role("combobox", name="Head").input_value() == "3"
+    assert page.page.get_by_role("combobox", name="Map").input_value() == "3"
     page.page.wait_for_url("**find=Previous**")
     page.go(page.page.url.partition("#")[2])
     assert chips_in(page)[1:] == ranked
@@ -121,16 +121,17 @@ def test_heads_that_their_card_names_are_found_the_strongest_first(shown: Open) 
     find(page, "own bracket")
     wanted = ["by the model's card, over many texts", "0.2 0.60", "0.1 0.50", "0.0 3.4 ×"]
     assert chips_in(page) == wanted
-    assert page.page.get_by_role("combobox", name="Head").input_value() == "2"
+    assert page.page.get_by_role("combobox", name="Map").input_value() == "2"
 
 
 def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> None:
     maps = marked()
     page = shown(known(report(maps)), "view=overview")
     find(page, "film")
-    assert page.readout.startswith("Lit up: what 2 film attends to")
+    assert page.page.get_attribute("#view", "data-ready") == "screen"
+    assert "film" in page.readout
     assert page.page.get_by_label("Find").input_value() == "2 film"
-    page.page.locator(".map").nth(4).click()
+    page.page.get_by_role("button", name="layer 1, head 1").click()
     page.ready()
     assert f"query 2 film attends to key {maps.weights[1, 1, 2].argmax()} " in page.readout
     find(page, "4 The")
@@ -150,16 +151,7 @@ def test_what_is_not_there_is_said(shown: Open) -> None:
 
 
 def test_a_word_of_many_is_found_on_one_map(shown: Open) -> None:
-    page = shown(report(random_maps([f"w{place}" for place in range(60)], n_heads=2)), "view=overview")
+    page = shown(report(random_maps([f"w{place}" for place in range(61)], n_heads=2)), "view=overview")
     find(page, "w41")
     assert page.page.get_attribute("#view", "data-ready") == "matrix"
     assert "query 41 w41 attends to" in page.readout
-
-
-def test_escape_shows_all_of_each_map_again(shown: Open) -> None:
-    page = shown(report(marked()), "view=overview&query=2")
-    assert page.page.get_by_label("Find").input_value() == "2 film"
-    page.page.focus(".map")
-    page.press("Escape")
-    page.page.wait_for_url("**#view=overview&layer=0&head=0")
-    assert page.page.get_by_label("Find").input_value() == ""

@@ -172,7 +172,7 @@ def test_a_link_a_search_and_the_command_name_tokens_of_a_block(shown: Open, poo
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_long_text_is_no_wider_than_the_screen(shown: Open, pooled: None, width: int) -> None:
     page = shown(report(factored(n_heads=12)[0]), "layer=0&head=9", viewport={"width": width, "height": 844})
-    for view in ("matrix", "overview", "lines", "table"):
+    for view in ("matrix", "overview", "table"):
         page.page.click(f"#tab-{view}")
         page.ready()
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width, view
@@ -187,7 +187,7 @@ def test_heads_that_find_no_room_are_said_to_have_no_single_weights(
     monkeypatch.setattr(factors, "ROOM", 1_000)
     page = shown(report(factored()[0]), "layer=0&head=0")
     assert page.page.locator("#beside tr").count() == 10
-    assert "For 1 more head, from layer 0, head 1 on, there is no room" in page.page.inner_text("#about")
+    assert "For 1 more head, from layer 0, head 1 on, there is no room" in page.page.text_content("#about")
     page.go("layer=0&head=1")
     assert page.page.locator("#beside .passage").first.locator("button").count() == 9  # blocks
 

@@ -64,7 +64,7 @@ def named(n_layers: int, columns: int | None = None) -> Report:
 
 
 def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
-    page = shown(named(2))
+    page = shown(named(2), "view=overview")
     assert page.page.locator(".edge:visible").all_inner_texts() == ["", "head 0", "1", "2", "layer 0", "1"]
     assert page.page.locator(".caption").all_inner_texts() == ["", "", "next token"] * 2
     panel, edge = (page.page.locator(of).nth(at).bounding_box() for of, at in ((".map", 4), (".edge", 2)))
@@ -79,21 +79,21 @@ def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
 
 @pytest.mark.parametrize("columns", [2, 6])
 def test_where_a_row_is_no_layer_each_panel_says_which_head_it_is(shown: Open, columns: int) -> None:
-    page = shown(named(2, columns))
+    page = shown(named(2, columns), "view=overview")
     assert page.page.locator(".edge").count() == 0
     assert page.page.locator(".caption").all_inner_texts()[1:3] == ["layer 0, head 1", "layer 0, head 2 next token"]
 
 
 def test_on_a_phone_and_sorted_each_panel_says_which_head_it_is(shown: Open) -> None:
-    page = shown(named(2), **NARROW)
+    page = shown(named(2), "view=overview", **NARROW)
     assert page.page.locator(".edge:visible").count() == 0
     assert page.page.locator(".caption").all_inner_texts()[4:] == ["1.1", "1.2 next token"]
 
 
 def test_the_choice_of_heads_says_their_names(shown: Open) -> None:
     page = shown(named(1), "view=matrix")
-    options = page.page.get_by_role("combobox", name="Head").locator("option").all_inner_texts()
-    assert options == ["0", "1", "2 next token"]
+    options = page.page.get_by_role("combobox", name="Map").locator("option").all_inner_texts()
+    assert options == ["layer 0, head 0", "layer 0, head 1", "layer 0, head 2 next token"]
 
 
 def test_the_button_zooms_about_the_chosen_cell_as_the_key_does(shown: Open) -> None:

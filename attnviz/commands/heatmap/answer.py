@@ -1,0 +1,45 @@
+"""What a model answers to a text that is drawn, and what to the same without each word, and without each head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnviz.display import escape_for_display
+from attnviz.errors import InvalidOption, InvalidText
+from attnviz.models.protocols import AttentionModel
+from attnviz.records import AttentionMaps
+from attnviz.records.attribution import Question
+from attnviz.report import TextAnswer, name_map
+
+
+def ask_answer(
+    model: AttentionModel, text: str, maps: AttentionMaps, heads: Sequence[tuple[int, int]]
+) -> TextAnswer | None:
+    """Ask for the answer to the text of a record without each word, and without each of some layers and heads.
+
+    None where there is no one answer to these very words: the model has none or several numbers, it knows too few of
+    them, it answers by another attention than is drawn, or only one word is there to be left out.
+    """
+    from attnviz.models.ablation import Silenceable, answer_without_heads  # torch has come with the model
+    from attnviz.models.attribution.deletion import leave_one_out
+
+    if not isinstance(model, Silenceable) or maps.keys.mostly_unknown:
+        return None
+    try:
+        subject = model.subject(text, maps.provenance.text_name, Question())
+        if subject.tokens != maps.keys:  # such as of two texts, or of words that are merged
+            return None
+        words = leave_one_out(subject).scores
+    except (InvalidOption, InvalidText):
+        return None
+    target, projections = subject.target, model.list_projections()
+    without = answer_without_heads(subject, projections, heads) if len(projections) == model.n_layers else ()
+    is_token = subject.answering.answers is None
+    return TextAnswer(
+        name=f"next token “{escape_for_display(target.name.strip())}”" if is_token else escape_for_display(target.name),
+        against=target.against and escape_for_display(target.against),
+        value=target.value,
+        is_probability=target.score is None,
+        words=tuple(words.tolist()),
+        heads=dict(zip((name_map(*head) for head in heads), without, strict=False)),
+    )

@@ -1,0 +1,257 @@
+// A text on one screen: its words by what they did for the answer, arcs from a word to where heads look, and the heads
+// by what they do, each with a switch that shows the answer without it.
+import { legend, paintOf } from "./colour.js";
+import { cellsOf, content, lineOfHead, maps, pictures, readyCells, rowsOf, writingOf } from "./content.js";
+import { byId, drawing, element, isolated, roving } from "./dom.js";
+import { drawAll, Thumbnail } from "./overview.js";
+import { paint } from "./painting.js";
+import { tell } from "./readout.js";
+import { change, scaleOf, state } from "./state.js";
+import { writeWords } from "./text.js";
+import { tint } from "./writing.js";
+
+const LOOKS = 0.25; // weight from which on a head is said to look at a word
+const DARKEST = 0.5; // of a word's tint, so that it stays legible
+const SIDE = 132; // pixels of a map without its labels
+const N_KINDS = 6; // that have a colour of their own
+const N_TOLD_WORDS = 4;
+const NAMELESS = "no single pattern";
+const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)"];
+const SAID = /^(?<name>.*?)( (?<share>\d+) %| \(none\))?$/u; // "next token 96 %", of which a text may have none
+const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
+const inPercent = (share) => `${Math.round(100 * share)} %`;
+const headsOf = (n) => `${n} head${n === 1 ? "" : "s"}`;
+
+export async function screen(panel) {
+  await Promise.all(content.screen.map(cellsOf));
+  const kinds = kindsOfHeads();
+  const answer = content.answer && new AnswerBar(content.answer);
+  const sentence = new Sentence(kinds);
+  const rows = element("div", { class: "kinds" });
+  for (const { name, colour, heads } of kinds) {
+    const made = heads.map((head) => {
+      head.small = smallMap(head, () => sentence.mark());
+      return element("div", {}, head.small.button, answer?.switchOf(head) ?? "");
+    });
+    const title = element("h2", {}, name, " ", element("span", { class: "hint" }, headsOf(made.length)));
+    title.style.color = colour;
+    rows.append(element("section", {}, title, element("div", { class: "heads" }, ...made)));
+  }
+  roving(rows, ".map");
+  roving(rows, "[role=switch]");
+  panel.append(answer?.part ?? keyTo([RECEIVED, "the more attention a word receives"]), sentence.part);
+  panel.append(byId("readout"), rows);
+  const draw = () => {
+    drawAll(kinds.flatMap(({ heads }) => heads.map(({ small }) => small)));
+    sentence.mark();
+  };
+  draw();
+  const forbids = content.screen.some((number) => readyCells(number).allowed);
+  const scale = scaleOf();
+  return {
+    isScreen: true,
+    legend: () => legend(scale, paintOf(scale), scale.label, forbids),
+    mark: () => sentence.mark(),
+    draw,
+  };
+}
+
+// What heads look at, the clearest kind first; what is not in this text, or has no name, comes last.
+function kindsOfHeads() {
+  const heads = content.screen.map((number) => {
+    const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
+    const { name, share = 0 } = SAID.exec(looks).groups;
+    const kind = name === "-" ? NAMELESS : name;
+    const { layer, head } = maps[number];
+    const pair = PAIR.exec(strongest)?.groups;
+    return { number, kind, share: Number(share), title: `${layer}.${head}`, pair, weight };
+  });
+  heads.sort((a, b) => (a.kind === NAMELESS) - (b.kind === NAMELESS) || b.share - a.share);
+  const named = [...Map.groupBy(heads, ({ kind }) => kind)];
+  return named.map(([name, of], place) => {
+    const colour = name === NAMELESS || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
+    for (const head of of) head.colour = colour;
+    return { name, colour, heads: of };
+  });
+}
+
+// A map with words at its sides, and below it the head's strongest pair.
+function smallMap({ number, title, share, pair, weight }, rest) {
+  const { labels, positions } = rowsOf(maps[number]);
+  const places = pair && [pair.query, pair.key].map((position) => positions.indexOf(position));
+  const [query, key] = places?.map((place) => isolated(labels[place])) ?? [];
+  const said = pair ? [element("br"), query, " → ", key, ` ${inPercent(weight)}`] : [];
+  const caption = () => [element("b", {}, title), share ? ` ${share} %` : "", ...said];
+  const picture = pictures.find((each) => each.maps.includes(number));
+  const ways = { caption, smallest: 0, largest: SIDE / labels.length, pair: places };
+  const small = new Thumbnail(picture, picture.maps.indexOf(number), scaleOf(), ways, rest);
+  small.button.ariaCurrent = null; // of all of them none is chosen
+  return Object.assign(small, { rows: labels, columns: labels });
+}
+
+function keyTo(...colours) {
+  const swatches = colours.map(([colour, said]) => {
+    const swatch = element("span", { class: "word" }, said);
+    swatch.style.backgroundColor = tint(DARKEST, colour);
+    return swatch;
+  });
+  return element("div", { class: "tools key" }, ...swatches);
+}
+
+// How probable the answer is, or which number it is; and what becomes of it without a head.
+class AnswerBar {
+  constructor(answer) {
+    Object.assign(this, { answer, switches: [], said: element("b"), without: element("span", { class: "hint" }) });
+    const [name, against] = [answer.name, answer.against].map(isolated);
+    const range = { role: "meter", "aria-label": answer.name, "aria-valuemin": 0, "aria-valuemax": 1 };
+    this.bar = element("span", { class: "meter", ...range }, element("i"), element("i"));
+    const shown = answer.is_probability ? [this.bar, against] : [];
+    const words = keyTo([FOR, `for ${answer.name}`], [AGAINST, "against"]);
+    this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, this.without);
+    this.show();
+  }
+
+  show(head) {
+    const { value, heads, is_probability } = this.answer;
+    const now = head ? heads[maps[head.number].name] : value;
+    const written = (number) => (is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
+    this.said.textContent = written(now);
+    this.without.textContent = head ? `without ${head.title}; with it ${written(value)}` : "";
+    this.bar.setAttribute("aria-valuenow", now);
+    const [full, mark] = this.bar.children;
+    full.style.width = `${100 * now}%`;
+    mark.style.left = `${100 * value}%`;
+  }
+
+  // One head at a time: what two do together is not known.
+  switchOf(head) {
+    if (!(maps[head.number].name in this.answer.heads)) return "";
+    const turn = () => {
+      for (const each of this.switches) each.checked ||= each !== box;
+      this.show(box.checked ? undefined : head);
+    };
+    const label = `head ${head.title} takes part in the answer`;
+    const box = element("input", {
+      type: "checkbox",
+      role: "switch",
+      checked: true,
+      "aria-label": label,
+      onchange: turn,
+    });
+    this.switches.push(box);
+    return box;
+  }
+}
+
+class Sentence {
+  constructor(kinds) {
+    const axis = rowsOf(maps[content.screen[0]]);
+    Object.assign(this, { ...axis, heads: kinds.flatMap(({ heads }) => heads), over: null });
+    const point = (place) => {
+      this.over = place;
+      this.mark();
+    };
+    const choose = (place) => change({ query: state.query === place ? null : place, key: null });
+    this.words = writeWords(axis, "the text", point, choose);
+    this.arcs = drawing("svg", { "aria-hidden": "true" });
+    this.part = element("div", { class: "sentence" }, this.arcs, this.words);
+    const { special } = writingOf(axis); // markers receive much, and are no words
+    const gain = (place) => content.answer?.words[axis.positions[place]] ?? (special[place] ? 0 : this.received(place));
+    const strengths = axis.labels.map((_, place) => gain(place));
+    const most = Math.max(...strengths.map(Math.abs)) || 1;
+    for (const [place, strength] of strengths.entries()) {
+      const colour = strength < 0 ? AGAINST : content.answer ? FOR : RECEIVED;
+      this.words.children[place].style.backgroundColor = tint((DARKEST * Math.abs(strength)) / most, colour);
+    }
+    const places = [...strengths.keys()].sort((a, b) => Math.abs(strengths[b]) - Math.abs(strengths[a]));
+    this.first = places.find((place) => this.looksOf(place).some(({ key }) => key !== place)) ?? 0;
+  }
+
+  // Equal shares, of all queries of all heads.
+  received(key) {
+    const ofHead = (cells) =>
+      cells.strongestOf(null, key, cells.nRows).map(([row]) => cells.at(row, key) / cells.shares[row]);
+    return this.heads.flatMap(({ number }) => ofHead(readyCells(number))).reduce((sum, each) => sum + each, 0);
+  }
+
+  looksOf(place) {
+    return this.heads.flatMap((head) => {
+      const cells = readyCells(head.number);
+      const keys = cells.strongestOf(place, null, cells.nColumns).map(([, key]) => key);
+      return keys.map((key) => ({ head, key, weight: cells.at(place, key) })).filter(({ weight }) => weight >= LOOKS);
+    });
+  }
+
+  // The word that is pointed at, or that is chosen, or else the one that did most: its arcs, and what they say.
+  mark() {
+    const place = this.over ?? state.query ?? this.first;
+    const looks = this.looksOf(place);
+    for (const [at, word] of [...this.words.children].entries()) {
+      word.ariaCurrent = at === place ? "true" : null;
+    }
+    const byKey = [...Map.groupBy(looks, ({ key }) => key)].sort(([, a], [, b]) => b.length - a.length);
+    const told = byKey.slice(0, N_TOLD_WORDS).flatMap(([key, heads], at) => {
+      const word = key === place ? "itself" : element("strong", {}, isolated(this.labels[key]));
+      return [at ? ", " : "", word, ` (${headsOf(heads.length)})`];
+    });
+    const word = element("strong", {}, isolated(this.labels[place]));
+    if (told.length) tell(word, " looks at ", ...told, ".");
+    else tell("From ", word, " no head gives a quarter of its attention or more to one word.");
+    this.draw(place, byKey);
+    const isLit = (this.over ?? state.query) !== null;
+    for (const { small } of this.heads) {
+      small.lit = isLit ? { query: place, key: null, word: true } : null;
+      small.over = small.lit;
+      if (small.gutter) paint(small); // it is laid out
+    }
+  }
+
+  draw(place, byKey) {
+    const box = this.part.getBoundingClientRect();
+    const spots = [...this.words.children].map((word) => {
+      const { left, width, top, bottom } = word.getBoundingClientRect();
+      return { x: left + width / 2 - box.left, y: top - box.top, bottom: bottom - box.top };
+    });
+    const isLeftwards = this.words.dir === "rtl";
+    const arcs = byKey
+      .filter(([key]) => key !== place)
+      .flatMap(([key, looks]) =>
+        looks.map(({ head, weight }, at) => {
+          const path = pathOf(spots, spots[place], spots[key], { at, width: box.width, isLeftwards });
+          const line = {
+            d: path,
+            stroke: head.colour,
+            "stroke-width": 1 + 4 * weight,
+            "data-head": head.title,
+            "data-key": key,
+          };
+          return drawing("path", line, drawing("title", {}, `${head.title}: ${this.labels[key]} ${inPercent(weight)}`));
+        }),
+      );
+    this.arcs.replaceChildren(...arcs);
+  }
+}
+
+// An arc above the line of both words; where they stand in two lines, to the edge of the one and from that of the other.
+function pathOf(spots, from, to, { at, width, isLeftwards }) {
+  const heightOver = ({ y }, across) => {
+    const above = Math.max(0, ...spots.map(({ bottom }) => bottom).filter((bottom) => bottom < y));
+    return Math.max(6, Math.min(y - above - 6, 14 + 0.3 * across) - 4 * at);
+  };
+  if (Math.abs(from.bottom - to.bottom) < (from.bottom - from.y) / 2) {
+    const higher = from.y < to.y ? from : to;
+    const top = higher.y - (4 / 3) * heightOver(higher, Math.abs(from.x - to.x));
+    return `M${from.x} ${from.y}C${from.x} ${top} ${to.x} ${top} ${to.x} ${to.y}`;
+  }
+  const leaves = to.y > from.y === isLeftwards ? 0 : width;
+  const ends = [
+    [from, leaves],
+    [to, width - leaves],
+  ];
+  return ends
+    .map(([spot, edge]) => {
+      const top = spot.y - heightOver(spot, width);
+      return `M${spot.x} ${spot.y}C${spot.x} ${top} ${spot.x} ${top} ${edge} ${top}`;
+    })
+    .join("");
+}

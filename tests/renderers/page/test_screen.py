@@ -1,0 +1,124 @@
+"""One screen of a text: words by what they did for the answer, arcs from a word to where heads look, heads by kind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz.models.attribution import Attributable
+from attnviz.models.attribution.deletion import leave_one_out
+from attnviz.models.loading import find_model
+from attnviz.records.attribution import Question
+from attnviz.specs import ModelOptions
+from tests.attacks.endings import RunHere, worked
+from tests.browser import Open, Opened
+from tests.made import random_maps, record, report, tokens
+from tests.renderers.page.test_html import content
+
+pytestmark = pytest.mark.slow
+TEXT = "the film was not good but the acting saved the film"
+ARCS = """arcs => arcs.map((arc) => [arc.dataset.head, Number(arc.dataset.key), arc.getAttribute("d")])"""
+MIDDLES = """words => words.map((word) => {
+  const [own, all] = [word, word.closest(".sentence")].map((each) => each.getBoundingClientRect());
+  return [own.left + own.width / 2 - all.left, own.top - all.top];
+})"""
+TINTS = "words => words.map((word) => getComputedStyle(word).backgroundColor.match(/[\\d.]+/g).map(Number))"
+
+
+def ask(text: str, without: tuple[str, ...] = ()) -> tuple[float, list[float]]:
+    """How probable multi:8 finds it that a text is negative, and how much of that goes with each word."""
+    model = find_model(ModelOptions(model="multi", without=without)).open([text])
+    assert isinstance(model, Attributable)
+    subject = model.subject(text, "text", Question("negative"))
+    return subject.target.value, leave_one_out(subject).scores.tolist()
+
+
+@pytest.fixture
+def answered(shown: Open, run_here: RunHere, tmp_path: Path) -> Opened:
+    worked(run_here("heatmap", TEXT, "--format", "html", "-q", "--out", str(tmp_path)))
+    return shown(tmp_path / "attention.html")
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_arcs_lead_from_a_word_to_the_words_that_heads_look_at(shown: Open, width: int) -> None:
+    """Also where the text has several lines, by mouse and by keyboard."""
+    maps = random_maps(n_layers=2, n_heads=3, sharpness=4)
+    page = shown(report(maps), viewport={"width": width, "height": 900})
+    words = page.page.locator(".sentence .word")
+    words.nth(6).hover()
+    for query in (6, 7):
+        arcs = page.page.locator(".sentence path").evaluate_all(ARCS)
+        looks = {(f"{layer}.{head}", key) for layer, head, key in np.argwhere(maps.weights[:, :, query] >= 0.25)}
+        assert {(head, key) for head, key, _ in arcs} == {look for look in looks if look[1] != query} != set()
+        middles = words.evaluate_all(MIDDLES)
+        for _, key, path in arcs:
+            places = np.array(re.findall(r"-?[\d.]+", path), dtype=float).reshape(-1, 2)
+            for word in (query, key):
+                assert np.abs(places - middles[word]).max(axis=1).min() < 0.1
+        assert page.readout.startswith(f"{maps.queries.pieces[query]} looks at ")
+        words.nth(query).focus()
+        page.press("ArrowRight")
+
+
+def test_a_switch_moves_the_bar_to_the_models_answer_without_the_head(answered: Opened) -> None:
+    bar, number = answered.page.get_by_role("meter"), answered.page.locator(".answer > b")
+    whole, _ = ask(TEXT)
+    for head in ("0.3", "1.5"):
+        answered.page.get_by_role("switch", name=f"head {head} ").uncheck()
+        value, _ = ask(TEXT, without=(head,))
+        assert abs(value - whole) > 1e-3
+        assert float(bar.get_attribute("aria-valuenow")) == pytest.approx(value, abs=1e-6)
+        assert number.inner_text() == f"{value:.0%}".replace("%", " %")
+        filled, whole_bar = bar.evaluate("bar => [bar.children[0], bar].map((each) => each.clientWidth)")
+        assert filled / whole_bar == pytest.approx(value, abs=0.02)
+    answered.page.get_by_role("switch", checked=False).check()
+    assert float(bar.get_attribute("aria-valuenow")) == pytest.approx(whole, abs=1e-6)
+
+
+def test_words_have_the_colour_of_what_they_did_for_the_answer(answered: Opened) -> None:
+    _, gains = ask(TEXT)
+    tints = answered.page.locator(".sentence .word").evaluate_all(TINTS)
+    shades = [alpha for *_, alpha in tints]
+    assert shades == pytest.approx(0.5 * np.abs(gains) / np.abs(gains).max(), abs=0.001)
+    assert [red > blue for red, _, blue, _ in tints] == [gain > 0 for gain in gains]
+
+
+def test_words_have_the_colour_of_what_they_receive_where_nothing_is_answered(shown: Open) -> None:
+    """Markers receive most of it, and are no words."""
+    weights = np.tile(np.array([0.7, 0.05, 0.2, 0.05]), (1, 2, 4, 1))
+    page = shown(report(record(weights, tokens("[CLS]", "a", "b", "c", special=("[CLS]",)))))
+    tints = page.page.locator(".sentence .word").evaluate_all(TINTS)
+    assert [alpha for *_, alpha in tints] == pytest.approx([0, 0.125, 0.5, 0.125], abs=1e-3)
+    assert page.page.get_by_role("meter").count() == page.page.get_by_role("switch").count() == 0
+
+
+def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered: Opened) -> None:
+    rows = answered.page.evaluate("JSON.parse(document.querySelector('#content').textContent).tables[0].rows")
+    said: dict[str, tuple[str, str]] = {}
+    for row in answered.page.locator(".kinds section").all():
+        kind = row.locator("h2").inner_text().rpartition(" ")[0].rpartition(" ")[0]
+        said |= {each.split()[0]: (kind, each) for each in row.locator(".caption").all_inner_texts()}
+    assert len(said) == len(rows) == 16
+    for layer, head, *_, looks, pair, weight in rows:
+        kind, caption = said[f"{layer}.{head}"]
+        assert looks.startswith(kind)
+        words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
+        share = looks.removeprefix(f"{kind} ") if looks.endswith("%") else ""
+        assert caption == f"{layer}.{head} {share}".strip() + f"\n{words} {weight:.0%}".replace("%", " %")
+
+
+def test_the_screen_is_of_short_texts_and_of_many_heads_shows_twelve() -> None:
+    assert content(report(random_maps(["t"] * 60, n_heads=2)))["screen"] == [0, 1]
+    assert content(report(random_maps(["t"] * 61, n_heads=2)))["screen"] == []
+    assert len(content(report(random_maps(n_layers=5, n_heads=6)))["screen"]) == 12
+
+
+@pytest.mark.parametrize("options", [("the film", "--causal"), ("film",), ("the film", "--model", "random:2")])
+def test_where_there_is_no_answer_to_these_words_none_is_shown(
+    run_here: RunHere, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    worked(run_here("heatmap", *options, "--format", "html", "-q", "--out", str(tmp_path)))
+    assert '"answer":null' in (tmp_path / "attention.html").read_text(encoding="utf-8")
