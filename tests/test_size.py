@@ -51,7 +51,7 @@ MAX_CODE_LINES = {
     "attnviz": 1271,
     "attnviz/models/recording": 1203,
     "attnviz/commands/compare": 1006,
-    "attnviz/store": 996,
+    "attnviz/store": 980,
     "tests/benchmarks": 749,
     "tests/running": 674,
     "attnviz/running": 640,

@@ -15,25 +15,9 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import OutputError
 from attnviz.store.parts import part_folder
 
-if TYPE_CHECKING:
-    from attnviz.store.folders import OutputFolder as OutputFolder
-    from attnviz.store.folders import check_output_folder as check_output_folder
-    from attnviz.store.folders import locked as locked
-    from attnviz.store.folders import make_folder as make_folder
-    from attnviz.store.folders import refuse_links as refuse_links
-    from attnviz.store.folders import remove_folder as remove_folder
-    from attnviz.store.folders import replacing as replacing
-    from attnviz.store.folders import run_locked as run_locked
-    from attnviz.store.records import RECORD as RECORD
-    from attnviz.store.records import encode_arrays as encode_arrays
-    from attnviz.store.records import encode_record as encode_record
-    from attnviz.store.records import is_factored as is_factored
-    from attnviz.store.records import load as load
-    from attnviz.store.records import read_arrays as read_arrays
-    from attnviz.store.records import read_record as read_record
-    from attnviz.store.records import read_record_shape as read_record_shape
-    from attnviz.store.records import save as save
-    from attnviz.store.records import write_record as write_record
+if TYPE_CHECKING:  # see `__getattr__`
+    from attnviz.store.folders import *  # noqa: F403  # names are looked up there
+    from attnviz.store.records import *  # noqa: F403
 
 
 def write(path: Path, data: bytes) -> None:
