@@ -130,7 +130,13 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
     if maps.provenance.facts.guess:
         yield Note(escape_for_display(maps.provenance.facts.guess, MAX_GUESS_LENGTH))
     yield from _describe_missing(maps)
-    yield from _describe_written(maps)
+    if n_chosen := len(maps.chosen):
+        text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
+        yield Note(
+            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN_PREFIX}x is "
+            "of the query that chose x: the query at position i chose the token at position i + 1. The last was never "
+            "read."
+        )
     yield from _describe_joined(maps)
     if maps.self_attention:
         yield from describe_unknown(maps.queries, _name_units(maps.provenance) if n_read else "tokens")
@@ -183,17 +189,6 @@ def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(
             f"In {pluralize(len(unseen), 'layers')} {_list_numbers(unseen)} of the model's {of} no attention of this "
             "kind was seen; layers are called by the model's own numbers."
-        )
-
-
-def _describe_written(maps: AttentionMaps) -> Iterator[Note]:
-    """Say what the model wrote, and which row is which."""
-    if n_chosen := len(maps.chosen):
-        text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
-        yield Note(
-            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN_PREFIX}x is "
-            "of the query that chose x: the query at position i chose the token at position i + 1. The last was never "
-            "read."
         )
 
 

@@ -68,8 +68,8 @@ def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> C
     """Everything with its place. Raises TooLarge where the width asked for is too small, and for too many pixels."""
     theme, sizes = look_of(look.theme, look.font_size)
     steps, width = _across(chart, look, sizes)
-    header = header_of(chart, report, width, sizes) if look.header else []
-    headings, top = _place_headings(steps, below(header, MARGIN) + 2 * GAP * bool(header), sizes)
+    header, start = header_of(chart, report, width, look, sizes)
+    headings, top = _place_headings(steps, start + GAP * bool(header), sizes)
     rows = RowPlan(chart, sizes, top + GAP)
     strips = [strip for step in steps for strip in rows.list_strips(step)]
     lines = [*rows.label_rows()]

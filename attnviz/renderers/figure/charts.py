@@ -82,8 +82,7 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     width, n_columns, panels = _fit_charts(picture, look, sizes)
     room = (width - 2 * MARGIN) / POINT
 
-    header = header_of(picture, report, width, sizes) if look.header else []
-    legend_top = below(header, MARGIN) + GAP * bool(header)
+    header, legend_top = header_of(picture, report, width, look, sizes)
     groups = marks.find_groups(picture.charts, theme)
     legend = marks.list_legend(picture.charts, groups, theme)
     names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)

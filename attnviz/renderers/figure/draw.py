@@ -60,7 +60,7 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool
     To be called, and the figure to be saved, within `style.drawing`.
     """
     figure = kind(figsize=(plan.width, plan.height))
-    colours = colours_of(plan.scale, plan.limits, cmap, plan.theme)
+    colours = colours_of(plan.scale, cmap, plan.theme)
     for place in plan.places:
         axes = axes_at(figure, place.box)
         if plan.kind == "lines":

@@ -27,11 +27,10 @@ from attnviz.renderers.figure.layout import (
 )
 from attnviz.renderers.figure.scale import LEAST_WRITTEN, plan_limits
 from attnviz.renderers.pooling import Statistic
-from attnviz.report import Fold, Heatmap, HeatmapGrid, Scale, ScaleFamily
+from attnviz.report import Fold, Heatmap, HeatmapGrid, Scale
 
-FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inches, that a slim column takes
 READING = "in each map rows are queries, from the top, and columns keys, from the left; tokens are not labelled"
-FOLD_GAP = 0.25  # of that: between the column and its map
+FOLD_GAP = 0.25  # of a slim column: between it and its map
 
 
 class GridPlan(NamedTuple):
@@ -106,31 +105,6 @@ def fold_maps(grid: HeatmapGrid) -> HeatmapGrid:
     return replace(grid, maps=tuple(maps))
 
 
-def plan_slim(picture: Heatmap | HeatmapGrid, map_width: float, dpi: int) -> float:
-    """What a slim column takes beside a map; nothing where there is none."""
-    if not isinstance(picture, HeatmapGrid) or picture.fold is None:
-        return 0.0
-    return ceil_to_pixel(min(MAX_FOLD, max(MIN_FOLD, FOLD_SHARE * map_width)), dpi)
-
-
-def choose_statistic(heatmap: Heatmap, kind: ScaleFamily) -> Statistic:
-    """What a cell shows that stands for several weights: their mean, since nearly all maxima of blocks are large.
-
-    At 2,500 tokens most of a map would be dark that is pale. Where colours are no logarithms, a thin line fades in a
-    mean of few cells, and differences of either sign cancel out: of them a cell shows the largest, up or down.
-    """
-    return "mean" if heatmap.block > 1 or (kind.is_logarithmic and not kind.is_signed) else "largest"
-
-
-def describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
-    """What a cell is that stands for several."""
-    rows, columns = (pool * heatmap.block for pool in cells.pools)
-    what = "differences" if kind.is_signed else "multiples" if kind.is_multiple else "weights"
-    largest, sides = ("largest", ", up or down") if kind.is_signed else ("maximum", "")
-    of = f"of {rows} × {columns} {what}"
-    return f"each cell is the mean {of}" if statistic == "mean" else f"each cell is the {largest} {of}{sides}"
-
-
 def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
     """List what the picture cannot show by itself."""
     texts = []
@@ -161,7 +135,11 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
     if grid.footnote:
         texts.append(grid.footnote)
     if cells.pools != (1, 1) or grid.maps[0].block > 1:
-        texts.append(describe_cells(grid.statistic, grid.maps[0], cells, scale.family))
+        (rows, columns), kind = (pool * grid.maps[0].block for pool in cells.pools), scale.family
+        what = "differences" if kind.is_signed else "multiples" if kind.is_multiple else "weights"
+        of = f"of {rows} × {columns} {what}"
+        largest = f"largest {of}, up or down" if kind.is_signed else f"maximum {of}"
+        texts.append(f"each cell is the mean {of}" if grid.statistic == "mean" else f"each cell is the {largest}")
     return texts
 
 

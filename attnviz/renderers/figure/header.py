@@ -14,8 +14,8 @@ import numpy as np
 
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, FigurePlan, Room, TextLine, maps_of
-from attnviz.renderers.figure.scale import norm_of, plan_limits
-from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, SIZES, Sizes
+from attnviz.renderers.figure.scale import norm_of
+from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, Sizes
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
 
@@ -87,16 +87,20 @@ def below(lines: Sequence[TextLine], otherwise: float) -> float:
     return lines[-1].y + 0.3 * lines[-1].size * POINT if lines else otherwise
 
 
-def header_of(picture: Picture, report: Report, width: float, sizes: Sizes = SIZES) -> list[TextLine]:
-    """The title over the subtitle, however long they are."""
+def header_of(
+    picture: Picture, report: Report, width: float, look: FigureStyle, sizes: Sizes
+) -> tuple[list[TextLine], float]:
+    """The title over the subtitle, however long they are, unless neither is wished for; where the picture begins."""
+    if not look.header:
+        return [], MARGIN
     room = (width - 2 * MARGIN) / POINT
     title = title_of(picture, report)
     parts = [title] if extent(title, sizes.title, bold=True).width <= room else [report.title, picture.title]
     wrapped = [line for part in parts for line in wrap(part, sizes.title, room, bold=True)]
     lines = paragraph(wrapped, sizes.title, INK, MARGIN, MARGIN, bold=True)
-    return lines + paragraph(
-        wrap(report.subtitle, sizes.subtitle, room), sizes.subtitle, GREY, MARGIN, below(lines, MARGIN)
-    )
+    subtitle = wrap(report.subtitle, sizes.subtitle, room)
+    lines += paragraph(subtitle, sizes.subtitle, GREY, MARGIN, below(lines, MARGIN))
+    return lines, below(lines, MARGIN) + GAP * bool(lines)
 
 
 def title_of(picture: Picture, report: Report) -> str:
@@ -122,7 +126,7 @@ def plan_bar(
         length = max(BAR_SHORTEST, maps[1])
         label = wrap_evenly(scale.label, size, length / POINT)
         return BarPlan(False, length, BAR_WIDTH + TICK + 2 * PAD + max(widths) + height_of(label, size), label)
-    at = np.asarray(norm_of(scale, plan_limits(scale))([value for value, _ in ticks])).tolist()
+    at = np.asarray(norm_of(scale)([value for value, _ in ticks])).tolist()
     apart = [
         ((one + other) / 2 + 0.5 * size * POINT) / max(1e-6, to - of)
         for one, other, of, to in zip(widths, widths[1:], at, at[1:], strict=False)

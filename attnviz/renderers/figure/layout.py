@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from attnviz.renderers.figure.scale import cells_of, digits_of, plan_limits
+from attnviz.renderers.figure.scale import cells_of, digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.renderers.pooling import Statistic
@@ -194,14 +194,9 @@ class FigurePlan:
     sizes: Sizes = SIZES
     theme: Theme = PAPER
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Of the colours."""
-        return plan_limits(self.scale)
-
     def read_cells(self, place: PlacedMap) -> np.ma.MaskedArray:
         """What the cells of one of its maps show."""
-        return cells_of(place.heatmap, self.scale, self.limits, self.cells.pools, place.statistic)
+        return cells_of(place.heatmap, self.scale, self.cells.pools, place.statistic)
 
 
 def line_room(cells: Cells) -> float:

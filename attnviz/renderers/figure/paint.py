@@ -43,7 +43,7 @@ from attnviz.shapes import Grey
 def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
     """The picture of a plan: each cell in its very colour, and all else within a pixel of where `draw` puts it."""
     page = Canvas(plan.width, plan.height, dpi)
-    colours = colours_of(plan.scale, plan.limits, cmap)
+    colours = colours_of(plan.scale, cmap)
     for place in plan.places:
         _paint_map(page, place, plan, colours)
     _paint_bar(page, plan, colours)

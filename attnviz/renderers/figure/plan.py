@@ -14,17 +14,14 @@ from typing import Literal
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.grid import (
     GridPlan,
-    choose_statistic,
     fold_maps,
     list_caveats,
     place_maps,
     plan_across,
-    plan_slim,
 )
 from attnviz.renderers.figure.header import (
     MARGIN,
     Across,
-    below,
     ceil_to_pixel,
     check_size,
     finish_plan,
@@ -67,6 +64,7 @@ MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 MAX_OVERVIEW = 16.0  # inches of an overview: 2,400 pixels at the usual resolution
 MIN_SMALL_SIDE = 0.04  # of a map there: in less, nothing is to be seen
 MAX_BAR = 4.0
+FOLD_SHARE, MIN_FOLD, MAX_FOLD = 0.14, 0.03, 0.14  # of a map's width, and inches, that a slim column takes
 
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
@@ -179,8 +177,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
         beside += edge + PAD
     across = plan_across(grid, beside, bar, room)
 
-    header = header_of(picture, report, across.width, sizes) if look.header else []
-    start = below(header, MARGIN) + GAP * bool(header)
+    header, start = header_of(picture, report, across.width, look, sizes)
     top = ceil_to_pixel(start + edge + grid.heading_room, dpi)
     places = place_maps(grid, across.maps, top)
     if small:
@@ -224,6 +221,11 @@ def _grid(
     gaps = plan_small_gaps(width) if small else (GAP + beside, GAP)
     size, headings, above = wrap_headings(*(([], []) if small else say_above(picture)), (width + beside) / POINT, sizes)
     maps = maps_of(picture) if small else spell_maps(picture)
+    fold = picture.fold if isinstance(picture, HeatmapGrid) else None
+    # What a cell shows that stands for several weights: their mean, since nearly all maxima of blocks are large. At
+    # 2,500 tokens most of a map would be dark that is pale. Where colours are no logarithms, a thin line fades in a
+    # mean of few cells, and differences of either sign cancel out: of them a cell shows the largest, up or down.
+    is_mean = maps[0].block > 1 or (kind.is_logarithmic and not kind.is_signed)
     return GridPlan(
         maps=maps,
         n_columns=columns_of(picture),
@@ -235,13 +237,13 @@ def _grid(
         edge_size=sizes[0],
         gap=ceil_to_pixel(gaps[0], dpi),
         down=ceil_to_pixel(gaps[1], dpi),
-        statistic=choose_statistic(maps[0], kind),
+        statistic="mean" if is_mean else "largest",
         lines=lines,
         small=small,
         beyond=labels[1].room if lines else 0.0,
-        fold=picture.fold if isinstance(picture, HeatmapGrid) else None,
+        fold=fold,
         footnote="" if small else picture.footnote,
-        slim=plan_slim(picture, width, dpi),
+        slim=ceil_to_pixel(min(MAX_FOLD, max(MIN_FOLD, FOLD_SHARE * width)), dpi) if fold else 0.0,
     )
 
 

@@ -20,7 +20,7 @@ from matplotlib.patches import Rectangle
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.draw import draw_mesh, literal, opacity_over
 from attnviz.renderers.figure.layout import CLOSE
-from attnviz.renderers.figure.scale import cells_of, colours_of, ground, plan_limits, plan_ticks
+from attnviz.renderers.figure.scale import cells_of, colours_of, ground, plan_ticks
 from attnviz.renderers.figure.style import drawing, look_of
 from attnviz.renderers.figure.text import drawable
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
@@ -58,10 +58,9 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     if not isinstance(picture, Heatmap):
         raise InvalidOption("axes hold one map, and there are several", hint='Choose one: pick="0.3".')
     scale = picture.scale or report.scale
-    limits = plan_limits(scale)
-    colours = colours_of(scale, limits, cmap)
+    colours = colours_of(scale, cmap)
     axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale)))
-    shown = cells_of(picture, scale, limits, pools=(1, 1), statistic="largest")
+    shown = cells_of(picture, scale, pools=(1, 1), statistic="largest")
     draw_mesh(axes, shown, *colours, opacity_over(axes, picture.backdrop, shown))
     ticks = plan_ticks(scale)
     bar = axes.figure.colorbar(colours.mappable, ax=axes, label=scale.label)

@@ -48,9 +48,9 @@ def plan_limits(scale: Scale) -> tuple[float, float]:
     return (scale.high / 10 if scale.family.is_logarithmic else min(0.0, scale.high - 1)), scale.high
 
 
-def norm_of(scale: Scale, limits: tuple[float, float]) -> Normalize:
+def norm_of(scale: Scale) -> Normalize:
     """From values to 0..1, nothing stretched beyond the limits."""
-    return (LogNorm if scale.family.is_logarithmic else Normalize)(*limits)
+    return (LogNorm if scale.family.is_logarithmic else Normalize)(*plan_limits(scale))
 
 
 def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
@@ -109,11 +109,11 @@ class Colours(NamedTuple):
         return ScalarMappable(self.norm, self.cmap)
 
 
-def colours_of(scale: Scale, limits: tuple[float, float], cmap: str, theme: Theme = PAPER) -> Colours:
+def colours_of(scale: Scale, cmap: str, theme: Theme = PAPER) -> Colours:
     """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
     of_scale = theme.lift if scale.family.colours == "lift" else SEQUENTIAL
     name = theme.diverging if scale.family.is_signed else of_scale if cmap == AUTO else cmap
-    return Colours(colour_map(name), norm_of(scale, limits))
+    return Colours(colour_map(name), norm_of(scale))
 
 
 def is_open_below(scale: Scale) -> bool:
@@ -121,13 +121,11 @@ def is_open_below(scale: Scale) -> bool:
     return scale.family.is_logarithmic and not scale.family.is_multiple
 
 
-def cells_of(
-    heatmap: Heatmap, scale: Scale, limits: tuple[float, float], pools: tuple[int, int], statistic: Statistic
-) -> np.ma.MaskedArray:
+def cells_of(heatmap: Heatmap, scale: Scale, pools: tuple[int, int], statistic: Statistic) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
     cells = pool_cells(heatmap.shade(scale), heatmap.allowed, pools, statistic, scale.family.is_signed)
     if scale.family.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
-        lowest = np.float64(limits[0])
+        lowest = np.float64(plan_limits(scale)[0])
         if not np.ma.is_masked(cells):  # a third of the time
             return np.ma.masked_array(np.fmax(cells.data, lowest))
         return np.ma.maximum(cells, lowest)

@@ -17,7 +17,6 @@ from attnviz.renderers.figure.header import (
     MARGIN,
     MIN_WIDTH,
     Across,
-    below,
     ceil_to_pixel,
     check_size,
     finish_plan,
@@ -26,7 +25,6 @@ from attnviz.renderers.figure.header import (
     plan_bar,
 )
 from attnviz.renderers.figure.layout import (
-    GAP,
     POINT,
     Box,
     FigurePlan,
@@ -79,8 +77,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
             raise TooLarge(f"{width:.3g} in are too few for the colour bar", hint=f"Try --width {least:.1f}in.")
         width = ceil_to_pixel(least, look.dpi)
         bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
-    header = header_of(picture, report, width, sizes) if look.header else []
-    top = below(header, MARGIN) + GAP * bool(header)
+    header, top = header_of(picture, report, width, look, sizes)
     names, words, lowest = _flow(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
     of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
