@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
@@ -262,11 +261,6 @@ OPEN = {
     ".json": data,
     **dict.fromkeys((".md", ".csv", ".tex", ".html"), text),
 }
-
-
-def drawn_texts(folder: Path) -> Iterator[list[str]]:
-    """The texts of each SVG below `folder`."""
-    return (svg(file) for file in sorted(folder.rglob("*.svg")))
 
 
 def in_svg(label: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.endings import environment
-from tests.process import PROGRAM, ROOT
+from tests.process import PROGRAM, ROOT, said_by
 
 # The owner of every file may read whatever its mode says, unless these two capabilities are taken away.
 RIGHTS = "-dac_override,-dac_read_search"
@@ -35,10 +35,7 @@ def run_without_rights(folder: Path, *args: str) -> subprocess.CompletedProcess[
     """A run that the system refuses what modes refuse."""
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
         pytest.skip("needs setpriv, where root reads everything")
-    command = [*(SETPRIV if os.geteuid() == 0 else ()), *PROGRAM, *args]
-    return subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=100, check=False
-    )
+    return said_by([*(SETPRIV if os.geteuid() == 0 else ()), *PROGRAM, *args], cwd=folder, env=environment())
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o444])  # not at all; listed, and not entered

@@ -103,3 +103,23 @@ def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
     run = run_in(tmp_path, *limited, "heatmap", "--text", "a b")
     assert run.exit_code in (0, 1)
     assert run.exit_code == 0 or run.stderr.startswith("error: too many open files")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("heatmap", "--text-file", "no\x1b[31m such\u202e.txt"),
+        ("heatmap", "--dataset", "./no\nsuch\x07.csv"),
+        ("heatmap", "--model", "\x1b]0;x\x07"),
+        ("heatmap", "--split", "train\u2028[:5"),
+        ("heatmap", "--device", "cpu\ufeff", "--text", "a"),
+        ("heatmap", "--no-such\x1b[31m"),
+        ("heatmap", "--head", "x" * 100_000, "--text", "a"),
+        ("render", "no\x1b such"),
+        ("vocab", "--dataset", "x" * 100_000),
+        ("\x1b[31m",),
+    ],
+    ids=ascii,
+)
+def test_names_reach_the_terminal_written_out(given: tuple[str, ...], run_here: RunHere) -> None:
+    assert len(refused(run_here(*given)).err) < 2000

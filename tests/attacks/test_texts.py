@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from attnviz.renderers.figure.layout import spell_maps
-from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, notes, worked
+from tests.attacks.endings import RunHere, check_text, check_whole, document, in_svg, notes, svg, worked
 from tests.made import HOSTILE
 from tests.renderers.figure.reports import labelled
 
@@ -75,7 +75,7 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
     assert [note for note in notes(run) if "box" in note] == [] or case.has_boxes
 
     assert len(check_whole(tmp_path / "attention")) == 3
-    (drawn,) = drawn_texts(tmp_path)
+    drawn = svg(tmp_path / "attention/layer-0-head-0.svg")
     for label in case.shown or case.pieces:
         (written,) = spell_maps(labelled([label]))[0].rows  # a mark alone stands in quotes
         assert drawn.count(in_svg(written)) >= 2, "once beside its row, once below its column"
@@ -121,3 +121,12 @@ def test_markup_changes_no_weight(run_here: RunHere) -> None:
 
     assert (weights("/ : [ ]") == weights("a b c d")).all()
     assert not (weights("a b a b") == weights("a b c d")).all()
+
+
+def test_a_hostile_title_folder_and_file_name(run_here: RunHere, tmp_path: Path) -> None:
+    name = "re\x1b[31mview\u202e\n.txt"
+    (tmp_path / name).write_bytes(b"a b")
+    title = "[/] $\\frac$ \x1b[31m\u202e\n" + "x" * 5000
+    given = ("heatmap", "--text-file", name, "--model", "dot", "--format", "png,svg,pdf")
+    for more in ((), ("--title", title), ("--title", title, "--json")):
+        worked(run_here(*given, *more, "--out", "a\x1b[31m\u202eb"))

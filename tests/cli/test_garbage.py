@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
-from tests.process import ROOT, bare_environment
+from tests.process import ROOT, bare_environment, said_by
 
 LATER = """
 import gc
@@ -29,6 +28,5 @@ assert gc.collect() >= 9
 
 
 def test_after_the_imports_garbage_is_looked_for_as_ever(tmp_path: Path) -> None:
-    command, environment = [sys.executable, "-c", LATER], bare_environment(tmp_path)
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = said_by([sys.executable, "-c", LATER], cwd=ROOT, env=bare_environment(tmp_path))
     assert done.returncode == 0, done.stderr

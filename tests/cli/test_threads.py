@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.process import bare_environment
+from tests.process import bare_environment, said_by
 
 # Bits prove nothing here: on some processors two threads add in the same order as one.
 COUNT_THREADS = """
@@ -28,8 +27,7 @@ def test_one_thread_unless_the_environment_says_otherwise(asked: str | None, fou
     environment.pop("OMP_NUM_THREADS", None)
     if asked is not None:
         environment["OMP_NUM_THREADS"] = asked
-    command = [sys.executable, "-c", COUNT_THREADS]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = said_by([sys.executable, "-c", COUNT_THREADS], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert int(done.stderr.split()[-1]) == found
 

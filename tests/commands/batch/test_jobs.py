@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig
 from attnviz.options import build, list_values
 from tests.commands.batch.conftest import Problems, Write, load
-from tests.process import bare_environment
+from tests.process import bare_environment, said_by
 
 WHOLE = """\
 out: figures
@@ -292,15 +291,10 @@ def test_the_same_config_is_the_same_plan_in_every_process(write: Write, tmp_pat
     """A set of names has another order in each process."""
     config = write(WHOLE)
     script = f"from attnviz.commands.batch.configs import load_all\nprint(load_all([{str(config)!r}]))"
-    plans = {
-        subprocess.run(
-            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True, text=True,
-            env=bare_environment(tmp_path) | {"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in "12"
-    }  # fmt: skip
-    assert len(plans) == 1
-    assert "heads-8-index-1-3" in plans.pop()
+    seeded = (bare_environment(tmp_path) | {"PYTHONHASHSEED": seed} for seed in "12")
+    one, other = (said_by([sys.executable, "-c", script], cwd=tmp_path, env=env).stdout for env in seeded)
+    assert one == other
+    assert "heads-8-index-1-3" in one
 
 
 def test_configs_are_read_from_a_pipe(tmp_path: Path, write: Write) -> None:

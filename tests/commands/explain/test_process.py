@@ -70,14 +70,6 @@ def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None
     assert "· sample test[1] ·" in second.stdout
 
 
-def test_of_a_long_text_the_top_keys_are_listed(run_here: RunHere) -> None:
-    text = " ".join(f"word{n}" for n in range(300))
-    run = worked(run_here("explain", "--text", text, "--query", "7", *UNTRAINED, "--top-k", "4"))
-    assert run.stdout.count("… 296 other keys, sum") == 2
-    assert "sum over 300 keys" in run.stdout
-    assert len(run.stdout.splitlines()) < 170
-
-
 # What cannot be
 
 
@@ -107,3 +99,24 @@ def test_arithmetic_that_does_not_give_the_models_output_ends_in_failure(
 ) -> None:
     monkeypatch.setattr(arithmetic, "TOLERANCE", 0.0)
     refused(run_here("explain", "--text", TEXT, "--by-hand"), "does not give what layer 0 of the model gives", code=1)
+
+
+# Very short texts, and padding
+
+
+@pytest.mark.parametrize("model", ["multi", "dot"])
+@pytest.mark.parametrize("causal", [(), ("--causal",)])
+def test_a_text_of_one_token(model: str, causal: tuple[str, ...], run_here: RunHere) -> None:
+    asked = ("explain", "--text", "good", "--model", model, "--by-hand", *causal)
+    found = json.loads(worked(run_here(*asked, "--json")).out)
+    assert all(head["weights"] == [1.0] for head in found["heads"])
+    assert "sum over 1 key " in worked(run_here(*asked)).stdout
+
+
+@pytest.mark.parametrize(
+    "asked", [("--max-tokens", "5", "--show-padding"), ("--max-tokens", "1"), ("--keep", "head-tail")]
+)
+def test_nothing_is_not_a_number(asked: tuple[str, ...], run_here: RunHere) -> None:
+    for writing in ((), ("--print", "markdown"), ("--print", "latex"), ("--json",)):
+        text = worked(run_here("explain", "--text", "a fine film", "--query", "-1", "--model", "dot", *asked, *writing))
+        assert "nan" not in text.stdout.lower()

@@ -7,10 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from attnviz import load
 from attnviz.cli import show
 from attnviz.running import Progress
 from tests.attacks.endings import RunHere, document, worked
@@ -26,14 +24,6 @@ def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> 
     assert run.stdout.startswith("multi:2 attends to “the film was not good but the acting…”\ntrained · 11 tokens")
     assert "Strongest between words apart: " in run.stdout
     assert run.stderr == "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
-
-
-def test_json_holds_what_the_record_holds(attnviz: RunHere, tmp_path: Path) -> None:
-    (text,) = document(worked(attnviz("heatmap", "--text", TEXT, "--layers", "2", "--heads", "2", "--json")))["texts"]
-    weights = np.array(text["weights"], dtype=np.float32)
-    maps = load(tmp_path / "attention/attention.safetensors")
-    assert weights.tobytes() == maps.weights.tobytes()
-    assert tuple(text["queries"]["pieces"]) == maps.queries.pieces == tuple(TEXT.split())
 
 
 @pytest.mark.slow
