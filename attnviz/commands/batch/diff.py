@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -15,7 +16,7 @@ from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, co
 from attnviz.commands.batch.manifests import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
-from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
+from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
 from attnviz.measures import ALL, choose_measures, split_names
 from attnviz.models.sizes import BASE, GIB, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
@@ -23,16 +24,19 @@ from attnviz.records.arithmetic import count_cores
 from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import load, suggest_name
+from attnviz.renderers import PAGE_FORMAT, choose_renderers
+from attnviz.report import Column, FigureStyle, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
 from attnviz.store.weights import FileKind, find_kind, list_arrays
-from attnviz.views.differences import diff_report
+from attnviz.views.differences import describe_difference, diff_report
 from attnviz.views.record_changes import RECORD_MEASURES, compare_records
 
 DEFAULT = "entropy"
+MAX_SHOWN = 40  # pictures side by side on a page, about 60 kB each
 COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file
 
 
@@ -66,8 +70,9 @@ def diff(spec: DiffSpec) -> Events:
     if spec.pixels is not None and one not in (".json", ".png"):
         raise InvalidOption("--pixels is of pictures, and of the pictures of batches", hint="Leave it out.")
     if one == ".json":
-        found = compare_batches(load_batch(files[0]), load_batch(files[1]), tolerances)
-        return iter((_report(found, spec, tolerances),))
+        batches = load_batch(files[0]), load_batch(files[1])
+        found = compare_batches(*batches, tolerances)
+        return iter((_report(found, spec, tolerances, [batch.folder for batch in batches]),))
     if one:  # pictures, or means over texts by the command that wrote them
         compare = _compare_pictures if one == ".png" else load(COMPARED[one])
         found = compare(*files, tolerances)
@@ -76,7 +81,7 @@ def diff(spec: DiffSpec) -> Events:
     if not (found.differences or filecmp.cmp(*files, shallow=False)):  # they say the same, and have other bytes
         of_bytes = (Difference("differs", "bytes", said="what the files say is the same"),)
         found = replace(found, differences=of_bytes) if spec.exact else replace(found, counts={OTHER_BYTES: 1})
-    return iter((_report(found, spec, tolerances, () if one else (JSD, TOP_KEY)),))
+    return iter((_report(found, spec, tolerances, files, () if one else (JSD, TOP_KEY)),))
 
 
 def _tolerances(spec: DiffSpec) -> Tolerances:
@@ -142,7 +147,7 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
                 yield Progress(len(made), len(jobs), "jobs", old.name)
             remade = Manifest(batch.manifest.configs, read_versions(), tuple(made[job.name] for job in jobs))
             found = compare_batches(batch, LoadedBatch(place, remade), tolerances)
-            yield _report(found, spec, tolerances)
+            yield _report(found, spec, tolerances, (batch.folder, place))
 
     return events()
 
@@ -197,8 +202,13 @@ def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
             raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggest_name(name, known))
 
 
-def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, always: Sequence[str] = ()) -> Result:
-    """Where --measure asks for a table of numbers, it has those of `always`, too."""
+def _report(
+    found: Diff, spec: DiffSpec, tolerances: Tolerances, sides: Sequence[Path], always: Sequence[str] = ()
+) -> Result:
+    """Where --measure asks for a table of numbers, it has those of `always`, too. `sides` are two folders or files."""
+    formats = [plugin.name for plugin in choose_renderers(spec.figure.format, spec.figure.open)]
+    if drawn := [name for name in formats if name != PAGE_FORMAT]:
+        raise InvalidOption(f"diff draws no {drawn[0]}", hint="--format html is a page of what differs.")
     asked = split_names(spec.measure)
     _check_names(tolerances.named, [WEIGHT, *found.measures])
     _check_names([name for name in asked if name != ALL], found.measures)
@@ -206,4 +216,28 @@ def _report(found: Diff, spec: DiffSpec, tolerances: Tolerances, always: Sequenc
     report = diff_report(found, (spec.before, spec.after or "the same, made again"), shown)
     after = "what is made again" if spec.after is None else spec.after
     failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
-    return Result(report, failure=failure)
+    files = (_write_page(report, found, store.check_output_folder(spec.figure.out), sides),) if formats else ()
+    return Result(report, files=files, failure=failure)
+
+
+def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
+    """Write the report as a page that begins with the pictures that differ, those that differ most first."""
+    from attnviz.renderers.figure.compare import compare, show_difference  # only now, as what draws takes a while
+    from attnviz.renderers.page.html import html
+
+    differing = []
+    for each in found.differences:
+        if each.what == "file" and each.kind == "differs" and each.file.lower().endswith(".png"):
+            with suppress(InputError, OSError):  # what is no picture, or too large: its line says so
+                one, other = ((side / each.file if is_folder(side) else side).read_bytes() for side in sides)
+                differing.append((compare(one, other).rms or inf, each, (one, other)))  # no number: of another size
+    differing.sort(key=lambda each: -each[0])
+    chosen = differing[:MAX_SHOWN]
+    rows = [(each.file, "before, after and where they differ:", describe_difference(each)) for _, each, _ in chosen]
+    columns, thumbs = ("picture", "shown", "what differs"), tuple(show_difference(*both) for *_, both in chosen)
+    title = f"Pictures that differ{f', {MAX_SHOWN} of {len(differing)}' if len(differing) > MAX_SHOWN else ''}"
+    pictures = [Table("pictures", title, "compared", tuple(map(Column, columns)), rows, thumbs=thumbs)] if rows else []
+    ((_, page),) = html(replace(report, blocks=(*pictures, *report.blocks)), FigureStyle())
+    with store.locked(folder):
+        store.write(folder / "diff.html", page)
+    return folder / "diff.html"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -84,10 +84,13 @@ def _make(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Eve
         # As it will be read another time: in this order.
         ((_, page),) = html(batch_page(from_file(folder / NAME), thumbs, changed), FigureStyle())
         store.write(folder / PAGE, page)
-        gone = sorted(set(before) - {job.name for job in plan.jobs})
+        notices: tuple[str, ...] = ()
+        if gone := sorted(set(before) - {job.name for job in plan.jobs}):
+            jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
+            notices = (f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}",)
         said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
         yield Result(
-            notices=tuple(_describe_leftovers(folder, gone)),
+            notices=notices,
             closing=(f"{said}; wrote {folder / NAME} and {folder / PAGE}",),
             document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
             failure=_failure(done.values(), len(plan.jobs)),
@@ -115,12 +118,6 @@ def _failure(done: Collection[Done], total: int) -> Exception | None:
     others = "The others are made; the" if len(failed) < total else "The"
     said = f"{len(failed)} of {total} {pluralize(total, 'jobs')} failed"
     return kind(said, hint=f"{others} manifest says why.")
-
-
-def _describe_leftovers(folder: Path, gone: list[str]) -> Iterator[str]:
-    if gone:
-        jobs = "a job" if len(gone) == 1 else f"{len(gone)} jobs"
-        yield f"{folder} also holds what {jobs} of an earlier config made, such as {gone[0]}"
 
 
 def _entries(folder: Path) -> dict[str, Entry]:

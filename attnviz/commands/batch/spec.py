@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, CHECK, OUTPUT, Option
-from attnviz.specs import Measure, PrintOptions
+from attnviz.options import ARGUMENT, CHECK, OUTPUT, Only, Option
+from attnviz.specs import FigureOptions, Measure, PrintOptions
 
+SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
 
 
@@ -54,5 +55,8 @@ class DiffSpec:
     ] = False
     root: Annotated[str, Option("Of --again: where relative paths in the configs start from.", CHECK, "DIR")] = "."
     measure: Measure = ()  # whose numbers are listed; empty: none
+    figure: Annotated[FigureOptions, Only("format", "out", "open", format=SIDE_BY_SIDE)] = FigureOptions(
+        format=(), out="differences"
+    )
     max_memory: Annotated[float, Option("GiB that the process may take for two files.", CHECK)] = 4.0
     printing: PrintOptions = PrintOptions()

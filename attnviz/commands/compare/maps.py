@@ -26,9 +26,10 @@ from attnviz.specs import ScaleKind
 from attnviz.text import decode_argument
 from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
 from attnviz.views.likeness import SIMILARITY
-from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
 from attnviz.views.tokens import label_tokens, quote_token
 
+MAX_CHARTS, MAX_SAMPLES = 4, 32  # measures that are drawn, and heads
+PREFERRED = ("effective_keys", "entropy", "distance", "peak")  # drawn first
 HEAD_AXIS = "head"
 STEPS = 20  # of 1, at which scales of similarity begin and end
 FROM_0 = 0.5  # of heads that are less alike, the scale begins at 0
@@ -58,7 +59,7 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
 def distributions_picture(whole: Comparison) -> Charts | None:
     """Draw how up to four measures of each head are spread over texts; None of too many heads to see."""
     of_heads = [measure for measure in whole.measures if measure.level == "head"]
-    chosen = sorted(of_heads, key=lambda measure: rank(measure.name))[:MAX_CHARTS]
+    chosen = sorted(of_heads, key=lambda measure: (*PREFERRED, measure.name).index(measure.name))[:MAX_CHARTS]
     if not chosen or len(whole.heads) > MAX_SAMPLES:
         return None
     names = tuple(

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image
+from PIL import Image, ImageChops, ImageOps
 
 from attnviz.errors import InvalidSource, TooLarge
+from attnviz.renderers.figure.image import write_address
 
 MAX_PIXELS = 100_000_000  # as of a figure of ours
 BAND = 512  # lines at a time
+PART = 640, 640  # pixels at most of a picture beside the other
 
 
 class PixelDifference(NamedTuple):
@@ -36,6 +38,17 @@ def compare(before: bytes, after: bytes, max_pixels: int = MAX_PIXELS) -> PixelD
         squares += int(((left - right) ** 2).sum())
         n_pixels += int((left != right).any(axis=-1).sum())
     return PixelDifference(sizes, float(np.sqrt(squares / one.size)), n_pixels)
+
+
+def show_difference(before: bytes, after: bytes) -> str:
+    """Return two PNGs and where they differ, made small side by side, as a data: address. Raises as `compare`."""
+    one, other = (Image.fromarray(_pixels(data, MAX_PIXELS)).convert("RGB") for data in (before, after))
+    where = ImageChops.difference(one, other.resize(one.size))
+    parts = [ImageOps.contain(each, PART) for each in (one, other, ImageOps.invert(ImageOps.autocontrast(where)))]
+    strip = Image.new("RGB", (len(parts) * PART[0], max(part.height for part in parts)), "white")
+    for place, part in enumerate(parts):
+        strip.paste(part, (place * PART[0], 0))
+    return write_address(strip)
 
 
 def _pixels(data: bytes, max_pixels: int) -> UInt8[np.ndarray, "row column 4"]:

@@ -81,7 +81,12 @@ def shrink(path: Path) -> str:
     """Return a figure of ours, made small, as a data: address; "" where it can be read no more."""
     with suppress(OSError, ValueError, Image.DecompressionBombError), Image.open(path, formats=("PNG",)) as figure:
         figure.thumbnail(THUMB)
-        small = BytesIO()
-        figure.convert("RGB").save(small, "WEBP", quality=80)
-        return f"data:image/webp;base64,{b64encode(small.getvalue()).decode()}"
+        return write_address(figure)
     return ""
+
+
+def write_address(image: Image.Image) -> str:
+    """Write an image as a data: address."""
+    written = BytesIO()
+    image.convert("RGB").save(written, "WEBP", quality=80)
+    return f"data:image/webp;base64,{b64encode(written.getvalue()).decode()}"

@@ -32,7 +32,7 @@ export function shownTable(data, all = null) {
 }
 
 // A row as a card: its picture, its name, and what there is to know of it, in a red frame where it failed.
-function cardsOf({ rows, links, thumbs }) {
+function cardsOf({ rows, links, thumbs, role }) {
   const cards = rows.map((row, place) => {
     const [name, command, said] = [row[0], row[1], row.at(-1)];
     const picture = thumbs[place] ? element("img", { src: thumbs[place], alt: "" }) : "";
@@ -40,7 +40,7 @@ function cardsOf({ rows, links, thumbs }) {
     const look = { class: said.startsWith("failed: ") ? "card failed" : "card" };
     return links?.[place] ? element("a", { ...look, href: links[place] }, ...inner) : element("div", look, ...inner);
   });
-  return element("div", { class: "cards" }, ...cards);
+  return element("div", { class: role === "compared" ? "cards wide" : "cards" }, ...cards);
 }
 
 function heading(data, { header, unit }, place, order, fill) {

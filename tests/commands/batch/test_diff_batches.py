@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -365,6 +367,22 @@ def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> No
     assert (run.exit_code, run.stderr) == (3, "error: 2 differences between baseline and figures\n")
     assert run.stdout.startswith("2 differences\nBEFORE baseline · AFTER figures\n")
     assert "second: overview.png in AFTER is gone." in run.stdout
+
+
+def test_a_page_shows_both_sides_of_pictures_and_those_that_differ_most_first(pair: Path, run_here: RunHere) -> None:
+    for side in ("baseline", "figures"):
+        for name, grey in (("a", 10), ("b", 200)):
+            written = BytesIO()
+            Image.new("L", (64, 64), 255 - grey * (side == "figures")).save(written, "PNG")
+            batches.put(pair / side, f"first/{name}.png", written.getvalue())
+    assert run_here("diff", "baseline", "figures", "--format", "html", "--out", "page").exit_code == 3
+    page = (pair / "page/diff.html").read_text(encoding="utf-8")
+    assert page.index("first/b.png") < page.index("first/a.png")
+    for strip, shade in zip(re.findall('data:image/webp;base64,([^"]+)', page), (200, 10), strict=True):
+        with Image.open(BytesIO(b64decode(strip))) as image:
+            shown = [image.convert("L").getpixel((place, 32)) for place in (32, 672)]
+        assert shown == pytest.approx([255, 255 - shade], abs=3)
+    assert "diff draws no png" in run_here("diff", "baseline", "figures", "--format", "png").stderr
 
 
 def test_a_manifest_is_named_or_its_folder(pair: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
+import numpy as np
+
 from attnviz.commands.lesson import page
 from attnviz.commands.lesson.run import load_table
-from attnviz.models.built_in import SHIPPED
+from attnviz.measures.patterns import list_patterns
+from tests.made import tokens
 
 SCRIPTS = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(page.__file__).parent.glob("*.js")))
 MARKS = re.compile(r"\{\w+\}|\*\*|`[^`]*`")
@@ -42,8 +44,7 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
     prefixes = set(re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS))
     assert {name for name in written if name.partition(".")[0] in {each.partition(".")[0] for each in known}} <= known
     titles = {name for name in known if name.endswith(".title")}
-    patterns = {f"heads.{name}" for name in re.findall(r"(?:\"[a-z ]+\"|\w+): \"(\w+)\",", SCRIPTS)} & known
-    used = written | titles | patterns | {"page.title", "page.noscript"}
+    used = written | titles | {"page.title", "page.noscript"}
     used |= {
         name
         for name in known
@@ -55,9 +56,7 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
     assert known - used == set()
 
 
-def test_patterns_of_heads_have_names() -> None:
-    measured = json.loads((SHIPPED / "multi-8" / "metrics.json").read_bytes())["heads"]["chance"]
-    others = {name for name in measured if not re.match(r"\d+ (before|after)$|words for ", name)}
-    table = re.search(r"const PATTERNS = \{(.*?)\};", SCRIPTS, re.DOTALL)
-    assert table
-    assert set(re.findall(r"^ *\"?([a-z ]+?)\"?:", table[1], re.MULTILINE)) >= others
+def test_each_pattern_that_names_a_head_has_its_words() -> None:
+    names = {each.name for each in list_patterns(tokens("a"), np.arange(1))}
+    listed = {f"heads.pattern_{name.replace(' ', '_')}" for name in names if not re.match(r"\d", name)}
+    assert {name for name in load_table() if name.startswith("heads.pattern_")} == listed

@@ -14,6 +14,7 @@ from tests.renderers.figure.reports import LOSS, curves
 from tests.renderers.page.test_charts import of
 
 pytestmark = pytest.mark.slow
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 WHY = "64 is not divisible by 7 (try 1, 2, 4, 8 …)"
 COLUMNS = ("job", "command", "how it ended", "files", "why it failed")
 ROWS = tuple(
@@ -101,3 +102,15 @@ def test_facts_that_are_one_row_or_compared_have_no_order(shown: Open) -> None:
     compared = Table("u", "two", "compared", (Column("a"), Column("b")), (("x", 1), ("y", 2)))
     page = shown(of(one, compared))
     assert page.page.locator("th button").count() == 0
+
+
+def test_a_row_with_a_picture_is_a_card_and_what_failed_has_a_red_frame(shown: Open) -> None:
+    """The policy of a page lets no picture in but those that it holds."""
+    rows = (("a", "heatmap", "failed: no tokens"), ("b", "heatmap", ""))
+    columns = tuple(map(Column, ("job", "command", "what to know")))
+    page = shown(of(Table("jobs", "Jobs", "facts", columns, rows, ("", "b/index.html"), thumbs=("", PIXEL)))).page
+    assert page.locator(".card").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap"]
+    assert page.locator("a.card").get_attribute("href") == "b/index.html"
+    assert page.locator(".card img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
+    frames = [each.evaluate("card => getComputedStyle(card).borderTopWidth") for each in page.locator(".card").all()]
+    assert frames == ["3px", "1px"]

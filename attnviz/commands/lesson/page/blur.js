@@ -9,16 +9,6 @@ import { paragraph, say, token, write } from "./phrases.js";
 const DRAWS = 200;
 const SEED = 1;
 const ALIKE = 1e-6; // less is rounding
-const draws = new Map();
-
-function drawsOf(size) {
-  if (!draws.has(size)) {
-    const numbers = drawNormal(DRAWS * size, SEED);
-    const vectors = [...Array(DRAWS).keys()].map((at) => numbers.slice(at * size, (at + 1) * size));
-    draws.set(size, vectors);
-  }
-  return draws.get(size);
-}
 
 // How often the output with noise points the way of the value of the key that has the largest weight, by the cosine. A
 // word that stands there twice may have one value in both places, and either is right.
@@ -28,14 +18,15 @@ function countRight(head, work, noise) {
   const size = noise * rootMeanSquare(head.values) * norm(work.weights);
   const directions = head.values.map((value) => value.map((each) => each / norm(value)));
   const isTop = directions.map((direction) => dot(direction, directions[top]) > 1 - ALIKE);
+  const numbers = drawNormal(DRAWS * head.size, SEED);
   const isRight = (draw) => {
-    const noisy = work.output.map((each, at) => each + size * draw[at]);
+    const noisy = work.output.map((each, at) => each + size * numbers[draw * head.size + at]);
     return isTop[findLargest(directions.map((direction) => dot(direction, noisy)))];
   };
   const isOpen = (_, at) => work.masked[at] !== -Infinity;
   const alike = isTop.filter((each, at) => each && isOpen(each, at)).length;
   return {
-    right: drawsOf(head.size).filter(isRight).length,
+    right: [...Array(DRAWS).keys()].filter(isRight).length,
     guess: (DRAWS * alike) / work.masked.filter(isOpen).length,
   };
 }

@@ -15,13 +15,7 @@ export function headsOf(model, layer) {
   return heads.get(place);
 }
 
-// A head that was found to look at one thing is the best to begin with.
-function chooseHead(layer) {
-  const shares = (layer.known ?? []).map((each) => each?.[1] ?? 0);
-  return Math.max(0, ...shares) > 0 ? findLargest(shares) : 0;
-}
-
-// And a row on which it does that: of a head of places, the row that looks there most; of another, the sharpest.
+// The row to begin with: of a head of places, the row that looks there most; of another, the sharpest.
 function chooseQuery(head, pattern) {
   const [, far = 1, way] = /^(?:(\d+) )?(before|after|previous token|next token)$/.exec(pattern ?? "") ?? [];
   const step = way ? Number(far) * (["before", "previous token"].includes(way) ? -1 : 1) : null;
@@ -31,7 +25,9 @@ function chooseQuery(head, pattern) {
 }
 
 const last = lesson.models[0].layers.length - 1;
-const first = { layer: last, head: chooseHead(lesson.models[0].layers[last]) };
+// A head that was found to look at one thing is the best to begin with.
+const shares = (lesson.models[0].layers[last].known ?? []).map((each) => each?.[1] ?? 0);
+const first = { layer: last, head: Math.max(0, ...shares) > 0 ? findLargest(shares) : 0 };
 
 export const choice = {
   model: 0,

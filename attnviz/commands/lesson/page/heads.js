@@ -7,20 +7,19 @@ import { button, decimal } from "./parts.js";
 import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
 
 const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more
-const PATTERNS = {
-  "previous token": "previous",
-  "next token": "next",
-  itself: "itself",
-  "own bracket": "bracket",
-  "same word": "same_word",
-  punctuation: "punctuation",
-  "sentence start": "sentence",
-};
 
 export function headsSection(place) {
   const grid = element("div", { class: "heads" });
   const found = element("p", { "aria-live": "polite" });
-  place.append(describeSizes(), paragraph("heads.lead", { most: MOST }), found, grid);
+  const [model, other] = lesson.models;
+  const sizes = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
+  const [n, m] = [model, other].map((each) => each?.nParameters.toLocaleString("en-US"));
+  place.append(
+    other ? paragraph("heads.same", { ...sizes, other: other.name, n, m }) : paragraph("heads.alone", sizes),
+    paragraph("heads.lead", { most: MOST }),
+    found,
+    grid,
+  );
   onChange(WHICH_ROW, () => {
     const shown = lesson.models.flatMap(panelsOf);
     const focused = [...grid.children].findIndex((each) => each.contains(document.activeElement));
@@ -28,14 +27,6 @@ export function headsSection(place) {
     grid.children[focused]?.querySelector("button")?.focus();
     found.replaceChildren(...describeDifference(shown));
   });
-}
-
-function describeSizes() {
-  const [model, other] = lesson.models;
-  const values = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
-  if (!other) return paragraph("heads.alone", values);
-  const [n, m] = [model, other].map((each) => each.nParameters.toLocaleString("en-US"));
-  return paragraph("heads.same", { ...values, other: other.name, n, m });
 }
 
 function panelsOf(model, at) {
@@ -96,8 +87,7 @@ function describePattern(found) {
   const share = decimal(100 * part, 0);
   const place = /^(\d+) (before|after)$/.exec(name);
   if (place) return write(`heads.${place[2]}`, { n: place[1], share });
-  if (name.startsWith("words for ")) return write("heads.words_for", { label: name.slice(10), share });
-  return write(`heads.${PATTERNS[name]}`, { share });
+  return write(`heads.pattern_${name.replaceAll(" ", "_")}`, { share });
 }
 
 function describeDifference(shown) {

@@ -84,7 +84,13 @@ function describeRest(answers) {
   found.push(paragraph("off.all", { label: element("b", {}, label), share: decimal(share, DIGITS) }));
   if (nLayers > 1) found.push(paragraph("off.rest", {}, { class: "hint" }));
   if (answers.size < 2 ** nHeads) found.push(paragraph("off.pairs", {}, { class: "hint" }));
-  return [...found, ...describeOther()];
+  const other = lesson.models[1];
+  if (other?.answers && other.nHeads === 1) {
+    const one = answersOf(1, Math.min(choice.offLayer, other.layers.length - 1));
+    const [whole, without] = [0, 1].map((off) => decimal(one.get(off)[0], DIGITS));
+    found.push(paragraph("off.single", { model: other.name, label: other.answers.labels[0], whole, without }));
+  }
+  return found;
 }
 
 function tableOfEach(label, answers) {
@@ -94,13 +100,4 @@ function tableOfEach(label, answers) {
     signed(changeOf(answers, 1 << head), DIGITS),
   ]);
   return table(write("off.each"), [write("choose.head"), write("off.without", { label }), write("off.change")], rows);
-}
-
-// The other model beside, where it has one head.
-function describeOther() {
-  const other = lesson.models[1];
-  if (!other?.answers || other.nHeads !== 1) return [];
-  const answers = answersOf(1, Math.min(choice.offLayer, other.layers.length - 1));
-  const [whole, without] = [answers.get(0)[0], answers.get(1)[0]].map((each) => decimal(each, DIGITS));
-  return [paragraph("off.single", { model: other.name, label: other.answers.labels[0], whole, without })];
 }

@@ -11,7 +11,18 @@ export function whenSection(place) {
   const measured = element("details", {}, element("summary", {}, write("when.measured")));
   if (reviews.length > 1) place.append(describeReviews(reviews));
   measured.append(...tablesOf(reviews, capacity));
-  place.append(trial, describeRecall(capacity), element("p", { class: "conclusion" }, ...say("when.sum")), measured);
+  const { rest, halving } = capacity;
+  const shares = capacity.shares.at(-1);
+  const recall = {
+    one: decimal(shares[0][0]),
+    many: decimal(shares.at(-1)[0]),
+    steps_one: rest[1].steps.toLocaleString("en-US"),
+    steps_many: rest[8].steps.toLocaleString("en-US"),
+    noise: decimal(rest[1].halving, 2),
+    noise_many: decimal(halving.at(-1), 2),
+  };
+  const conclusion = element("p", { class: "conclusion" }, ...say("when.sum"));
+  place.append(trial, paragraph("when.recall", recall), conclusion, measured);
 }
 
 // What two models report of a sequence, with heads of one turned off.
@@ -25,13 +36,8 @@ function fillTrial(place) {
     return { found, right: found.filter((value, letter) => value === sequences[sequence].values[letter]).length };
   };
   const all = sequences.map((_, sequence) => models.map((_, at) => report(at, sequence).right === letters.length));
-  const chosen = {
-    sequence: Math.max(
-      0,
-      all.findIndex(([of, others]) => !of && others),
-    ),
-    off: 0,
-  };
+  const first = all.findIndex(([of, others]) => !of && others);
+  const chosen = { sequence: Math.max(0, first), off: 0 };
   const tokens = element("p", { class: "sequence" });
   const label = write("when.heads_of", { model: many.name });
   const switches = element("div", { class: "switches", role: "group", "aria-label": label });
@@ -76,18 +82,6 @@ function describeReviews(reviews) {
   const [change, low, high] = many.change.map((each) => signed(each, 4));
   const name = many.change[1] <= 0 && many.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
   return paragraph(name, { n: one.nTexts.toLocaleString("en-US"), seeds: one.nSeeds, change, low, high });
-}
-
-function describeRecall({ shares, rest, halving }) {
-  const of = shares.at(-1);
-  return paragraph("when.recall", {
-    one: decimal(of[0][0]),
-    many: decimal(of.at(-1)[0]),
-    steps_one: rest[1].steps.toLocaleString("en-US"),
-    steps_many: rest[8].steps.toLocaleString("en-US"),
-    noise: decimal(rest[1].halving, 2),
-    noise_many: decimal(halving.at(-1), 2),
-  });
 }
 
 const interval = ([value, low, high], digits) =>
