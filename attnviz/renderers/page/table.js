@@ -28,19 +28,19 @@ export function shownTable(data, all = null) {
   const copied = () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()));
   bar.append(copyButton("Copy as CSV", `Copy as CSV: ${data.title}`, copied));
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
-  return element("section", {}, bar, data.thumbs ? cardsOf(data) : "", element("div", around, whole));
+  return element("section", {}, bar, data.thumbs ? tilesOf(data) : "", element("div", around, whole));
 }
 
-// A row as a card: its picture, its name, and what there is to know of it, in a red frame where it failed.
-function cardsOf({ rows, links, thumbs, role }) {
-  const cards = rows.map((row, place) => {
+// A row as a tile: its picture, its name, and what there is to know of it, in a red frame where it failed.
+function tilesOf({ rows, links, thumbs, role }) {
+  const tiles = rows.map((row, place) => {
     const [name, command, said] = [row[0], row[1], row.at(-1)];
     const picture = thumbs[place] ? element("img", { src: thumbs[place], alt: "" }) : "";
     const inner = [picture, element("strong", {}, isolated(name)), ` ${command} `, isolated(said)];
-    const look = { class: said.startsWith("failed: ") ? "card failed" : "card" };
+    const look = { class: said.startsWith("failed: ") ? "tile failed" : "tile" };
     return links?.[place] ? element("a", { ...look, href: links[place] }, ...inner) : element("div", look, ...inner);
   });
-  return element("div", { class: role === "compared" ? "cards wide" : "cards" }, ...cards);
+  return element("div", { class: role === "compared" ? "tiles wide" : "tiles" }, ...tiles);
 }
 
 function heading(data, { header, unit }, place, order, fill) {

@@ -104,13 +104,13 @@ def test_facts_that_are_one_row_or_compared_have_no_order(shown: Open) -> None:
     assert page.page.locator("th button").count() == 0
 
 
-def test_a_row_with_a_picture_is_a_card_and_what_failed_has_a_red_frame(shown: Open) -> None:
+def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: Open) -> None:
     """The policy of a page lets no picture in but those that it holds."""
     rows = (("a", "heatmap", "failed: no tokens"), ("b", "heatmap", ""))
     columns = tuple(map(Column, ("job", "command", "what to know")))
     page = shown(of(Table("jobs", "Jobs", "facts", columns, rows, ("", "b/index.html"), thumbs=("", PIXEL)))).page
-    assert page.locator(".card").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap"]
-    assert page.locator("a.card").get_attribute("href") == "b/index.html"
-    assert page.locator(".card img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
-    frames = [each.evaluate("card => getComputedStyle(card).borderTopWidth") for each in page.locator(".card").all()]
+    assert page.locator(".tile").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap"]
+    assert page.locator("a.tile").get_attribute("href") == "b/index.html"
+    assert page.locator(".tile img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
+    frames = [each.evaluate("tile => getComputedStyle(tile).borderTopWidth") for each in page.locator(".tile").all()]
     assert frames == ["3px", "1px"]
