@@ -25,6 +25,7 @@ MODELS = {
     "narrow": ModelOptions(model="multi:4", d_model=4),
     "dot": ModelOptions(model="dot"),
     "layers": ModelOptions(model="multi:4", d_model=16, layers=3),
+    "padding": ModelOptions(model="random:2", max_tokens=14, show_padding=True),
     "one wide head in layers": ModelOptions(model="single", d_model=8, layers=2),
 }
 
@@ -71,13 +72,6 @@ def test_of_a_checkpoint_of_each_kind(
         assert found.normed == (norm == "pre")
         assert found.error < found.allowed / 10
         assert len(found.trace.tokens) == 10 + (pool == "cls")
-
-
-def test_padding_has_no_weight() -> None:
-    ready = load_encoder(ModelOptions(model="random:2", max_tokens=14, show_padding=True), [TEXT])
-    found = worked(ready)
-    assert found.trace.attendable.tolist() == [True] * 10 + [False] * 4
-    assert all((head.weights[10:] == 0).all() for head in found.trace.heads)
 
 
 def test_a_text_of_one_token() -> None:

@@ -23,7 +23,6 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.records import Provenance
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.attribution import Attribution, Question
-from attnviz.specs import PoolKind
 from tests.made import tokens
 from tests.pretrained import NEEDS, built, opened, saved, stories
 
@@ -202,14 +201,10 @@ YES_OR_NO = AnswerInfo.from_training(("no", "yes"))
 
 @pytest.fixture(scope="module")
 def planted() -> Classifier:
-    return learn_planted("mean")
-
-
-def learn_planted(pool: PoolKind) -> Classifier:
     """Learns, in two seconds, to answer by whether one word stands in the text."""
     torch.manual_seed(0)
     encoder = EncoderConfig(N_WORDS, 16, 2, 1, 32, max_distance=4)
-    found = Classifier(ClassifierConfig(encoder, pool=pool))
+    found = Classifier(ClassifierConfig(encoder, pool="mean"))
     found.train()
     optimizer = torch.optim.Adam(found.parameters(), 1e-2)
     generator = torch.Generator().manual_seed(1)
@@ -283,10 +278,3 @@ def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> 
     alone = model.subject("the acting saved the film", "text", Question("2"))
     assert str(alone.target) == "neither"  # of three labels none stands against another
     assert attribute(alone, "leave-one-out").scores[[0, -1]].tolist() == [0, 0]
-
-
-def test_folders_without_an_answer_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
-    pytest.importorskip("transformers", reason=NEEDS)
-    with pytest.raises(InvalidModel):
-        opened(tmp_path)

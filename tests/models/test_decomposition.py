@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidModel
-from attnviz.models.decomposition.stream import WEIGHT_TOLERANCE, Stream, soften
-from attnviz.models.decomposition.stream_pass import find_layers
+from attnviz.models.decomposition.stream import Stream, soften
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
 from tests.models.captures import replaced
+from tests.models.test_decomposed_encoders import check_sums
 from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, opened, saved, stories
 
 CAUSAL = "AutoModelForCausalLM"
@@ -60,32 +60,8 @@ def test_parts_sum_to_what_transformers_computes(form: str, tmp_path: Path, monk
     ids = torch.tensor([stream.subject.ids])
     with torch.no_grad():
         own = built(kind, "eager", CAUSAL)(input_ids=ids, output_attentions=True)
-    logits = own.logits[0, -1].double().numpy()
-    assert np.abs(stream.logits - logits).max() < 1e-5 * np.abs(logits).max()
-    parts = stream.split_logit(7, 9)
-    assert parts.totals.sum() == pytest.approx(logits[7] - logits[9], abs=1e-5 * max(abs(logits[7]), abs(logits[9])))
-    assert not parts.totals[:-1].any()  # only what stands at the last token is read
-    for layer, weights in enumerate(own.attentions):
-        for head in range(weights.shape[1]):
-            for query in range(ids.shape[1]):
-                found = stream.split_scores(HeadName(layer, head), query)
-                reproduced = soften(found.totals, np.arange(ids.shape[1]) <= query)
-                if "window" in form:
-                    reproduced = stream.weights_of(HeadName(layer, head), query)
-                assert np.abs(reproduced - weights[0, head, query].double().numpy()).max() <= WEIGHT_TOLERANCE
-
-
-@pytest.mark.parametrize("form", ["gpt2, biases", "llama"])
-def test_what_a_head_gave_is_the_sum_over_the_tokens_it_took_it_from(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kind, settings = FORMS[form]
-    stream = take_apart(made(tmp_path, kind, monkeypatch, **settings))
-    parts, last = stream.split_logit(7, None), len(stream.subject.ids) - 1
-    for head in range(4):
-        sources = stream.split_sources(HeadName(1, head), parts)[last]
-        assert sources.sum() == pytest.approx(parts.heads[1, head, last], abs=1e-5)
-        assert len(set(sources.round(9))) > 5
+    check_sums(stream, own.logits[0, -1].double().numpy(), [each[0] for each in own.attentions])
+    assert not stream.split_logit(7, 9).totals[:-1].any()  # only what stands at the last token is read
 
 
 def test_a_part_of_a_score_is_the_formula_with_the_norm_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,11 +147,6 @@ def test_parts_that_miss_their_sum_are_refused(part: str, tmp_path: Path, monkey
     wrong *= 1.5
     with pytest.raises(InvalidModel, match=r"its parts miss the weights of head 1\.0 by"):
         stream.split_scores(HeadName(1, 0), 8)
-
-
-def test_layers_are_the_outermost_numbered_modules(tmp_path: Path) -> None:
-    model = built("mixtral", "", CAUSAL)
-    assert find_layers(model) == list(model.model.layers)
 
 
 def test_a_real_decoder_is_taken_apart() -> None:

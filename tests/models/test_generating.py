@@ -104,7 +104,6 @@ def test_a_model_that_ends_writes_no_more(tmp_path: Path) -> None:
         ("t5", {"generate": 10**9}, TooLarge, "GiB"),
         ("bart", {"generate": 2, "target_text": "it"}, InvalidOption, "both say what the decoder writes"),
         ("bart", {"generate": 2, "attention": "encoder"}, InvalidOption, "--attention encoder reads no target text"),
-        ("gpt2", {"generate": 2, "attention": "cross"}, InvalidOption, "--attention cross is for encoder-decoders"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_work(

@@ -106,6 +106,7 @@ def test_windows_are_by_layer_and_sinks_are_told(tmp_path: Path) -> None:
     assert windowed.tolist() == (np.tri(12, dtype=bool) & ~np.tri(12, k=-4, dtype=bool)).tolist()
     assert maps.sink is not None
     assert 0.01 < maps.sink.mean() < 0.9
+    np.testing.assert_allclose(maps.sink, 1 - maps.weights.sum(axis=-1), atol=1e-5)
     assert dict(maps.provenance.settings)["causal"] is True
 
 

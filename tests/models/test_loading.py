@@ -61,8 +61,6 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
     ("spec", "problem"),
     [
         (ModelOptions(heads=7), "64 is not divisible by 7"),
-        (ModelOptions(heads=0), "64 is not divisible by 0"),
-        (ModelOptions(heads=10**9), "64 is not divisible by 1000000000"),
         (ModelOptions(d_model=0), "d_model 0 is not a size"),
         (ModelOptions(d_model=10**9), "d_model 1000000000 is too large"),
         (ModelOptions(layers=0), "--layers 0"),

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
-from attnviz.models.batches import cut_text
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.predicting import Predictor, logits, probabilities
+from attnviz.models.predicting import Predictor
 from attnviz.models.tokenizer import train
 from attnviz.records.training_metrics import Prediction
 from attnviz.specs import KeepKind, PoolKind, VocabularyOptions
@@ -61,6 +60,7 @@ def alone(by: Predictor, written: str) -> np.ndarray:
 )
 def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str], window: int, batch: int) -> None:
     reader = READERS[pool]
+    reader.classifier.train()  # dropout must not be at work
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "WINDOW", window)
         patch.setattr(predicting, "BATCH", batch)
@@ -126,18 +126,3 @@ def test_pairs_of_tokens_count_where_their_distance_does() -> None:
     with pytest.raises(TooLarge, match=r"texts of 500 tokens, 8 at a time, need 0\.47 GiB, allowed are 0\.46"):
         next(replace(reader, classifier=biased).answers(texts))
     assert len(list(replace(reader, classifier=biased).answers(texts[:1]))) == 1
-
-
-def test_logits_are_in_the_order_of_their_texts_and_not_divided_by_the_temperature() -> None:
-    reader = READERS["mean"]
-    reader.classifier.train()  # dropout must not be at work
-    ids = [cut_text(found, 4, "head") for found in reader.tokenizer.ids([text(1, 2, 3), text(4), text(5, 6)])]
-    found = logits(reader.classifier, ids)
-    assert not reader.classifier.training
-    with torch.no_grad():
-        for row, of in zip(found, ids, strict=True):
-            one = torch.from_numpy(of.astype(np.int64)).unsqueeze(0)
-            torch.testing.assert_close(row, reader.classifier(one, torch.ones_like(one, dtype=torch.bool))[0])
-    expected = (found.double() / 0.5).exp().numpy()
-    expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(probabilities(reader.classifier, found), expected, rtol=1e-6)

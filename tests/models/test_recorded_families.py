@@ -112,31 +112,6 @@ def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str) -> None:
     assert not cross[0].self_attention
 
 
-def test_gpt_oss_shows_its_sink() -> None:
-    ids, real, tokens = batch("left")
-    with torch.no_grad(), record(tokens, attention_mask=real) as maps:
-        own = built("gpt_oss", "eager")(input_ids=ids, attention_mask=real, output_attentions=True).attentions
-    sums = torch.stack(own)[:, 1][:, :, real[1].bool()].sum(dim=-1)
-    assert maps[1].sink is not None
-    assert maps[1].sink.mean() > 0.1
-    np.testing.assert_allclose(maps[1].sink, 1 - sums.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["mistral", "modernbert"])
-def test_windows_are_not_attendable_beyond(kind: str) -> None:
-    ids, real, tokens = batch("alone")
-    with torch.no_grad(), record(tokens) as maps:
-        built(kind, "sdpa")(input_ids=ids, attention_mask=real)
-    far = np.subtract.outer(np.arange(9), np.arange(9))
-    if kind == "mistral":
-        assert maps[0].layers_alike
-        np.testing.assert_array_equal(maps[0].attendable[0], (far >= 0) & (far < 4))
-    else:  # every third layer looks at everything
-        assert not maps[0].layers_alike
-        np.testing.assert_array_equal(maps[0].attendable.all(axis=(1, 2)), [True, False, False, True])
-        np.testing.assert_array_equal(maps[0].attendable[1], np.abs(far) <= 2)
-
-
 def generated(model: Any, **inputs: Any) -> Tensor:
     made = model.generate(**inputs, max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=PADDING_ID)
     assert isinstance(made, Tensor)

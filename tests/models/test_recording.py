@@ -146,7 +146,6 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
     ("names", "n_texts", "said"),
     [
         (WORDS[:1], 1, r"1 name in tokens.*is of 5.*attention_mask"),
-        ([*WORDS, "again"], 1, r"6 names in tokens.*is of 5"),
         ([], 1, "0 names in tokens"),
         ("the cat", 1, "Give its pieces"),
         (["the", ["cat"]], 1, "Give its pieces"),
@@ -184,10 +183,7 @@ def test_masks_that_do_not_fit(mask: Any, said: str) -> None:
 @pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
 @pytest.mark.parametrize("with_padding", [True, False])
 def test_padding_is_trimmed(side: str, flash: bool, kind: Callable[..., Any], with_padding: bool) -> None:
-    missing = 0
-    ids = torch.tensor(
-        [[3, 7, 1, 9, 4], [missing, missing, 5, 2, 8] if side == "left" else [5, 2, 8, missing, missing]]
-    )
+    ids = torch.tensor([[3, 7, 1, 9, 4], [0, 0, 5, 2, 8] if side == "left" else [5, 2, 8, 0, 0]])
     real = [[1] * 5, [0, 0, 1, 1, 1] if side == "left" else [1, 1, 1, 0, 0]]
     short = ["[PAD]", "[PAD]", "a", "b", "c"] if side == "left" else ["a", "b", "c", "[PAD]", "[PAD]"]
     with record([WORDS, short if with_padding else ["a", "b", "c"]], attention_mask=kind(real)) as maps:
@@ -420,15 +416,6 @@ def test_an_exception_of_the_block_passes_through() -> None:
     recording = record(["no", "name", "fits"])
     with pytest.raises(Mine), recording:
         run()
-
-
-def test_the_model_computes_what_it_did_without_recording() -> None:
-    for flash in (True, False):
-        model = GPT(flash)
-        expected = model(IDS)
-        with record():
-            found = model(IDS)
-        torch.testing.assert_close(found, expected, atol=0, rtol=0)
 
 
 def test_weights_are_written_once() -> None:

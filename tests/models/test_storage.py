@@ -84,10 +84,3 @@ def test_what_is_packed_is_left_as_it_was() -> None:
     assert not found.requires_grad
     assert found.is_contiguous()
     assert parameter.equal(before)
-
-
-def test_int8_without_its_scale_is_refused() -> None:
-    found = pack_weights({"words": matrix(4)}, EMBEDDINGS, "int8")
-    del found["words" + SCALE]
-    with pytest.raises(KeyError, match=r"words\.scale"):
-        unpack_weights(found)

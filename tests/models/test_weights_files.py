@@ -19,7 +19,7 @@ from safetensors.torch import save_file as save_tensors
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
-from tests.made import random_maps
+from tests.made import TRACE, Bomb, random_maps
 
 WORDS = ["the", "cat", "sat", "on", "mat"]
 STACK = torch.randn(2, 4, 5, 5, generator=torch.Generator().manual_seed(0)).softmax(-1)
@@ -267,15 +267,12 @@ def test_a_list_of_members_is_bounded(tmp_path: Path) -> None:
 
 
 def test_no_code_in_a_file_is_run(tmp_path: Path) -> None:
-    class Trap:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return (tmp_path / "trace").touch, ()
-
-    torch.save({"attention": Trap()}, tmp_path / "trap.pt")
-    np.save(tmp_path / "trap.npy", np.array([Trap()], dtype=object))
-    np.savez(tmp_path / "trap.npz", weights=ONE, trap=np.array([Trap()], dtype=object))
+    bomb = Bomb(tmp_path / TRACE)
+    torch.save({"attention": bomb}, tmp_path / "trap.pt")
+    np.save(tmp_path / "trap.npy", np.array([bomb], dtype=object))
+    np.savez(tmp_path / "trap.npz", weights=ONE, trap=np.array([bomb], dtype=object))
     for name in ("trap.pt", "trap.npy"):
         with pytest.raises(InvalidRecord, match="pickle"):
             attnviz.from_attentions(tmp_path / name)
     assert attnviz.from_attentions(tmp_path / "trap.npz").n_heads == 1
-    assert not (tmp_path / "trace").exists()
+    assert not (tmp_path / TRACE).exists()
