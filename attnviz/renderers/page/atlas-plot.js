@@ -1,6 +1,6 @@
 // All heads at once: as points by two measures, or layers × heads as a grid coloured by one.
 import { atlas, measureCalled, short } from "./atlas-data.js";
-import { drawing, roving } from "./dom.js";
+import { drawing, roving, watch } from "./dom.js";
 import { state } from "./state.js";
 
 const [GUTTER, FOOT, EDGE] = [60, 40, 12]; // pixels beside and below the points, and around them
@@ -26,30 +26,23 @@ export const colourOfPattern = (pattern) => `var(--head-${Object.keys(atlas.lett
 
 export class HeadPlot {
   constructor(choose, point) {
-    Object.assign(this, { choose, point });
+    this.choose = choose;
     this.svg = drawing("svg", { class: "heads", role: "group" });
+    watch(this.svg, point, choose);
     this.svg.addEventListener("click", (event) => this.chooseNear(event));
     this.svg.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       this.choose(Number(event.target.dataset.place));
     });
-    for (const kind of ["pointerover", "focusin"]) {
-      this.svg.addEventListener(kind, ({ target }) => {
-        const place = target.closest?.("[data-place]")?.dataset.place;
-        if (place !== undefined) this.point(Number(place));
-      });
-    }
-    for (const kind of ["pointerleave", "focusout"]) this.svg.addEventListener(kind, () => this.point(null));
   }
 
   chooseNear({ target, clientX, clientY }) {
-    const own = target.closest("[data-place]");
-    if (own) return this.choose(Number(own.dataset.place));
+    if (target.closest("[data-place]")) return;
     const { left, top } = this.svg.getBoundingClientRect();
     const apart = ([x, y]) => Math.hypot(x - (clientX - left), y - (clientY - top));
     const [place, where] = [...this.places].sort(([, a], [, b]) => apart(a) - apart(b))[0];
-    return apart(where) <= REACH ? this.choose(place) : null;
+    if (apart(where) <= REACH) this.choose(place);
   }
 
   draw(width) {

@@ -6,7 +6,6 @@ import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
 import { change, mapOf, scaleOf, state } from "./state.js";
-import { mapsBeside, strip } from "./strip.js";
 import { Passage } from "./text.js";
 import { long } from "./views.js";
 
@@ -18,9 +17,7 @@ const HINTS = [
 ];
 
 export async function matrix(panel) {
-  const beside = mapsBeside();
   const [map, scale] = [mapOf(), scaleOf()];
-  await Promise.all(beside.map(cellsOf));
   const cells = await cellsOf(state.map);
   const plot = new Plot(cells, map, scale, point);
   const context = map.factors ? await long.contextOf(state.map, cells, scale) : null;
@@ -44,12 +41,9 @@ export async function matrix(panel) {
   tools.append(button("+", "zoom in", () => plot.zoomToChosen(FASTER)));
   tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / FASTER)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
-  const others = strip(beside, scale, mark);
-  const above = element("div", { class: "above" }, others?.box ?? "", tools);
-  panel.append(above, plot.canvas, inWords(cells, map, isDifference(scale)));
+  panel.append(tools, plot.canvas, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.fit();
-  others?.draw();
   return {
     legend: () => legend(scale, paintOf(scale), scale.label, cells.allowed && !cells.isOfPairs),
     mark: () => {
@@ -58,7 +52,6 @@ export async function matrix(panel) {
     },
     draw: () => {
       passage?.mark(plot.chosen());
-      others?.draw();
       plot.fit(true);
       paint(plot); // at once: what is about to be printed has no next frame
     },

@@ -66,10 +66,8 @@ function waysOf(picture) {
   return { order, caption, title, edged };
 }
 
-const openLarge = (number) => goTo(number, { view: "matrix" });
-
 export class Thumbnail {
-  constructor(picture, place, scale, { caption, open = openLarge, smallest = SMALLEST_CELL, largest, pair }, rest) {
+  constructor(picture, place, scale, { caption, smallest = SMALLEST_CELL, largest, pair }, rest) {
     const number = picture.maps[place];
     const cells = readyCells(number);
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
@@ -83,7 +81,7 @@ export class Thumbnail {
     const words = [this.map.title, nameIn(picture, place), told.slice(-N_TOLD).join(", ")].filter(Boolean).join(". ");
     const label = element("span", { class: "caption" }, ...caption(place));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
-    const onclick = () => open(number);
+    const onclick = () => goTo(number, { view: "matrix" });
     this.button = element("button", { type: "button", ...attributes, onclick }, this.canvas, label);
     this.button.addEventListener("focus", () => tell(words));
     this.button.addEventListener("pointermove", (event) => this.point(event, () => tell(words)));
