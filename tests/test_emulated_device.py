@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.process import bare_environment
+from tests.process import bare_environment, said_by
 
 TEXT = "The film was not good, but the acting saved it."
 TRAIN = "train --dataset sample --heads 2 --d-model 16 --size 300 --min-frequency 1 --epochs 1 --pretrain 1"
@@ -29,43 +28,43 @@ SCRIPT = """
 import contextlib, io, json, sys
 import attnviz.models.device
 from attnviz.cli import app
-from tests.emulated import Emulated, emulated
-attnviz.models.device.available = lambda: ["cpu", "twin:0"]
+other, commands = json.loads(sys.argv[1])
+devices, counted = dict.fromkeys(("cpu", other), contextlib.nullcontext), {}
+if other == "twin:0":
+    from tests.emulated import Emulated, emulated
+    attnviz.models.device.available = lambda: [*devices]
+    devices[other], counted = emulated, vars(Emulated)
 found = {}
-def run(name, args, device):
-    out, err, before = io.StringIO(), io.StringIO(), (Emulated.n_operators, Emulated.n_waits)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = app.run([*args, "--device", device])
-    counted = (Emulated.n_operators - before[0], Emulated.n_waits - before[1])
-    found.setdefault(name, {})[device] = [code, out.getvalue(), err.getvalue()[-500:], *counted]
-commands = json.loads(sys.argv[1])
-for device in ("cpu", "twin:0"):
-    with emulated() if device != "cpu" else contextlib.nullcontext():
+for device, is_there in devices.items():
+    with is_there():
         for name, args in commands.items():
-            run(name, args + (["--out", name + device[:3]] if name != "predict" else []), device)
+            out, err, before = io.StringIO(), io.StringIO(), dict(counted)
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                out_of_run = ["--out", name + device[:3]] if args[0] != "predict" else []
+                code = app.run([*args, "--device", device, *out_of_run])
+            numbers = [counted.get(each, 0) - before.get(each, 0) for each in ("n_operators", "n_waits")]
+            found.setdefault(name, []).append([code, out.getvalue(), err.getvalue()[-800:], *numbers])
 print(json.dumps(found))
 """
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[Any]]]:
-    folder = tmp_path_factory.mktemp("emulated")
-    return run_in_one_process(SCRIPT, COMMANDS, folder)
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[Any]]]:
+    return run_on_both("twin:0", COMMANDS, tmp_path_factory.mktemp("emulated"))
 
 
-def run_in_one_process(script: str, asked: object, folder: Path) -> dict[str, Any]:
-    """What a script prints of what it is asked, at last and as JSON."""
-    command = [sys.executable, "-c", script, json.dumps(asked)]
-    environment = {**bare_environment(folder), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+def run_on_both(device: str, commands: dict[str, list[str]], folder: Path) -> dict[str, list[list[Any]]]:
+    """Run each command on the CPU and on a device, in one process: exit codes, standard output, error and counts."""
+    asked = [sys.executable, "-c", SCRIPT, json.dumps([device, commands])]
+    done = said_by(asked, cwd=folder, env={**bare_environment(folder), "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, list[list[Any]]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_gives_on_a_device_what_it_gives_on_the_cpu(name: str, runs: dict[str, dict[str, list[Any]]]) -> None:
-    of_cpu, of_twin = runs[name]["cpu"], runs[name]["twin:0"]
+def test_a_command_gives_on_a_device_what_it_gives_on_the_cpu(name: str, runs: dict[str, list[list[Any]]]) -> None:
+    of_cpu, of_twin = runs[name]
     assert (of_cpu[0], of_twin[0]) == (0, 0), (of_cpu[2], of_twin[2])
     assert of_cpu[3] == 0
     assert of_twin[3] > 50, "the device was not used"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import doctest
-import inspect
 import re
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection, TooLarge
-from attnviz.models.recording.names import read_names
 from attnviz.models.recording.record import Recording
 from attnviz.python import notebook
 from tests.made import random_maps, windowed_maps
@@ -262,12 +260,6 @@ def test_arrays_of_xarray_know_tokens() -> None:
     assert float(array.sel(layer=1, head=0, query=3).sum()) == pytest.approx(1)
     assert array.query_token.values[3] == "t3"
     assert bool(array.isnull().sel(query=0, key=5).all())
-
-
-def test_a_model_instead_of_tokens_is_refused_in_one_line() -> None:
-    """As it is typed; unwrapped, because types are checked at run time only in tests."""
-    with pytest.raises(InvalidRecord, match="tokens are not a list of strings"):
-        inspect.unwrap(read_names)("tokens", torch.nn.Identity())
 
 
 def test_two_records_are_compared() -> None:

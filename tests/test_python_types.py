@@ -67,6 +67,7 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 
 WEIGHTS: list[tuple[Any, dict[str, Any], type[AttnvizError], str]] = [
     (THIRDS, {"row": "0"}, InvalidSelection, "no row '0' in a batch of 1"),
+    (THIRDS, {"tokens": torch.nn.Identity()}, InvalidRecord, "tokens are not a list of strings"),
     (torch.full((1, 2, 3, 3), 1 / 3, device="meta"), {}, InvalidRecord, "not arrays of numbers of one shape"),
     (THIRDS.astype(complex), {}, InvalidRecord, "complex numbers are not attentions"),
     ([torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)], {}, InvalidRecord, "complex numbers are not attentions"),

@@ -14,12 +14,10 @@ from attnviz.selection import find_span, find_token, select_numbers, select_pair
     ("chosen", "positions"),
     [
         ([], (0, 1, 2, 3, 4, 5, 6, 7)),
-        (["3"], (3,)),
         (["-1"], (7,)),
         (["0-3,7"], (0, 1, 2, 3, 7)),
         (["7", "0-1"], (7, 0, 1)),
         (["2,2", "1-3"], (2, 1, 3)),
-        (["7,-1"], (7,)),
         (["-3--1"], (5, 6, 7)),
         (["4-4"], (4,)),
         ([" 1 , 2 - 3 "], (1, 2, 3)),
@@ -111,8 +109,6 @@ WORDS = ("[CLS]", "Not", "good", ",", "but", " the", "act", "ing", "saved", "the
 @pytest.mark.parametrize(
     ("written", "places"),
     [
-        ("1:3", (1, 3)),
-        (":3", (0, 3)),
         ("-2:", (10, 12)),
         ("9:99", (9, 12)),
         ("film", (10, 11)),
@@ -136,9 +132,6 @@ TOKENS_NOT_THERE = (
     ("zzz", "no token 'zzz' in the text. There are tokens 0 to 7."),
     ("", "no token '' in the text. There are tokens 0 to 7."),
     ("8", "no token 8. There are tokens 0 to 7."),
-    ("-9", "no token -9. There are tokens 0 to 7."),
-    ("1.0", "no token '1.0' in the text."),
-    ("٣", "no token '٣' in the text."),
     ("9" * 5000, f"no token '{'9' * 39}…' in the text."),
 )
 PAIRS_NOT_THERE = (

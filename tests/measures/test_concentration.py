@@ -11,11 +11,6 @@ from tests.made import random_maps, record, tokens
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])
 
 
-def test_each_key_receives_the_mean_of_its_column() -> None:
-    maps = record(ROWS[None, None])
-    assert average_received(maps)[0, 0] == pytest.approx([0.2, 0.3, 0.5])
-
-
 def test_what_all_keys_receive_is_1_and_padding_receives_nothing() -> None:
     maps = random_maps(n_layers=2, n_heads=3, padding=4)
     by_key = average_received(maps)

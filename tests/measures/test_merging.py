@@ -115,14 +115,6 @@ def test_where_any_token_of_a_unit_may_attend_the_unit_may_and_padding_may_be_le
     assert merge_tokens(maps, [(0,), (1,)], [(0, 1), (2,)]).attendable[0].tolist() == [[True, False]] * 2
 
 
-def test_units_of_one_token_change_nothing() -> None:
-    maps = random_maps(n_layers=2, causal=True)
-    same = merge_tokens(maps, find_common_units([maps.queries])[0])
-    assert same.weights.tobytes() == maps.weights.tobytes()
-    assert same.queries == maps.queries
-    assert same.provenance == maps.provenance
-
-
 def test_what_a_unit_says_of_its_tokens() -> None:
     text = "hel" + "lo you"
     made = cut(text, CLS, "hel", "lo", "you", special=[CLS])

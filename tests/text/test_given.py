@@ -60,7 +60,6 @@ def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("a short one", "“a short one”"),
         ("over\n two  lines", "“over two lines”"),
         ("x" * 40, f"“{'x' * 40}”"),
         ("the film was not good but the acting saved the film", "“the film was not good but the acting…”"),
@@ -155,9 +154,7 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     ("beside", "problem"),
     [
         (TextOptions(text=("a",), dataset="imdb"), "--text and --dataset exclude each other"),
-        (TextOptions(text_file=("a",), dataset="imdb", split="train"), "--text-file and --dataset exclude each other"),
         (TextOptions(text=("a",), split="train"), "--split is for data sets, and --text was given"),
-        (TextOptions(text_file=("a",), text_column="x"), "--text-column is for data sets, and --text-file was given"),
     ],
 )
 def test_options_that_contradict_each_other(beside: TextOptions, problem: str) -> None:

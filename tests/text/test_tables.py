@@ -59,7 +59,6 @@ def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path
         (b"text,n\n,1\n", [""]),
         (b"\xef\xbb\xbftext\r\na\r\nb\r\n", ["a", "b"]),
         (b"id,Review,text_length\n1,good,4\n", ["good"]),
-        (b"heading,SENTENCE\nno,yes\n", ["yes"]),
         (b"text\nno newline at the end", ["no newline at the end"]),
     ],
 )

@@ -119,10 +119,6 @@ def test_forbidden_keys_are_never_listed() -> None:
         assert row[2 + 2 * len(listed) :] == ("",) * (2 * (4 - len(listed)))
 
 
-def test_padding_asks_nothing() -> None:
-    assert [row[0] for row in top_table(random_maps(("a", "b"), padding=3), 0, 0, 1).rows] == [0, 1]
-
-
 def test_a_hidden_token_is_neither_query_nor_key_and_the_others_keep_their_positions() -> None:
     table = top_table(BY_HAND, 0, 0, 3, drop_first=True)
     assert [row[:3] + row[4:5] for row in table.rows] == [(1, "b", "2 c", "1 b"), (2, "c", "2 c", "1 b")]

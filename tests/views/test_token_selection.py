@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures.shares import to_first
 from attnviz.records import AttentionMaps
 from attnviz.specs import FigureOptions
 from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
@@ -85,16 +82,6 @@ def test_keys_that_are_all_drawn_hide_nothing() -> None:
     maps = record(np.full((1, 1, 2, 2), 0.5), tokens("<s>", "q", special=("<s>",)), tokens("k", "l"))
     share = hidden(maps, hide_special=True)
     assert share.values.tolist() == [[0.0]]
-
-
-@given(st.integers(2, 9), st.integers(0, 99), st.booleans())
-def test_without_the_first_query_the_hidden_share_is_what_the_others_give_to_the_first(
-    n: int, seed: int, causal: bool
-) -> None:
-    maps = random_maps([f"t{i}" for i in range(n)], seed=seed, causal=causal)
-    share = hidden(maps, drop_first=True)
-    own = maps.weights[:, :, 0, 0]
-    assert share.values == pytest.approx((to_first(maps).values * n - own) / (n - 1), abs=1e-6)
 
 
 @pytest.mark.parametrize(
