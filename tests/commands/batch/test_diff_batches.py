@@ -236,18 +236,10 @@ def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
     assert len(said(Tolerances(pixels=rms * 0.99))) == 1
 
 
-@pytest.mark.parametrize(
-    ("size", "sentence"), [((30, 20), "pixels became 30 × 20 pixels"), (None, "not a PNG that can be read")]
-)
-def test_another_size_or_no_picture_differs_whatever_the_tolerance(
-    pair: Path, size: tuple[int, int] | None, sentence: str
-) -> None:
-    file = BytesIO(b"not a picture")
-    if size:
-        Image.new("RGB", size).save(file, format="png")
-    batches.put(pair / "figures", PNG, file.getvalue())
+def test_what_is_no_picture_differs_whatever_the_tolerance(pair: Path) -> None:
+    batches.put(pair / "figures", PNG, b"not a picture")
     (found,) = said(Tolerances(pixels=255))
-    assert sentence in found
+    assert "not a PNG that can be read" in found
 
 
 def test_vectors_are_compared_by_bytes(pair: Path) -> None:
@@ -269,15 +261,6 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     assert sentence.startswith("first: attention.safetensors: weight of layer 0, head 1: ")
     assert sentence.endswith("(query 2 good, key 3 film).")
     assert said(Tolerances(1e-3)) == said(Tolerances(named={"weight": 1e-3})) == []
-    assert maps.value_norms is not None
-    batches.put(pair / "figures", RECORD, store.encode_record(replace(maps, value_norms=maps.value_norms * 2)))
-    assert said(Tolerances(1e-3))[0].startswith("first: attention.safetensors: value norms: by up to ")
-    other = (pair / "figures" / "second/attention.safetensors").read_bytes()
-    batches.put(pair / "figures", RECORD, other)
-    assert "token of position 0: 'not' became 'the'" in said(Tolerances(9))[0]
-    one_head = replace(maps, weights=maps.weights[:, :1].copy(), value_norms=None, head_numbers=())
-    batches.put(pair / "figures", RECORD, store.encode_record(one_head))
-    assert said()[0] == "first: attention.safetensors: head 1 is only in BEFORE."
     batches.put(pair / "figures", RECORD, b"no record")
     assert len(said(Tolerances(9))) == 1
 

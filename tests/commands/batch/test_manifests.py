@@ -45,13 +45,6 @@ def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:
     assert to_bytes(found) == to_bytes(MANIFEST)
 
 
-def test_a_file_lies_in_the_folder_of_its_job(tmp_path: Path) -> None:
-    for path, said in (("../b.png", r"'\.\./b\.png'"), ("a/" + "é" * 128, "é.*")):
-        (tmp_path / "m.json").write_bytes(to_bytes(of_one(replace(ENTRY, files=(File(path, "0" * 64, 1),)))))
-        with pytest.raises(InvalidConfig, match=f"{said} is not a path within 'a'"):
-            from_file(tmp_path / "m.json")
-
-
 def test_the_bytes(tmp_path: Path) -> None:
     written = to_bytes(MANIFEST)
     assert written.isascii()
@@ -108,6 +101,7 @@ def changed(where: list[str | int], value: object) -> str:
         *((changed(["jobs", 0, "files", 0, "path"], path), f": {path!r} is not a path within 'a'")
           for path in ("", "a", "b/c", "/a/b", "../a/b", "a/../b", "a/./b", "a//b", "./a/b", "a\\b", "a/b\\c", "a/b:c",
                        "a/\0")),
+        (changed(["jobs", 0, "files", 0, "path"], "a/" + "é" * 128), ": 'a/ééé"),
         (changed(["jobs"], {}), ": jobs: write a list, not settings"),
         (changed(["jobs", 0, "inputs"], []), ": jobs[0].inputs: write settings (name: value), not an empty list"),
         (changed(["jobs", 0, "numbers", "z", "entropy", 0, 1], "x"),

@@ -52,14 +52,11 @@ def test_each_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) ->
 
 
 def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
-    run = worked(attnviz("batch", str(ROOT / "sample_configs/matrix.yaml"), "--dry-run"))
+    config = str(ROOT / "sample_configs/matrix.yaml")
+    run = worked(attnviz("batch", config, "--dry-run"))
     assert len(run.stdout.splitlines()) == 12
     assert "grid-heads-8-index-2: heatmap " in run.stdout
     assert not list(tmp_path.iterdir())
-
-
-def test_a_dry_run_is_one_document(attnviz: RunHere) -> None:
-    config = str(ROOT / "sample_configs/matrix.yaml")
     jobs = json.loads(worked(attnviz("batch", config, "--dry-run", "--json")).stdout)["jobs"]
     assert len(jobs) == 12
     listed = worked(attnviz("batch", config, "--dry-run", "--print", "csv")).stdout

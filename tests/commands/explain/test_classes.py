@@ -149,6 +149,7 @@ def test_one_look_of_an_encoder(run_here: RunHere, tmp_path: Path, monkeypatch: 
         assert (look["head"], look["query"], look["key"]) == ("1.2", query, int(weights.argmax()))
         assert look["weight"] == pytest.approx(weights.max())
         refused(run_here("explain", *asked, TEXT, "--head", "1.2"), "Say from which with --query WORD.")
+        assert (tmp_path / "explanation" / "explanation.png").is_file()
 
 
 def test_a_model_that_was_not_trained_to_answer_works_by_hand_only(run_here: RunHere, tmp_path: Path) -> None:

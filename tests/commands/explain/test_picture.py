@@ -180,13 +180,6 @@ def test_each_head_is_drawn_where_and_as_it_was_asked(run_here: RunHere, tmp_pat
     assert made == {"steps-layer-0-head-0.png", "steps-layer-0-head-5.png"}
 
 
-def test_pictures_of_another_text_go(run_here: RunHere, tmp_path: Path) -> None:
-    asked = ("explain", "--by-hand", "--query", "0", "--dpi", "40", "--print", "none")
-    worked(run_here(*asked, TEXT, "--head", "1"))
-    assert "removed 1 picture of an earlier run" in worked(run_here(*asked, "another text")).stderr
-    assert [path.name for path in (tmp_path / "explanation").iterdir()] == ["steps-layer-0-head-0.png"]
-
-
 @pytest.mark.parametrize("asked", [("--example",), ("--by-hand", TEXT)])
 def test_what_cannot_be_drawn_is_refused(asked: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
     refused(run_here("explain", *asked, "--format", "gif"), "no format 'gif'")

@@ -31,16 +31,6 @@ def test_one_head_of_width_4() -> None:
     assert rounded(ALONE.weights.unscaled) == ["0.0159", "0.1173", "0.8668"]
 
 
-def test_two_heads_of_width_2() -> None:
-    assert FIRST.head.scores.tolist() == [2, 2, 5]
-    assert SECOND.head.scores.tolist() == [6, 3, 0]
-    assert rounded(FIRST.weights.formula) == ["0.0967", "0.0967", "0.8066"]
-    assert rounded(SECOND.weights.formula) == ["0.8816", "0.1057", "0.0127"]
-    assert rounded(FIRST.output.formula) + rounded(SECOND.output.formula) == ["1.0967", "1.0967", "1.1310", "0.2240"]
-    assert rounded(FIRST.weights.unscaled) == ["0.0453", "0.0453", "0.9094"]
-    assert rounded(SECOND.weights.unscaled) == ["0.9503", "0.0473", "0.0024"]
-
-
 def test_the_facts_are_those_of_the_source(shared: Path) -> None:
     source = tomllib.loads((shared / "data" / "worked-example.toml").read_text(encoding="utf-8"))
     ours = tomllib.loads(FILE.read_text(encoding="utf-8"))

@@ -130,15 +130,3 @@ def test_padding_is_shown_only_when_asked_for(spec: HeatmapSpec) -> None:
     assert [w.shape[-1] for w in weights] == [5, 8]
     np.testing.assert_allclose(weights[1][..., :5, :5], weights[0], atol=1e-6)
     assert any("3 of 8 tokens are padding" in note.text for note in report(shown).notes)
-
-
-def test_pictures_that_were_rendered_of_another_record_go(spec: HeatmapSpec, tmp_path: Path) -> None:
-    """No record beside them says so."""
-    out = tmp_path / "rendered"
-    for number, text in enumerate(("one film", "two films")):
-        drawn = only(replace_values(spec, text=(text,), out=str(tmp_path / str(number))))
-        record = next(str(file) for file in drawn.files if file.suffix == ".safetensors")
-        format_ = ("svg", "pdf")[number]
-        rendered = result(render(build(RenderSpec, record=record, out=str(out), dpi=50, format=(format_,))))
-    assert any("removed 5 pictures of an earlier run" in notice for notice in rendered.notices)
-    assert {file.suffix for file in out.iterdir()} == {".pdf"}

@@ -75,7 +75,6 @@ def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: P
             "cannot be worked out by hand. A lesson takes single, multi:8, random:4 and",
         ),
         (("a", "--beside", "nothing"), "nothing cannot be worked out by hand"),
-        (("a", "--lang", "fr"), "fr"),
         ((LONG, "--model", "random:2", "--d-model", "2048"), "are too many numbers for one page"),
     ],
 )

@@ -87,34 +87,26 @@ class Head:
         return torch.softmax(scores, dim=-1)
 
 
-MODELS = {
-    "multi": (),
-    "random": ("--model", "random:4", "--layers", "2", "--d-model", "32"),
-}
-
-
-def options_of(name: str, at: int) -> ModelOptions:
-    if name == "random":
-        return ModelOptions(model="random:4", layers=2, d_model=32)
-    return ModelOptions(model=("multi", "single")[at])
-
-
-# The model by its name and place on the page, the layer, the head and the query.
-CASES = [
-    ("multi", 0, 0, 3, 5),
-    ("multi", 1, 0, 0, 10),
-    ("random", 0, 1, 3, 2),
-]
-
-
-@pytest.mark.parametrize(("name", "at", "layer", "head", "query"), CASES)
+# Where: the model by its place on the page, the layer, the head and the query.
+@pytest.mark.parametrize(
+    ("options", "model", "where"),
+    [
+        ((), ModelOptions(model="multi"), (0, 0, 3, 5)),
+        ((), ModelOptions(model="single"), (1, 0, 0, 10)),
+        (
+            ("--model", "random:4", "--layers", "2", "--d-model", "32"),
+            ModelOptions(model="random:4", layers=2, d_model=32),
+            (0, 1, 3, 2),
+        ),
+    ],
+)
 @pytest.mark.parametrize("causal", [False, True])
 def test_one_query_step_by_step(
-    opened: Open, write: Write, name: str, at: int, layer: int, head: int, query: int, causal: bool
+    opened: Open, write: Write, options: tuple[str, ...], model: ModelOptions, where: tuple[int, ...], causal: bool
 ) -> None:
     """The picture, and the line written out for a key: its last numbers are the result."""
-    page, of = opened(write(*MODELS[name])), Head(load(options_of(name, at)), layer, head)
-    key = 1
+    (at, layer, head, query), key = where, 1
+    page, of = opened(write(*options)), Head(load(model), layer, head)
     choose(page, model=at, layer=layer, head=head, query=query, key=key)
     page.page.locator("#causal").set_checked(causal)
     weights = of.attend(query, causal=causal)

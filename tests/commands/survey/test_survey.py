@@ -106,7 +106,7 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
         found_quantiles = [[of[f"quantile {share}"] for of in numbers] for share in (0.05, 0.5)]
         np.testing.assert_allclose(found_quantiles, quantiles, atol=1e-8)
         top = numbers[0]["texts"][0]
-        slope = slope_of(load_files(tmp_path), name)
+        slope = load_files(tmp_path).tables.numbers.select(measure=name).array("slope")[0]
         assert slope == pytest.approx(np.polyfit(logs, per_text[:, 0], 1)[0], rel=1e-4, abs=1e-6)
         rest = per_text[:, 0] - slope * logs  # a text is extreme for its length
         assert (top["index"], top["value"]) == (int(rest.argmax()), pytest.approx(per_text[rest.argmax(), 0], abs=1e-8))
@@ -115,10 +115,6 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
         assert reviews[top["index"]].startswith(top["words"].removesuffix("…"))
     tokens = round(np.exp(logs).sum())
     assert data(found)["texts"] == {"name": "sample train[:12]", "number": 12, "tokens": tokens}
-
-
-def slope_of(found: Survey, measure: str) -> float:
-    return float(found.tables.numbers.select(measure=measure).array("slope")[0])
 
 
 def column_of(found: Survey, measure: str, column: str) -> list[float]:

@@ -21,22 +21,10 @@ from tests.starting import train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 FILES = (*CHECKPOINT, "metrics.json", "README.md", "learning-curve.png")
-SIZES = (
-    *("--batch-size", "8", "--d-model", "16", "--heads", "2", "--size", "300"),
-    *("--pretrain", "0", "--learning-rate", "0.005"),
-)
+SETTINGS = {"batch_size": 8, "d_model": 16, "heads": 2, "size": 300, "pretrain": 0, "learning_rate": 0.005}
+SIZES = tuple(f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items())
 TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)  # the command of `SPEC`
-SPEC = build(
-    TrainSpec,
-    dataset="sample",
-    epochs=2,
-    batch_size=8,
-    d_model=16,
-    heads=2,
-    size=300,
-    pretrain=0,
-    learning_rate=0.005,
-)
+SPEC = build(TrainSpec, dataset="sample", epochs=2, **SETTINGS)
 N_STEPS = 10  # 36 texts in batches of 8, twice
 GOING_BACK = replace(
     SPEC, epochs=8, learning_rate=0.02, patience=3, storage="float32"

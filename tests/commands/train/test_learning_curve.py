@@ -45,12 +45,6 @@ def test_the_epoch_of_the_highest_accuracy_is_marked_as_kept() -> None:
     assert [chart.at for chart in curves(tie).charts] == [(2.0, "kept")] * 2
 
 
-def test_table_of_epochs() -> None:
-    (table,) = shown(RUN).tables
-    assert [column.header for column in table.columns] == ["epoch", "held-out loss", "held-out accuracy", "kept"]
-    assert table.rows == ((1, 0.45, 0.78, "-"), (2, 0.35, 0.86, "kept"), (3, 0.36, 0.85, "-"))
-
-
 def test_nothing_held_out() -> None:
     history = History(POINTS)
     for chart in curves(history).charts:
