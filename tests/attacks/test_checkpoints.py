@@ -74,13 +74,11 @@ def another_vocabulary(file: Path) -> None:
 
 MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "more layers": (CONFIG, config(n_layers=2), WEIGHTS),
-    "another width": (CONFIG, config(d_model=32), WEIGHTS),
     "heads that do not divide": (CONFIG, config(n_heads=3), "divisible"),
     "a thousand million layers": (CONFIG, config(n_layers=10**9), CONFIG),
     "a width beyond all memory": (CONFIG, config(d_model=2**40, n_heads=1), CONFIG),
     "a width whose divisors nobody finds": (CONFIG, config(d_model=10**15 + 1, n_heads=7), CONFIG),
     "a width beyond all numbers": (CONFIG, config(d_model=10**30), CONFIG),
-    "words beyond all numbers": (CONFIG, config(n_words=10**30), CONFIG),
     "weights of 100 GB, all holes": (WEIGHTS, holes, WEIGHTS),
     "no layers": (CONFIG, config(n_layers=0), CONFIG),
     "layers that are a truth": (CONFIG, config(n_layers=True), CONFIG),

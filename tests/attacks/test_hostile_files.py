@@ -48,7 +48,7 @@ def charsmap(table: bytes) -> dict[str, Any]:
 
 
 def bpe(prefix: str, *merges: Any) -> dict[str, Any]:
-    entries = {"[UNK]": 1, "a": 3, "##b": 4, "ab": 5, "éb": 6}
+    entries = {"[UNK]": 1, "a": 3, "##b": 4, "ab": 5}
     return {"type": "BPE", "continuing_subword_prefix": prefix, "vocab": entries, "merges": merges}
 
 
@@ -68,7 +68,6 @@ def bpe(prefix: str, *merges: Any) -> dict[str, Any]:
         ({"normalizer": charsmap(b"\xff\xff\xff\xff" + b"a" * 50)}, "has a damaged table of characters"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "!"}}, "has a damaged table of characters"),
         ({"model": bpe("##", "a b")}, "has merges whose second part does not begin with '##'"),
-        ({"model": bpe("é", ["a", "éb"])}, "has merges whose second part does not begin with 'é'"),
         ({"model": bpe("#" * 65)}, "marks pieces by 65 characters"),
         ({"model__max_input_chars_per_word": 10**18}, "cuts words of up to 1,000,000,000,000,000,000 characters"),
         ({"added_tokens": [{"id": 9, "content": "a" * (2**20 + 1)}]}, "adds tokens of 1,048,577 characters"),
@@ -109,29 +108,25 @@ def test_one_text_of_a_parquet_file_is_bounded(tmp_path: Path) -> None:
         load_corpus(TextOptions(dataset=str(tmp_path / "a.parquet")))
 
 
-@pytest.mark.parametrize(("name", "value"), [("num_labels", 10**9), ("num_labels", 1e12)])
-def test_labels_of_a_config_are_bounded(name: str, value: float, tmp_path: Path) -> None:
-    load(tmp_path, {name: value}, r"says [0-9,]+ labels. At most 100,000")
+@pytest.mark.parametrize("n_labels", [10**9, 1e12])
+def test_labels_of_a_config_are_bounded(n_labels: float, tmp_path: Path) -> None:
+    import torch
+
+    if not STORIES.exists():
+        pytest.skip("needs ../shared/models")
+    copy = tmp_path / "model"
+    shutil.copytree(STORIES, copy, copy_function=shutil.copyfile)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"num_labels": n_labels}))
+    files = find_files(copy, "", 4.0)
+    with pytest.raises(InvalidModel, match=r"says [0-9,]+ labels. At most 100,000"):
+        load_weights(files, "model", torch.device("cpu"), 4.0)
 
 
 def test_tokens_that_settings_add_are_bounded(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_bytes(b" " * (2**23 + 1))
     with pytest.raises(InvalidModel, match=r"tokenizer_config\.json is 8 MiB long, at most 8 MiB are read"):
         find_files(tmp_path, "", 4.0)
-
-
-def load(folder: Path, settings: dict[str, Any], problem: str) -> None:
-    import torch
-
-    if not STORIES.exists():
-        pytest.skip("needs ../shared/models")
-    copy = folder / "model"
-    shutil.copytree(STORIES, copy, copy_function=shutil.copyfile)
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(config | settings))
-    files = find_files(copy, "", 4.0)
-    with pytest.raises(InvalidModel, match=problem):
-        load_weights(files, "model", torch.device("cpu"), 4.0)
 
 
 def test_what_is_clear_of_an_image_is_white(tmp_path: Path) -> None:

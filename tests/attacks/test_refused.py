@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from attnviz import store
 from attnviz.commands.batch.manifests import to_bytes
 from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_streams, refused, run_in
-from tests.made import random_maps
 from tests.process import PROGRAM, RunCli
 
 LONG = "x" * 300
@@ -81,7 +79,6 @@ def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Pat
         (("diff", LONG, "made"), 2),
         (("diff", LONG, "--again"), 2),
         (("diff", "made", "--again"), 3),  # of which a job has such a vocabulary
-        (("render", "attention.safetensors", "--out", LONG), 74),
     ],
     ids=lambda given: " ".join(given).replace(LONG, "xxx") if isinstance(given, tuple) else str(given),
 )
@@ -89,7 +86,6 @@ def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here
     entry = Entry("job", "heatmap", {"vocab": LONG}, "", {}, {}, (), ())
     (tmp_path / "made").mkdir()
     (tmp_path / "made/manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
-    store.save(random_maps(), tmp_path / "attention.safetensors")
     run = run_here(*args)
     assert run.exit_code == code, run.stderr
     check_streams(run)
@@ -109,9 +105,7 @@ def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
     "given",
     [
         ("heatmap", "--text-file", "no\x1b[31m such\u202e.txt"),
-        ("heatmap", "--dataset", "./no\nsuch\x07.csv"),
         ("heatmap", "--model", "\x1b]0;x\x07"),
-        ("heatmap", "--split", "train\u2028[:5"),
         ("heatmap", "--device", "cpu\ufeff", "--text", "a"),
         ("heatmap", "--no-such\x1b[31m"),
         ("heatmap", "--head", "x" * 100_000, "--text", "a"),

@@ -101,12 +101,10 @@ def imported(arguments: list[str], home: Path) -> set[str]:
     [
         ["--help"],
         ["heatmap", "--help"],
-        ["heatmap", "--help-all"],
         ["help", "heatmap"],
         ["heatmap", "--hads", "8"],
         ["heatmap", "--heads", "7"],
         ["heatmap", "--model", "mlti"],
-        ["heatmap", "--split", "tset"],
         ["heatmap", "--dataset", "imdb"],
         ["measures"],
         ["batch", "--schema"],

@@ -12,10 +12,6 @@ from tests.attacks.endings import RunHere, worked
 TEXT = "not a good film , but the acting saves it"
 
 
-def pages(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
-
-
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a browser was asked to show."""
@@ -60,7 +56,8 @@ def test_what_writes_no_page_opens_none(attnviz: RunHere, opened: list[str]) -> 
 
 def test_of_several_texts_the_index_is_shown(attnviz: RunHere, tmp_path: Path, opened: list[str]) -> None:
     worked(attnviz("heatmap", "--text", TEXT, "--text", "the film", "--heads", "2", "--out", "a", "--open"))
-    assert pages(tmp_path / "a") == ["index.html", "text-0/attention.html", "text-1/attention.html"]
+    pages = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html"))
+    assert pages == ["a/index.html", "a/text-0/attention.html", "a/text-1/attention.html"]
     assert opened == [(tmp_path / "a" / "index.html").as_uri()]
 
 
@@ -77,13 +74,3 @@ def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere,
     assert b'<svg id="chart-0"' in page
     assert b"not on this page" not in page
     assert b"a map is a query" not in page  # its only map says how alike heads are
-
-
-def test_a_comparison_without_maps_is_a_page_of_its_tables(attnviz: RunHere, tmp_path: Path) -> None:
-    """So many heads that they are neither compared pair by pair nor drawn."""
-    texts = ("--text", TEXT, "--text", "the film was good")
-    models = ("random:64",) * 5
-    options = ("--d-model", "64", "--format", "html", "--measure", "entropy", "--out", "a")
-    worked(attnviz("compare", *models, *texts, *options))
-    page = (tmp_path / "a" / "attention.html").read_bytes()
-    assert b'"maps":[],"pictures":[],"charts":[],"tables":[{' in page

@@ -17,11 +17,6 @@ from tests.made import FILM, random_maps, record, report, tokens
 from tests.renderers.terminal_reports import SGR, last, shown, uneven, words
 
 
-def allowed_digits(of: Report) -> list[str]:
-    (heatmap,) = (block for block in of.blocks if isinstance(block, Heatmap))
-    return [f"{value:.3f}" for value in heatmap.values[heatmap.allowed].tolist()]
-
-
 @pytest.mark.parametrize("colour", [False, True])
 @given(width=st.integers(1, 200), n=st.integers(1, 9), causal=st.booleans(), ascii_only=st.booleans())
 def test_full_shows_every_weight_at_every_width(
@@ -30,7 +25,8 @@ def test_full_shows_every_weight_at_every_width(
     of = uneven(n, causal=causal)
     text = render(of, "full", Screen(width, colour, "ascii" if ascii_only else "utf-8"))
     found = re.findall(r"(?<!\d)[01]\.\d{3}(?!\d)", SGR.sub("", "\n".join(last(text))))
-    assert found == allowed_digits(of)
+    (heatmap,) = (block for block in of.blocks if isinstance(block, Heatmap))
+    assert found == [f"{value:.3f}" for value in heatmap.values[heatmap.allowed].tolist()]
 
 
 def test_full_by_eye() -> None:

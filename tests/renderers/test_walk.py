@@ -31,15 +31,6 @@ def test_without_steps_tables_come_before_notes_as_ever() -> None:
     assert shown(Report("a", "b", (Note("first"), TABLE))).endswith("…\n\nfirst\n")
 
 
-def test_no_digit_of_a_table_is_cut() -> None:
-    row = Table("t", "", "facts", (Column("key"), *(Column(f"k[{n}]", digits=4) for n in range(9))), (
-        ("0 a", *(n + 0.8765 for n in range(8)), "…"),
-    ))  # fmt: skip
-    text = shown(Report("a", "b", (row,)), width=30)
-    assert max(map(len, text.splitlines())) <= 30
-    assert all(f"{n}.8765" in text for n in range(8))
-
-
 def test_markdown_has_headings() -> None:
     assert markdown.document(WALK) == (
         "# A walk\n\nof steps\n\n## First\n\nWhy.\n\n### Second\n\n"

@@ -302,23 +302,11 @@ def pixels(shown: Report, look: FigureStyle | None = None) -> np.ndarray:
     return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
 
 
-def by_matplotlib(shown: Report, look: FigureStyle | None = None) -> list[bytes]:
-    """Every map of a report as PNG, drawn by matplotlib alone, as SVG and PDF are."""
-    look = look or FigureStyle()
-    content = []
-    for picture in shown.pictures:
-        assert isinstance(picture, Heatmap | HeatmapGrid)
-        planned = plan(picture, shown, look)
-        told = {"Title": planned.title, "Description": shown.subtitle, **dict(shown.facts), "Software": None}
-        with drawing(), BytesIO() as file:
-            draw(planned, look.cmap).savefig(file, format="png", dpi=look.dpi, metadata=told)
-            content.append(file.getvalue())
-    return content
-
-
-def rgba(content: bytes) -> np.ndarray:
-    """The pixels of a PNG, with transparency whether it has any or not."""
-    return np.asarray(Image.open(BytesIO(content)).convert("RGBA"))
+def by_matplotlib(shown: Report, look: FigureStyle) -> np.ndarray:
+    """The first map of a report as red, green and blue, drawn by matplotlib alone, as SVG and PDF are."""
+    with drawing(), BytesIO() as file:
+        draw(plan(first_map(shown), shown, look), look.cmap).savefig(file, format="png", dpi=look.dpi)
+        return np.asarray(Image.open(file).convert("RGB"))
 
 
 def cell_pixels(shown: Report, look: FigureStyle | None = None) -> np.ndarray:

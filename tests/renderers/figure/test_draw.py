@@ -279,13 +279,6 @@ def test_fixed_scale_is_0_to_1_whatever_the_values() -> None:
         assert "attention weight (fixed scale, 0 to 1)" in " ".join(made.texts)
 
 
-def test_shared_scale_shows_its_ends() -> None:
-    with drawn(report(heatmap(5), scale=Scale("shared", 0.0123, 0.437, "shared"))) as made:
-        assert made.maps[0].collections[0].get_clim() == (0.0123, 0.437)
-        said = bar_texts(made)
-        assert (said[0], said[-1]) == ("0.0123", "0.437")
-
-
 @pytest.mark.parametrize("kind", ["shared", "log"])
 def test_a_range_of_one_value_can_be_drawn(kind: str) -> None:
     scale = Scale("shared" if kind == "shared" else "log", 1.0, 1.0, "one value")
@@ -332,9 +325,7 @@ def test_characters_in_the_label_of_an_own_scale_are_looked_for_too() -> None:
     [
         (0.848, ["−0.848", "−0.5", "0", "+0.5", "+0.848"]),
         (0.4, ["−0.4", "−0.2", "0", "+0.2", "+0.4"]),
-        (1.0, ["−1", "−0.5", "0", "+0.5", "+1"]),
         (0.51, ["−0.51", "−0.4", "−0.2", "0", "+0.2", "+0.4", "+0.51"]),
-        (0.81, ["−0.81", "−0.5", "0", "+0.5", "+0.81"]),
         (1.05, ["−1.05", "−0.5", "0", "+0.5", "+1.05"]),  # 1 would lie on 1.05
         (0.00123, ["−0.00123", "−0.001", "−0.0005", "0", "+0.0005", "+0.001", "+0.00123"]),
         (1e-9, ["−1e−09", "−5e−10", "0", "+5e−10", "+1e−09"]),
@@ -351,18 +342,6 @@ def test_a_difference_shows_its_ends_and_0(high: float, texts: list[str]) -> Non
         assert ([ticks[0], ticks[-1]] == [low, top]) == (high > 0)
         boxes = [(text.get_text(), text.get_window_extent()) for text in made.bar.get_yticklabels()]
         assert overlapping(boxes) == []
-
-
-@pytest.mark.parametrize("n_tokens", [8, 60])
-def test_forbidden_cells_look_unlike_no_difference(n_tokens: int) -> None:
-    image = cell_pixels(report(difference(n_tokens, share=0.0))).astype(int)
-    side = image.shape[0] // n_tokens
-    corner = slice(2, 3 * side - 2)
-    forbidden, zero = image[corner, -3 * side + 2 : -2], image[-side + 2 : -2, side + 2 : 2 * side - 2]
-    assert np.ptp(zero, axis=(0, 1)).max() == 0
-    assert zero.mean() - forbidden.mean(axis=(0, 1)).max() > 25  # darker
-    assert (zero[0, 0] - forbidden).min() > 20  # everywhere
-    assert np.ptp(forbidden, axis=(0, 1)).min() > 30  # and hatched
 
 
 def test_numbers_of_a_difference_are_signed_and_fit() -> None:
@@ -392,13 +371,15 @@ def test_several_models_side_by_side(number: int, n_columns: int, n_tokens: int)
         assert made.plan.width < 15
 
 
-@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "rocket"])
+@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "rocket", "of differences"])
 @pytest.mark.parametrize("n_tokens", [8, 60])
 def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens: int) -> None:
     values = np.zeros((n_tokens, n_tokens))
     values[:, 0] = 1
     allowed = np.tril(np.ones((n_tokens, n_tokens), dtype=bool))
     shown = report(Heatmap("a", "", values, allowed, words(n_tokens), words(n_tokens)))
+    if cmap == "of differences":
+        cmap, shown = "auto", report(difference(n_tokens, share=0.0))
     image = cell_pixels(shown, FigureStyle(cmap=cmap)).astype(int)
     side = image.shape[0] // n_tokens
     corner = slice(2, 3 * side - 2)

@@ -25,7 +25,7 @@ from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from tests.made import FILM
-from tests.renderers.figure.reports import drawn, heatmap, labelled, outside, panels, report, rgba
+from tests.renderers.figure.reports import drawn, heatmap, labelled, outside, panels, report
 
 LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
 PAPER = FigureStyle(width=3.3, header=False)
@@ -143,7 +143,7 @@ def test_without_a_title_a_figure_still_says_what_would_mislead() -> None:
 
 def png_pixels(shown: Report, look: FigureStyle) -> np.ndarray:
     _, content = next(files.png(shown, look))
-    return rgba(content)
+    return np.asarray(Image.open(BytesIO(content)).convert("RGBA"))  # whether it is transparent anywhere or not
 
 
 @pytest.mark.parametrize("planned", [plan, plan_text])
@@ -222,7 +222,6 @@ def test_of_very_many_lines_the_strongest_are_drawn_and_the_figure_says_so() -> 
     ("high", "ticks"),
     [
         (2.0, ["≤ 1 ×", "2 ×"]),
-        (3.0, ["≤ 1 ×", "2 ×", "3 ×"]),
         (9.0, ["≤ 1 ×", "2 ×", "4 ×", "9 ×"]),
         (11.0, ["≤ 1 ×", "2 ×", "4 ×", "8 ×", "11 ×"]),
     ],

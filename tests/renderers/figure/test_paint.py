@@ -34,7 +34,6 @@ from tests.renderers.figure.reports import (
     panels,
     pixels,
     report,
-    rgba,
     softmax,
     words,
 )
@@ -141,7 +140,7 @@ def around(pick: np.ufunc, image: np.ndarray) -> np.ndarray:
 )
 def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | HeatmapGrid, look: FigureStyle) -> None:
     shown = report(picture, title="注意力 مرحبا 👩\u200d🚀 e\u0301 $x$")
-    ours, theirs = pixels(shown, look), rgba(by_matplotlib(shown, look)[0])[..., :3]
+    ours, theirs = pixels(shown, look), by_matplotlib(shown, look)
     assert unlike(ours, theirs) <= HALF_THE_INK
     assert unlike(np.roll(ours, 2, axis=0), theirs) > HALF_THE_INK  # so that two pixels are seen
     assert unlike(np.roll(ours, 2, axis=1), theirs) > HALF_THE_INK
@@ -152,7 +151,7 @@ def test_forbidden_cells_are_as_dark_as_those_of_matplotlib(dpi: int) -> None:
     shown, look = report(heatmap(12, causal=True)), FigureStyle(dpi=dpi)
     left, top, width, height = (round(dpi * part) for part in plan(first_map(shown), shown, look).places[0].box)
     corner = np.s_[top + 2 : top + height // 3, left + 2 * width // 3 : left + width - 2]
-    ours, theirs = pixels(shown, look)[corner], rgba(by_matplotlib(shown, look)[0])[corner][..., :3]
+    ours, theirs = (painted[corner] for painted in (pixels(shown, look), by_matplotlib(shown, look)))
     assert np.abs(ours.mean(axis=(0, 1)) - theirs.mean(axis=(0, 1))).max() < 3
     assert np.ptp(ours[..., 0]) > 40
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -312,18 +313,11 @@ def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> Non
         assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("pieces", "width"), [*((HOSTILE, width) for width in WIDTHS), ("t", 360), ("t" * N, 360)])
 @pytest.mark.parametrize("view", VIEWS)
-def test_hostile_texts_fit_every_view(shown: Open, view: str, width: int) -> None:
-    page = shown(report(random_maps(HOSTILE)), f"view={view}", viewport={"width": width, "height": 740})
+def test_texts_of_every_length_fit_every_view(shown: Open, view: str, pieces: Sequence[str], width: int) -> None:
+    page = shown(report(random_maps(pieces)), f"view={view}", viewport={"width": width, "height": 740})
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("n", [1, 14])
-def test_every_view_of_every_length(shown: Open, view: str, n: int) -> None:
-    page = shown(report(random_maps(["t"] * n, n_heads=2)), f"view={view}", viewport={"width": 360, "height": 740})
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.page.get_attribute("#view", "data-ready") == view
 
 

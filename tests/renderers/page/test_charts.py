@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.commands.train.model_card import show_learning
 from attnviz.errors import InvalidOption
-from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.renderers.page.chart_parts import charts_of
 from attnviz.renderers.page.html import html
 from attnviz.report import (
@@ -100,18 +98,6 @@ def test_twelve_thousand_numbers_are_a_page_of_few_bytes() -> None:
     few, many = (charts_of(of(distributions(heads(number))))[1] for number in (40, 1389))
     assert abs(len(few[0]) - len(many[0])) < 0.05 * len(few[0])
     assert len(many[0]) < 100_000
-
-
-def test_a_training_run_is_a_page() -> None:
-    history = History((Point(0.5, 0.7, 0.5), Point(1.0, nan, 0.6)), (Epoch(1, 0.6, 0.7),))
-    found = content(of(*show_learning(history)))
-    (picture,) = found["charts"]
-    assert picture["charts"][0]["all"]["rows"] == [
-        *([0.5, 0.7, "training (with dropout)"], [1.0, "NaN", "training (with dropout)"]),
-        [1.0, 0.6, "held out"],
-    ]
-    assert [table["title"] for table in found["tables"]] == ["epochs"]
-    assert found["maps"] == found["pictures"] == []
 
 
 @pytest.mark.parametrize("blocks", [(curves(LOSS),), (distributions(heads(3)),), (FACTS,), (curves(LOSS), FACTS)])

@@ -21,21 +21,14 @@ def uneven() -> Report:
     return report(record(weights, tokens("a", "b", "c", "d")))
 
 
-def word_colours(page: Opened) -> list[list[str]]:
-    """Of each word its ground and its ink."""
-    found: list[list[str]] = page.page.locator(".word").evaluate_all(
-        "words => words.map(getComputedStyle).map((style) => [style.backgroundColor, style.color])"
-    )
-    return found
-
-
 def test_on_a_dark_ground_the_ramp_begins_dark_and_words_have_it(shown: Open) -> None:
     seen = {}
     for scheme in ("light", "dark"):
         page = shown(uneven(), "view=matrix", color_scheme=scheme)
         seen[scheme] = [page.colour(0, 0, 4, 4), page.colour(1, 2, 4, 4)]
         page.page.locator(".word").nth(1).hover()
-        ground, ink = word_colours(page)[2]
+        styles = "word => [getComputedStyle(word)].flatMap((style) => [style.backgroundColor, style.color])"
+        ground, ink = page.page.locator(".word").nth(2).evaluate(styles)
         assert ground == f"rgb({', '.join(map(str, seen[scheme][1]))})"
         assert ink in ("rgb(255, 255, 255)", "rgb(0, 0, 0)")
     light, dark = (np.mean(seen[scheme], axis=-1) for scheme in ("light", "dark"))
