@@ -57,16 +57,17 @@ READY = """async () => {
 }"""
 
 
-# What canvases were painted with since they were last cleared: their texts, and how many lines were stroked.
+# The texts that canvases were painted with since they were last cleared.
 RECORDING = """
 const Pen = CanvasRenderingContext2D.prototype;
-const { clearRect, fillText, stroke } = Pen;
-const of = (pen) => (pen.canvas.painted ??= { texts: [], strokes: 0 });
+const { clearRect, fillText } = Pen;
 Pen.clearRect = function (...box) { this.canvas.painted = null; return clearRect.apply(this, box); };
-Pen.fillText = function (text, ...place) { of(this).texts.push(text); return fillText.call(this, text, ...place); };
-Pen.stroke = function (...path) { of(this).strokes++; return stroke.apply(this, path); };
+Pen.fillText = function (text, ...place) {
+  (this.canvas.painted ??= []).push(text);
+  return fillText.call(this, text, ...place);
+};
 """
-PAINTED = """() => [...document.querySelectorAll("canvas")].map((each) => each.painted ?? { texts: [], strokes: 0 })"""
+PAINTED = """() => [...document.querySelectorAll("canvas")].flatMap((each) => each.painted ?? [])"""
 
 
 class Opened:
@@ -101,16 +102,8 @@ class Opened:
     @property
     def painted_texts(self) -> list[str]:
         """What stands on all canvases, without marks of direction."""
-        return [text.strip("\u200e") for of in self._painted() for text in of["texts"]]
-
-    @property
-    def n_strokes(self) -> int:
-        """How many lines all canvases have."""
-        return sum(of["strokes"] for of in self._painted())
-
-    def _painted(self) -> Any:
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-        return self.page.evaluate(PAINTED)
+        return [text.strip("\u200e") for text in self.page.evaluate(PAINTED)]
 
     def go(self, state: str) -> None:
         """Opens a link to a state, as somebody who was sent it does."""

@@ -1,6 +1,6 @@
 """What explains a shipped model's answers, on held-out reviews: the card, its bars, and what it costs.
 
-    python -m tests.benchmarks.attribution path/to/imdb [model] [--texts 500] [--methods relevance,attention]
+    python -m tests.benchmarks.attribution path/to/imdb [model] [--texts 500]
 
 Reviews of the test split of 40 to 130 tokens, drawn by a seed.
 """
@@ -44,10 +44,8 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("model", nargs="?", default="multi:8")
     parser.add_argument("--texts", type=int, default=500)
-    parser.add_argument("--methods", default="")
     asked = parser.parse_args()
-    methods = asked.methods.split(",") if asked.methods else [each.name for each in METHODS]
-    methods = ["random", *(name for name in methods if name != "random")]
+    methods = [each.name for each in METHODS]
     model = find_model(ModelOptions(model=asked.model, device="cpu")).open(())
     assert isinstance(model, Attributable)
     documents = reviews(asked.data, model, asked.texts)

@@ -75,22 +75,18 @@ def spread(values: Sequence[float], unit: str) -> str:
     return f"{middle:7.2f} {unit} ({low:.2f} to {high:.2f})"
 
 
-def against_naive(data: str, number: int) -> None:
+def main() -> None:
+    asked = read_options(__doc__, "sample", texts=60)
+    warnings.filterwarnings("ignore", message="Glyph ")  # of characters that the naive figures have no font for
     with tempfile.TemporaryDirectory() as name:
-        first, *rest = records(data, number)
+        first, *rest = records(asked.data, asked.texts)
         turn(first, Path(name))
         turns = [turn(maps, Path(name)) for maps in (first, *rest)]
-    print(f"{number} texts of {FEWEST} to {MOST} tokens, 8 heads each: median of a text (quartiles), sum")
+    print(f"{asked.texts} texts of {FEWEST} to {MOST} tokens, 8 heads each: median of a text (quartiles), sum")
     for label, column in zip(Turn._fields, zip(*turns, strict=True), strict=True):
         print(f"  {label:16} {spread(column, 's')} {sum(column):8.1f} s")
     ratio = sum(each.naive for each in turns) / sum(each.ours for each in turns)
     print(f"  naive / ours     {spread([each.naive / each.ours for each in turns], '×')} {ratio:8.1f} ×")
-
-
-def main() -> None:
-    asked = read_options(__doc__, "sample", texts=60)
-    warnings.filterwarnings("ignore", message="Glyph ")  # of characters that the naive figures have no font for
-    against_naive(asked.data, asked.texts)
 
 
 if __name__ == "__main__":

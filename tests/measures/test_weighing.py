@@ -15,11 +15,9 @@ from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.measures.weighing import weigh_values
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.loading import find_model
-from attnviz.options import build
 from attnviz.records import AttentionMaps
-from attnviz.specs import FigureOptions, ModelOptions, TextOptions
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus
-from attnviz.views.heatmap import heatmap_report
 from tests.made import random_maps
 from tests.pretrained import minilm, stories
 
@@ -75,13 +73,6 @@ def test_factored_records_weigh_as_dense_ones_do_and_survive_a_file(name: str, t
         store.save(maps, tmp_path / "a.safetensors")
         again: Any = store.load(tmp_path / "a.safetensors")
         assert (again.value_norms == maps.value_norms).all()
-
-
-def test_a_picture_says_that_it_shows_what_is_moved() -> None:
-    maps = weigh_values(with_norms(2.0, 1.0, 1.0))
-    report = heatmap_report(maps, (), build(FigureOptions), (0,), (0, 1))
-    assert "share of what is moved" in report.scale.label
-    assert "by what they move" in report.subtitle
 
 
 def test_sinks_of_a_real_encoder_move_little() -> None:

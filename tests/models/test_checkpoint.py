@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from attnviz.errors import InvalidModel
 from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
-from attnviz.specs import ModelOptions
-from tests.made import load_encoder, save_classifier
+from tests.made import save_classifier
 from tests.process import bare_environment, said_by
 
 TEXT = "the film was not good"
@@ -30,19 +27,6 @@ def test_saved_then_loaded_is_the_same(tmp_path: Path, folder: Path, request: py
     assert {file.name for file in folder.iterdir()} == {"model.safetensors", "tokenizer.json", "config.json"}
     for file in folder.iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
-
-
-def test_a_checkpoint_attends(folder: Path) -> None:
-    maps = load_encoder(ModelOptions(model=str(folder)), []).attention(TEXT)
-    assert maps.weights.shape == (2, 4, 5, 5)
-    assert maps.provenance.trained
-    assert maps.provenance.model == "saved"
-    assert maps.provenance.revision == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    loaded = load_checkpoint(folder)
-    ids = torch.tensor(loaded.tokenizer.encode(TEXT).ids)
-    with torch.no_grad():
-        for layer, weights in enumerate(loaded.classifier.encoder.attention(ids)):
-            torch.testing.assert_close(torch.tensor(maps.weights[layer]), weights, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("folder", ["int8"], indirect=True)

@@ -41,16 +41,7 @@ def test_a_name_that_nobody_knows(name: str, here: Path) -> None:
         opened("sampel")
 
 
-@pytest.mark.parametrize(
-    ("file", "split"),
-    [
-        ("train.csv", "train"),
-        ("TEST.CSV", "test"),
-        ("validation.csv", "validation"),
-        ("dev.csv", "dev"),
-        ("x.csv", "train"),
-    ],
-)
+@pytest.mark.parametrize(("file", "split"), [("TEST.CSV", "test"), ("dev.csv", "dev"), ("x.csv", "train")])
 def test_one_file_is_one_split(file: str, split: str, tmp_path: Path) -> None:
     write_csv(tmp_path / file, [("a", 0)])
     assert opened(tmp_path / file).name == f"{file} {split}"

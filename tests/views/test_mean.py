@@ -116,6 +116,7 @@ def test_shares_of_what_is_moved_are_averaged_not_the_weights() -> None:
     assert np.abs(expected.mean(axis=0) - maps.weights[0].mean(axis=0)).max() > 0.01
     assert f"by {divergence(expected):.2f} of at most" in shown.subtitle
     assert shown.scale.label.startswith("share of what is moved")
+    assert "by what they move" in shown.subtitle
 
 
 def test_rollout_and_measures_of_a_layer_are_those_without_the_mean() -> None:
