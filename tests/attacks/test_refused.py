@@ -110,7 +110,6 @@ def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
         ("heatmap", "--no-such\x1b[31m"),
         ("heatmap", "--head", "x" * 100_000, "--text", "a"),
         ("render", "no\x1b such"),
-        ("vocab", "--dataset", "x" * 100_000),
         ("\x1b[31m",),
     ],
     ids=ascii,

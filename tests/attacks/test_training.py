@@ -44,7 +44,7 @@ for disk in sys.argv[1:]:
         code = run([*{TINY!r}, "--out", disk])
     print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
-DISKS = ("size=24k", "size=60k", "size=100k")
+DISKS = ("size=24k", "size=48k", "size=100k")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def on_disks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("disk", "refusing", "left"),
     [
         ("size=24k", STATE, set()),
-        ("size=60k", "model.safetensors", {STATE, "tokenizer.json", "config.json"}),
+        ("size=48k", "model.safetensors", {STATE, "tokenizer.json", "config.json"}),
         ("size=100k", STATE, {STATE, *CHECKPOINT}),
     ],
     ids=["before the first step", "the first model", "after one epoch"],
@@ -73,7 +73,7 @@ def on_disks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_full_disk(
     disk: str, refusing: str, left: set[str], on_disks: Path, run: Path, run_here: RunHere, tmp_path: Path
 ) -> None:
-    """A state takes up to 140 KiB, and for a moment there are two. With more room it goes on to the same bytes."""
+    """A state takes up to 110 KiB, and for a moment there are two. With more room it goes on to the same bytes."""
     code, out, err = json.loads((on_disks / f"{disk}.json").read_bytes())
     refused(Run(code, out.encode(), err.encode()), f"cannot write {disk}/{refusing}: No space left on device", code=74)
     shutil.copytree(on_disks / "left" / disk, tmp_path / "model")
