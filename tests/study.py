@@ -7,11 +7,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
-from attnviz.numbers.intervals import t_quantile
+from attnviz.numbers.intervals import compute_seed_interval
 from tests.process import ROOT
 
 STUDIES = ROOT / "docs/studies"
@@ -37,8 +36,8 @@ def results() -> dict[str, Any]:
 
 def interval(shares: Sequence[float]) -> tuple[float, float, float]:
     """The mean over networks, and its 95 % interval by Student's t."""
-    mean, half = fmean(shares), t_quantile(len(shares) - 1) * stdev(shares) / sqrt(len(shares))
-    return mean, max(0.0, mean - half), min(1.0, mean + half)
+    found = compute_seed_interval(shares)
+    return found.value, max(0.0, found.low), min(1.0, found.high)
 
 
 def share(kind: Any) -> str:

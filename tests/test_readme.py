@@ -75,8 +75,8 @@ def table(room: str) -> str:
     if room in MEASURED:
         return f"<!-- table: {room} -->\n\n{MEASURED[room]()}\n"
     module = import_module(room)
-    found = [value for name, value in vars(module).items() if name.isupper() and _is_table(value)]
-    plugins = max(found, key=len)
+    tables = [value for name, value in vars(module).items() if name.isupper() and isinstance(value, tuple)]
+    plugins = max((each for each in tables if all(isinstance(item, Plugin) for item in each)), key=len)
     lines = [f"| `{plugin.name}` | {plugin.help} |\n" for plugin in plugins]
     return f"<!-- table: {room} -->\n\n| name | what it is |\n|---|---|\n{''.join(lines)}\n"
 
@@ -102,10 +102,6 @@ MEASURED = {
     "capacity.networks": study.networks,
     "capacity.layers": study.layers,
 }
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Plugin) for item in value)
 
 
 def test_tables_are_those_of_the_code() -> None:

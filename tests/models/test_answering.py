@@ -55,7 +55,6 @@ def own_logits(kind: str, text: str, **settings: Any) -> torch.Tensor:
     ("names", "numbers"),
     [
         (("negative", "positive"), (0, 1)),
-        (("POS", "NEG"), (1, 0)),
         ((" Positive", "neg"), (1, 0)),
         (("LABEL_0", "LABEL_1", "LABEL_2"), (0, 1, 2)),
         (("1", "0"), (1, 0)),

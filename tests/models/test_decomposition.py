@@ -28,11 +28,9 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2, biases": ("gpt2", {}),
     "gpt_neox, parallel": ("gpt_neox", SIZES),
     "gpt_neox, one behind the other": ("gpt_neox", {**SIZES, "use_parallel_residual": False}),
-    "phi, parallel": ("phi", SIZES),
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "gemma2": (GROUPED, "scaled_dot_product_attention"),  # soft-caps
-    "gemma3_text": (GROUPED, "norms in the middle"),
     "olmo2": (GROUPED, "norms in the middle"),
     "granite": ({**GROUPED, "residual_multiplier": 0.5}, "something else than its heads and its MLP"),
     "bloom": ({"vocab_size": 32, "hidden_size": 16, "n_layer": 2, "n_head": 4}, "scaled_dot_product_attention"),

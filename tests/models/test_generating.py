@@ -61,7 +61,8 @@ def test_the_record_is_that_of_the_steps(kind: str, attention: str | None, tmp_p
     with torch.inference_mode(), record() as steps:
         ids = model.eval().generate(**inputs, max_new_tokens=6, do_sample=False)[0].tolist()
     assert ids_of(maps) == ids[-6:]
-    (own,) = [each for each in steps if (each.weights.shape[2:], each.self_attention) == shape_of(maps)]
+    shape = (maps.weights.shape[2:], maps.self_attention)
+    (own,) = [each for each in steps if (each.weights.shape[2:], each.self_attention) == shape]
     np.testing.assert_allclose(maps.weights, own.weights, atol=1e-5)
     np.testing.assert_array_equal(maps.attendable, own.attendable)
     assert maps.self_attention is (attention != "cross")
@@ -69,10 +70,6 @@ def test_the_record_is_that_of_the_steps(kind: str, attention: str | None, tmp_p
     assert len(maps.queries) == n_prompt + 5
     assert len(maps.chosen) == 6
     assert maps.queries.pieces[n_prompt:] == maps.chosen[:-1]
-
-
-def shape_of(maps: AttentionMaps) -> tuple[tuple[int, ...], bool]:
-    return maps.weights.shape[2:], maps.self_attention
 
 
 def test_greedy_is_greedy_whatever_the_models_files_say(tmp_path: Path) -> None:

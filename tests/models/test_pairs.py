@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from attnviz.specs import TextOptions
@@ -13,10 +11,7 @@ from tests.benchmarks.pairs import load_pairs
 
 @pytest.mark.parametrize("data", ["sample", "imdb"])
 def test_no_pair_is_among_the_texts_that_models_learn_from(data: str, request: pytest.FixtureRequest) -> None:
-    source = data
-    if data == "imdb":
-        shared: Path = request.getfixturevalue("shared")
-        source = str(shared / "data/imdb")
+    source = f"{request.getfixturevalue('shared')}/data/imdb" if data == "imdb" else data
     pairs = load_pairs()
     sentences = {pair[side].casefold() for pair in pairs for side in ("positive", "negative")}
     assert len(pairs) == 40

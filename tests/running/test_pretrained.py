@@ -20,7 +20,7 @@ from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from tests import pretrained as made
 from tests.events import report, result
-from tests.made import heatmaps
+from tests.made import content, heatmaps
 from tests.starting import compare, heatmap
 
 pytest.importorskip("transformers", reason=made.NEEDS)
@@ -103,7 +103,9 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     folder = made.saved(tmp_path / "gpt2", "gpt2", auto="AutoModelForCausalLM", eos_token_id=None)
     asked = {"model": str(folder), "text": ("the cat sat",), "generate": 4, "format": ("png", "html")}
     jobs = [Job(name, "heatmap", build(HeatmapSpec, **asked)) for name in ("a", "b")]
-    first, second = ({file.name: file.read_bytes() for file in files_of(job, tmp_path / job.name)} for job in jobs)
+    for job in jobs:
+        run_job(job, tmp_path)
+    first, second = (content(tmp_path / job.name) for job in jobs)
     with pytest.raises(InvalidOption, match="--generate needs all weights, which --factored does not keep"):
         list(heatmap(build(HeatmapSpec, **asked, factored=True, out=str(tmp_path / "c"))))
     assert first.keys() == second.keys()
@@ -120,8 +122,3 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     assert f"The model wrote 4 tokens: “{''.join(maps.chosen).strip()}”" in said.replace("“␣", "“")
     joined = heatmap_report(merge_words(maps), (), FigureOptions(), [0], [0])
     assert not any("▸" in name for each in heatmaps(joined) for name in each.rows)
-
-
-def files_of(job: Job, folder: Path) -> list[Path]:
-    run_job(job, folder)
-    return sorted(file for file in folder.rglob("*") if file.is_file())

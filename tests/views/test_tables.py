@@ -182,7 +182,6 @@ def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[
         ("entropi", "no measure 'entropi'. Did you mean 'entropy'?"),
         ("-to_firs", "no measure 'to_firs'. Did you mean 'to_first'?"),
         ("all", "no measure 'all'. There are entropy, "),
-        ("", "no measure ''. There are entropy, "),
         ("vendi_score", "heads cannot be sorted by vendi_score. It is one number for all heads of a layer"),
     ],
 )
