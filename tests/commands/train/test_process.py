@@ -36,7 +36,7 @@ def noted(run: Run) -> list[str]:
 def test_results_go_to_stdout_and_progress_to_stderr(run_cli: RunCli, tmp_path: Path) -> None:
     run = worked(run_cli(*TINY))
     first, *epochs, last = noted(run)
-    assert first == "training on 36 texts of sample train, 4 held out; 6,916 parameters"
+    assert first == "training on 36 texts of sample train, 4 held out; 6,212 parameters"
     found = [EPOCH.fullmatch(line) for line in epochs]
     assert [match and match[1] for match in found] == ["1", "2"]
     assert last == "wrote 6 files to model/ (model.safetensors … learning-curve.png)"
