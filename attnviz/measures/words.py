@@ -27,6 +27,9 @@ from attnviz.specs import MergeKind
 
 APOSTROPHES = "'’"
 JOINERS = "\u200c\u200d"
+TAGS, SKIN_COLOURS, FLAG_HALVES = (
+    {*map(chr, range(first, last + 1))} for first, last in ((0xE0020, 0xE007F), (0x1F3FB, 0x1F3FF), (0x1F1E6, 0x1F1FF))
+)
 # Prefixes of the names of Han and kana characters: Python has no table of Unicode scripts.
 SINGLE_CHARACTER_WORDS = (
     *("CJK ", "IDEOGRAPHIC ", "VERTICAL IDEOGRAPHIC ", "HANGZHOU "),
@@ -147,26 +150,18 @@ def _is_in_word(text: Text, at: int) -> bool:
 def _continues(text: Text, at: int) -> bool:
     """Return whether the character here continues the one before: a mark, a skin colour, half a flag, a joined part."""
     before, after = text[at - 1], text[at]
-    if unicodedata.category(after)[0] == "M" or after in JOINERS or _is_between(after, 0xE0020, 0xE007F):
+    if unicodedata.category(after)[0] == "M" or after in JOINERS or after in TAGS:
         return True
-    if _is_between(after, 0x1F3FB, 0x1F3FF):
+    if after in SKIN_COLOURS:
         return unicodedata.category(before) in ("So", "Mn")  # the variation selector of an emoji is a mark
-    if _is_flag_half(after):
+    if after in FLAG_HALVES:
         n_before = 0
-        while _is_flag_half(text.get(at - 1 - n_before, " ")):
+        while text.get(at - 1 - n_before, " ") in FLAG_HALVES:
             n_before += 1
         return n_before % 2 == 1
     if before in JOINERS:
         return unicodedata.category(after) == "So" or (_is_in_word(text, at - 2) and _is_in_word(text, at))
     return False
-
-
-def _is_flag_half(character: str) -> bool:
-    return _is_between(character, 0x1F1E6, 0x1F1FF)
-
-
-def _is_between(character: str, first: int, last: int) -> bool:
-    return first <= ord(character) <= last
 
 
 def check_segmenter() -> None:

@@ -40,8 +40,8 @@ def survey_atlas(survey: Survey) -> Atlas:
     """Gather what a page shows of each head."""
     info, numbers = survey.info, survey.tables.numbers
     measures, moments = [*_list_measures(numbers)], survey.moments.rows()
-    shown = _list_texts(moments)
-    places = {text: place for place, text in enumerate(shown)}
+    texts = _describe_texts(survey, moments)
+    places = {text: place for place, text in enumerate(texts)}
     names, words, facts = name_heads(survey), top_words(survey, N_WORDS, MIN_SUPPORT), _list_facts(survey)
     curves, equal = list_curves(numbers)
     ranked = sorted(moments, key=lambda row: (KINDS.index(row["kind"]), -row["rank"]))
@@ -57,12 +57,15 @@ def survey_atlas(survey: Survey) -> Atlas:
         }
         for head, curve, of_head in zip(info.heads, curves, words, strict=True)
     ]
+    # What tells heads apart at first sight: induction and the previous token, where they are measured.
+    titles, telling = [measure["title"] for measure in measures], ("to previous", f"induction{ON_REPEATS}", "to first")
+    axes = [*dict.fromkeys([*(titles.index(name) for name in telling if name in titles), *range(len(titles))])]
     return {
         "measures": measures,
-        "axes": _choose_axes([measure["title"] for measure in measures]),
+        "axes": (axes[0], axes[min(1, len(axes) - 1)]),
         "letters": choose_letters([pattern for of_head in names.values() for pattern, _ in of_head]),
         "heads": heads,
-        "texts": [*_describe_texts(survey, shown)],
+        "texts": [*texts.values()],
         "equal": equal.tolist(),
         "words": [*_list_words(survey)],
         "commands": [*_commands(survey)],
@@ -99,13 +102,6 @@ def _list_measures(numbers: Numbers) -> Iterator[dict[str, Any]]:
         }
 
 
-def _choose_axes(titles: list[str]) -> tuple[int, int]:
-    """Choose what tells heads apart at first sight: induction and the previous token, where they are measured."""
-    known = [titles.index(name) for name in ("to previous", f"induction{ON_REPEATS}", "to first") if name in titles]
-    found = [*known, *(place for place in range(len(titles)) if place not in known)]
-    return found[0], found[min(1, len(found) - 1)]
-
-
 def choose_letters(patterns: list[str]) -> dict[str, str]:
     """Return a letter or digit for each pattern, the most common first: its first one that no other has."""
     order = sorted(dict.fromkeys(patterns), key=lambda pattern: (-patterns.count(pattern), pattern))
@@ -117,25 +113,21 @@ def choose_letters(patterns: list[str]) -> dict[str, str]:
     return found
 
 
-def _list_texts(moments: Sequence[Mapping[str, Any]]) -> dict[int, dict[int, str]]:
-    """Return by text, in order, the positions that any moment shows, with their tokens or, without words, numbers."""
-    found = dict[int, dict[int, str]]()
+def _describe_texts(survey: Survey, moments: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return by text, in order, the stretches that any moment shows: tokens or, without words, their positions."""
+    info, shown, found = survey.info, defaultdict[int, dict[int, str]](dict), dict[int, dict[str, Any]]()
     for row in moments:
         tokens = row["tokens"] or [f" {position}" for position in row["keys"]]
-        found.setdefault(row["text"], {}).update(zip(row["keys"], tokens, strict=True))
-    return {text: dict(sorted(found[text].items())) for text in sorted(found)}
-
-
-def _describe_texts(survey: Survey, shown: Mapping[int, Mapping[int, str]]) -> Iterator[dict[str, Any]]:
-    """Yield the stretches of the texts that moments show."""
-    info = survey.info
+        shown[row["text"]].update(zip(row["keys"], tokens, strict=True))
     names = {row["text"]: row["name"] for row in survey.texts.choose(["text", "name"]).rows()}
-    for text, tokens in shown.items():
-        pieces = (" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in tokens.values())
+    for text in sorted(shown):
+        positions, pieces = zip(*sorted(shown[text].items()), strict=True)
+        tokens = [" " * piece.startswith(" ") + escape_for_display(piece.strip(" "), 24) for piece in pieces]
         read = f"--index {text} --max-tokens {info.max_tokens} --keep {shlex.quote(info.keep)}"
         options = f"{info.dataset} {read}" if info.dataset else ""
         title = escape_for_display(names[text], 60)
-        yield {"title": title, "options": options, "positions": [*tokens], "tokens": [*pieces]}
+        found[text] = {"title": title, "options": options, "positions": [*positions], "tokens": tokens}
+    return found
 
 
 def _list_words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
@@ -205,7 +197,13 @@ def draw_cards(atlas: Atlas, places: Sequence[int]) -> Iterator[HeatmapGrid | Ch
         maps = tuple(_draw_moment(atlas, moment, f"{name}-{n}") for n, moment in enumerate(head["moments"]))
         if maps:
             yield HeatmapGrid(name, f"{called}: {found}", maps, 1, SCALE, as_text=True)
-        yield Charts(f"{name}-offsets", f"{called}: {found}", (_draw_curve(called, head["curve"], atlas["equal"]),))
+        reach, peak, lines = len(head["curve"]) // 2, int(np.argmax(head["curve"])), {called: head["curve"]}
+        lines[EQUAL] = atlas["equal"]
+        rows = tuple((float(n - reach), y, of) for of, shares in lines.items() for n, y in enumerate(shares))
+        at = (float(peak - reach), f"{peak - reach:+d}: {head['curve'][peak]:.2f}")
+        axes = "key minus query (tokens)", "share of attention"
+        curve = Chart("line", "", *axes, ("x", "y", "group"), rows, quiet=(EQUAL,), at=at)
+        yield Charts(f"{name}-offsets", f"{called}: {found}", (curve,))
 
 
 def _draw_moment(atlas: Atlas, moment: Mapping[str, Any], name: str) -> Heatmap:
@@ -225,13 +223,3 @@ def _draw_moment(atlas: Atlas, moment: Mapping[str, Any], name: str) -> Heatmap:
         column_positions=tuple(moment["keys"]),
         equal=np.array([1 / moment["n_keys"]], dtype=np.float32),
     )
-
-
-def _draw_curve(called: str, curve: Sequence[float], equal: Sequence[float]) -> Chart:
-    reach = len(curve) // 2
-    peak = int(np.argmax(curve)) - reach
-    lines = {called: curve, EQUAL: equal}
-    rows = tuple((float(n - reach), y, name) for name, shares in lines.items() for n, y in enumerate(shares))
-    at = (float(peak), f"{peak:+d}: {curve[peak + reach]:.2f}")
-    axes = "key minus query (tokens)", "share of attention"
-    return Chart("line", "", *axes, ("x", "y", "group"), rows, quiet=(EQUAL,), at=at)

@@ -29,7 +29,8 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
         raise ValueError("its measures are not there or twice")
     if not set(info.can) <= set(CAN):
         raise ValueError("its model can do what nothing asks for")
-    if info.dataset and not _is_plain_command(info.dataset):
+    words = shlex.split(info.dataset)  # quoted, so that what is printed for a shell runs nothing else when it is copied
+    if shlex.join(words) != info.dataset or not set(words[::2]) <= set(DATASET_OPTIONS):
         raise ValueError("its options are not those of a data set")
     if facts is None:
         return
@@ -41,12 +42,6 @@ def check_info(info: SurveyInfo, facts: ModelFacts | None) -> None:
         raise ValueError("its facts are of other patterns")
     if any(len(of_heads) != len(info.heads) for found in by_head for of_heads in found.values()):
         raise ValueError("its facts are of other heads")
-
-
-def _is_plain_command(written: str) -> bool:
-    """Return whether options are quoted, so that what is printed for a shell runs nothing else when it is copied."""
-    words = shlex.split(written)
-    return shlex.join(words) == written and set(words[::2]) <= set(DATASET_OPTIONS)
 
 
 def check_tables(info: SurveyInfo, texts: Numbers, attended: Numbers, moments: Numbers) -> None:

@@ -33,7 +33,11 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     for path, survey in zip((before, after), surveys, strict=True):
         if not survey.is_whole:
             raise InvalidRecord(f"{path.parent} is a part of a survey", hint="attnviz merge puts parts together.")
-    words = join_facts(*map(list_words, surveys), within=tolerances)
+    # what was asked
+    asked = ({**asdict(survey.info), **survey.info.settings}.items() for survey in surveys)
+    left_out = {"measures", "settings", "versions"}
+    stated = (state_words({name: value for name, value in of if name not in left_out}) for of in asked)
+    words = join_facts(*stated, within=tolerances)
     patterns = join_facts(*map(list_patterns, surveys), within=tolerances, what="pattern")
     # the surest first: by the change in half intervals, where there is one
     changes = sorted(join_facts(*map(list_means, surveys)), key=lambda each: -abs(each.change) / (each.interval or 1.0))
@@ -43,13 +47,6 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:
     shared = [each for each in changes if each.kind == "differs"]
     versions = find_version_changes(one.info.versions, other.info.versions)
     return Diff(found, shared, tuple(dict.fromkeys(each.measure for each in shared)), versions)
-
-
-def list_words(survey: Survey) -> Numbers:
-    """State what was asked."""
-    asked = asdict(survey.info) | survey.info.settings
-    left_out = {"measures", "settings", "versions"}
-    return state_words({name: value for name, value in asked.items() if name not in left_out})
 
 
 def list_patterns(survey: Survey) -> Numbers:

@@ -51,30 +51,23 @@ def is_beyond_chance(row: Mapping[str, Any]) -> bool:
 
 def draw_ablations(survey: Survey) -> Iterator[Charts]:
     """Yield a chart for each way to replace heads: a dot per head with its interval, the most costly first."""
-    costs = list_costs(survey.tables.numbers).items()
-    if charts := tuple(_draw_costs(kind, rows) for kind, rows in costs if rows):
-        yield Charts("ablations", "what it costs to do without each head", charts)
-
-
-def _draw_costs(kind: str, costs: Costs) -> Chart:
-    shown = choose_largest(costs)
-    has_intervals = any(row["low"] is not None for row in shown)
-    rows = []
-    for x, row in enumerate(shown):
-        ends = (row["mean"] if row[end] is None else row[end] for end in ("low", "high"))  # no bar of equal numbers
-        group = BEYOND if is_beyond_chance(row) else WITHIN
-        rows.append((x, row["mean"], group, *(ends if has_intervals else (nan, nan))))
-    some = f", the {N_COSTS} largest of {len(costs)} heads" if len(costs) > N_COSTS else ""
-    return Chart(
-        kind="point",
-        title=f"replaced by {kind}{some}",
-        x_axis="head",
-        y_axis=f"probability that the right answer loses{', with 95 % interval' if has_intervals else ''}",
-        columns=("x", "y", "group", "low", "high"),
-        rows=tuple(rows),
-        names=tuple(f"{row['layer']}.{row['head']}" for row in shown),
-        quiet=(WITHIN,),
-    )
+    charts = list[Chart]()
+    for kind, costs in list_costs(survey.tables.numbers).items():
+        shown, rows = choose_largest(costs), list[Row]()
+        has_intervals = any(row["low"] is not None for row in shown)
+        for x, row in enumerate(shown):
+            ends = (row["mean"] if row[end] is None else row[end] for end in ("low", "high"))  # no bar of equal numbers
+            group = BEYOND if is_beyond_chance(row) else WITHIN
+            rows.append((x, row["mean"], group, *(ends if has_intervals else (nan, nan))))
+        some = f", the {N_COSTS} largest of {len(costs)} heads" if len(costs) > N_COSTS else ""
+        title = f"replaced by {kind}{some}"
+        y_axis = f"probability that the right answer loses{', with 95 % interval' if has_intervals else ''}"
+        names = tuple(f"{row['layer']}.{row['head']}" for row in shown)
+        columns = ("x", "y", "group", "low", "high")
+        if rows:
+            charts.append(Chart("point", title, "head", y_axis, columns, tuple(rows), names=names, quiet=(WITHIN,)))
+    if charts:
+        yield Charts("ablations", "what it costs to do without each head", tuple(charts))
 
 
 def show_ablations(survey: Survey) -> Iterator[Table | Note]:

@@ -12,7 +12,6 @@ from jaxtyping import Float64, Int64
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.survey import WORD
 from attnviz.commands.survey.tables import ALPHA, KEYS, SPREAD, TEXTS, list_curves
-from attnviz.commands.survey.words import UNKNOWN
 from attnviz.records.head_names import write_share
 from attnviz.report import Cell
 
@@ -48,11 +47,6 @@ def find_telling(survey: Survey, n: int) -> list[Head]:
         ranked = [[row] for row in sorted(leaders, key=lambda row: -row["mean"])]
     turns = chain.from_iterable(zip_longest(*sorted(ranked, key=len)))
     return sorted([*dict.fromkeys((row["layer"], row["head"]) for row in turns if row)][:n])
-
-
-def count_unknown(survey: Survey) -> int:
-    """Return how many tokens of the texts the vocabulary does not hold."""
-    return int(survey.attended.select(kind=WORD, name=UNKNOWN).integers(["n"]).sum())
 
 
 def compare_words(

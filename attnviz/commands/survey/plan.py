@@ -24,7 +24,7 @@ from attnviz.measures.rows import MAX_OFFSET
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
-from attnviz.models.protocols import Ablatable, AttentionModel
+from attnviz.models.protocols import Ablatable
 from attnviz.records import AttentionMaps, Setting
 from attnviz.running.open_model import open_model
 from attnviz.running.versions import read_versions
@@ -80,7 +80,12 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     model = open_model(reference, vocabulary)
     if spec.ablations and not isinstance(model, Ablatable):
         raise InvalidModel(f"the heads of {reference} cannot be put out of action", hint=f"--ablate: {TRAINED}")
-    maps = _first_maps(model, stream)
+    for document in islice(stream.documents(), BLOCK):
+        with suppress(InvalidText):
+            maps = model.attention(document.text, document.name)
+            break
+    else:
+        raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, spec.on_few_texts)
@@ -125,15 +130,6 @@ def _choose_few(sample: Sequence[Document]) -> tuple[Document, ...]:
     n_missing = N_TEXTS - sum(has_own_bracket(document.text) for document in first)
     having = (document for document in sample[N_TEXTS:] if has_own_bracket(document.text))
     return (*first, *islice(having, n_missing))
-
-
-def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
-    for document in islice(stream.documents(), BLOCK):
-        try:
-            return model.attention(document.text, document.name)
-        except InvalidText:
-            continue
-    raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
 
 
 def _info(

@@ -14,7 +14,6 @@ from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.heads import (
     MIN_SUPPORT,
     Head,
-    count_unknown,
     find_telling,
     label_heads,
     survey_data,
@@ -22,8 +21,9 @@ from attnviz.commands.survey.heads import (
     top_words,
 )
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec
-from attnviz.commands.survey.survey import ABLATION, TOKENS, ModelFacts, SurveyMeasure
+from attnviz.commands.survey.survey import ABLATION, TOKENS, WORD, ModelFacts, SurveyMeasure
 from attnviz.commands.survey.tables import FOR_LABELS, ON_REPEATS, QUERIES, REPEATS, list_curves
+from attnviz.commands.survey.words import UNKNOWN
 from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.errors import InvalidOption
 from attnviz.measures import SOME_TEXTS_MEASURES
@@ -221,7 +221,7 @@ def _write_notes(survey: Survey) -> Iterator[str]:
         yield "The model is untrained: its heads have learned nothing."
     if info.n_heads > MAX_LINES:
         yield f"Lines are of the {MAX_LINES} heads of a layer with the highest peaks; --json has all {info.n_heads}."
-    if n_unknown := count_unknown(survey):
+    if n_unknown := int(survey.attended.select(kind=WORD, name=UNKNOWN).integers(["n"]).sum()):
         half = ": heads get no labels" if is_mostly_unknown(n_unknown, survey.n_queries) else ""
         yield f"{n_unknown:,} of {survey.n_queries:,} tokens are not in the vocabulary (read as [UNK]){half}."
     yield from _describe_labels(facts)

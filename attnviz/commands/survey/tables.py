@@ -215,31 +215,22 @@ def _name_heads(
 
     Scores of repeated tokens name a head where they are large, and beyond those of all random models.
     """
+    # Over the texts by the rule of `choose_names`; without a null no head has a name. Shares are of all texts, the null
+    # is of a few, and each head's share on these has to be as far beyond it again as it is beyond an equal one.
+    held = [of for of in patterns if is_readable and of["over"] != REPEATS and "chance" in of and of["equal"] > 0]
+    found: list[list[HeadPattern]] = [[] for _ in info.heads]
+    for of in held:
+        for place, (share, on_few) in enumerate(zip(of["mean"], of["plain"], strict=True)):
+            is_beyond = on_few > 2 * of["chance"] - of["equal"]
+            found[place].append(HeadPattern(of["pattern"], float(share), 0.0 if is_beyond else 1.0))
+    chosen = choose_names(found, known if held else [])
     probed, rows = [of for of in patterns if of["over"] == REPEATS], list[dict[str, object]]()
-    chosen = choose_survey_names(info, [of for of in patterns if of["over"] != REPEATS] if is_readable else [], known)
     for place, ((layer, head), name) in enumerate(zip(info.heads, chosen, strict=True)):
         names = [(TEXTS, name.pattern, name.share)] if name.pattern else []
         scores = ((of["pattern"], float(of["mean"][place]), of["chance"]) for of in probed)
         names += ((REPEATS, *of) for *of, chance in scores if MIN_SHARE <= of[1] > (1.0 if chance is None else chance))
         rows += (dict(zip(NAMES, (layer, head, *said), strict=True)) for said in names)
     return Numbers.from_rows(rows, ["layer", "head", "over"], NAMES)
-
-
-def choose_survey_names(
-    info: SurveyInfo, patterns: Sequence[Mapping[str, Any]], known: Sequence[str]
-) -> list[HeadPattern]:
-    """Return what each head looks at over the texts, by the rule of `choose_names`; without a null no head has a name.
-
-    Shares are of all texts. The null is of a few, and each head's share on these has to be as far beyond it again as
-    it is beyond an equal one.
-    """
-    held = [of for of in patterns if "chance" in of and of["equal"] > 0]
-    found: list[list[HeadPattern]] = [[] for _ in info.heads]
-    for of in held:
-        for place, (share, on_few) in enumerate(zip(of["mean"], of["plain"], strict=True)):
-            is_beyond = on_few > 2 * of["chance"] - of["equal"]
-            found[place].append(HeadPattern(of["pattern"], float(share), 0.0 if is_beyond else 1.0))
-    return choose_names(found, known if held else [])
 
 
 def list_curves(numbers: Numbers) -> tuple[Float64[np.ndarray, "place offset"], Float64[np.ndarray, " offset"]]:

@@ -32,7 +32,10 @@ def list_attended(
     Beside it stands what it receives in `uniform`, of attention that favours no key, and how many queries, texts or
     tokens that is of. A word may stand in many rows. `shares` are those of patterns; a text may lack some.
     """
-    keys, n_queries, equals = maps.keys, int(maps.real_queries.sum()), equal_shares(maps, uniform)
+    keys, n_queries = maps.keys, int(maps.real_queries.sum())
+    equals = {name: float(values.mean()) for name, values in measure_heads(uniform, [*PATTERNS]).items()}
+    if maps.sink is not None:
+        equals["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))
     patterns = [name for name in PATTERNS if name in shares]
     names = np.array(keys.words, dtype=object)[keys.places]
     for token in np.flatnonzero(keys.markers | np.array(keys.unknown)).tolist():
@@ -55,11 +58,3 @@ def measure_heads(maps: AttentionMaps, names: Sequence[str]) -> dict[str, np.nda
     """Compute measures that a text can have by name, flat; what goes to a learned sink only where there is one."""
     found = measure_possible(maps, names).items()
     return {name: each.values.ravel() for name, each in found if name != "to_sink" or maps.sink is not None}
-
-
-def equal_shares(maps: AttentionMaps, uniform: AttentionMaps) -> dict[str, float]:
-    """Return by pattern what attention gives in this text that favours no key, nor the sink where there is one."""
-    found = {name: float(values.mean()) for name, values in measure_heads(uniform, [*PATTERNS]).items()}
-    if maps.sink is not None:
-        found["to_sink"] = float(np.mean([1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]))
-    return found

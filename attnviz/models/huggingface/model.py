@@ -205,7 +205,7 @@ class HuggingFaceModel:
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        passes = (partial(self._run_text, text) for text in islice(texts, MAX_TEXTS))
+        passes = (partial(self._run, self._read(text)) for text in islice(texts, MAX_TEXTS))
         mean = passes if self.spec.without_mean else None
         name = self.name.removesuffix(self.spec.removal)
         remove_heads(self.list_projections(), self.n_layers, self.spec.without, name, mean)
@@ -269,9 +269,6 @@ class HuggingFaceModel:
                 inputs["use_cache"] = False  # nothing follows
         with enough_memory(), torch.inference_mode(), others_failure(self.name):
             model(**inputs)
-
-    def _run_text(self, text: str) -> None:
-        self._run(self._read(text))
 
     def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:
         return torch.tensor([numbers], device=self.device)

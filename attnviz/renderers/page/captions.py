@@ -46,7 +46,15 @@ def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: i
     if precision is EXACT:
         yield "Every value is stored exactly, as float32, and shown with the fewest digits that give it again."
     else:
-        yield "Means are stored within 0.5 % of what they are." if block > 1 else _describe_precision(precision)
+        fine, floor = (f"1/{4**exponent:,}" for exponent in (precision.fine, precision.floor))
+        said = "Smaller ones are stored as ranges between powers of 1/4, down to"
+        ranges = f" {said} {floor}; a range is drawn as its middle." if precision.floor > precision.fine else ""
+        yield (
+            "Means are stored within 0.5 % of what they are."
+            if block > 1
+            else "So that the page stays small, not every digit is stored. Weights of "
+            f"{fine} or more are shown within 0.5 % of what they are.{ranges} Below {floor} nothing more is known."
+        )
         if some_exact:
             yield "Differences are stored exactly, as float32."
     yield DRAWN
@@ -64,19 +72,3 @@ def exactness_of_factors(without: Sequence[str]) -> Iterator[str]:
             f"For {'1 more head' if n == 1 else f'{n} more heads'}, from {without[0]} on, there is no room to do so: a "
             "page of fewer heads, with --layer and --head, has single weights of all of them."
         )
-
-
-def _describe_precision(precision: Precision) -> str:
-    fine, floor = _power(precision.fine), _power(precision.floor)
-    ranges = (
-        f" Smaller ones are stored as ranges between powers of 1/4, down to {floor}; a range is drawn as its middle."
-    )
-    return (
-        f"So that the page stays small, not every digit is stored. Weights of {fine} or more are shown within 0.5 % of "
-        f"what they are.{ranges if precision.floor > precision.fine else ''} Below {floor} nothing more is known."
-    )
-
-
-def _power(exponent: int) -> str:
-    """ "1/64"."""
-    return f"1/{4**exponent:,}"

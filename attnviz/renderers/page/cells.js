@@ -56,12 +56,6 @@ function intervalOf(code, { floor, fine }) {
   return [power > floor ? 0 : 4 ** -power, 4 ** (1 - power)];
 }
 
-// What stands for an interval in a picture or an order: its middle, by factors where it is wide.
-function middleOf([low, high], isFine) {
-  if (isFine) return (low + high) / 2;
-  return low === 0 ? high / 2 : Math.sqrt(low * high);
-}
-
 export class Cells {
   constructor(nRows, nColumns, allowed, stored, precision, shares) {
     Object.assign(this, { nRows, nColumns, allowed, stored, precision, shares });
@@ -91,20 +85,14 @@ export class Cells {
     return low === (digits ? "0" : fraction(0)) ? `below ${high}` : `${low} to ${high}`;
   }
 
-  // The strongest of some cells, [row, column] each, strongest first; of equal ones the earlier.
-  strongest(places, number) {
-    const order = (a, b) => Math.abs(this.at(...b)) - Math.abs(this.at(...a));
-    return places
-      .filter((place) => this.isAllowed(...place) && this.at(...place) !== 0)
-      .sort(order)
-      .slice(0, number);
-  }
-
-  // Of a query's row, or of a key's column where the query is null.
+  // Of a query's row, or of a key's column where the query is null: [row, column] each, of equal ones the earlier.
   strongestOf(query, key, number) {
     const length = query === null ? this.nRows : this.nColumns;
     const places = Array.from({ length }, (_, at) => (query === null ? [at, key] : [query, at]));
-    return this.strongest(places, number);
+    return places
+      .filter((place) => this.isAllowed(...place) && this.at(...place) !== 0)
+      .sort((a, b) => Math.abs(this.at(...b)) - Math.abs(this.at(...a)))
+      .slice(0, number);
   }
 
   // The strongest of all: kept in order while looking once at each, since there may be very many.
@@ -143,14 +131,18 @@ const fraction = (value) => `${value === 1 ? "1" : `1/${1 / value}`} (${Number(v
 
 const madeMiddles = new Map();
 
+// What stands for an interval in a picture or an order: its middle, by factors where it is wide. One precision is of
+// all maps of a page.
 function middles(precision) {
-  const key = `${precision.floor} ${precision.fine}`;
-  if (!madeMiddles.has(key)) {
+  if (!madeMiddles.has(precision)) {
     const made = new Float64Array((UNIT_LEVEL + 1) << 8);
-    for (const code of made.keys()) made[code] = middleOf(intervalOf(code, precision), isFine(code, precision));
-    madeMiddles.set(key, made);
+    for (const code of made.keys()) {
+      const [low, high] = intervalOf(code, precision);
+      made[code] = isFine(code, precision) || low === 0 ? (low + high) / 2 : Math.sqrt(low * high);
+    }
+    madeMiddles.set(precision, made);
   }
-  return madeMiddles.get(key);
+  return madeMiddles.get(precision);
 }
 
 // The fewest digits that give the same float32 again.

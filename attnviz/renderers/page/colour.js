@@ -30,12 +30,11 @@ export function placeOfCell(cells, row, column, scale) {
 
 const tables = new Map();
 
-// Heights of every code of a map that is stored in ranges: a logarithm per code and not per cell.
-function tableOf(cells, scale) {
-  const key = JSON.stringify([scale.is_logarithmic, cells.precision]);
-  const made = tables.get(key) ?? cells.middles.map((value) => heightOf(value, scale));
-  tables.set(key, made);
-  return made;
+// Heights of every code of maps that are stored in ranges: a logarithm per code and not per cell.
+function tableOf({ middles }, scale) {
+  if (!scale.is_logarithmic) return middles;
+  if (!tables.has(middles)) tables.set(middles, middles.map(Math.log));
+  return tables.get(middles);
 }
 
 // The map as an image of one pixel per block of `pool` × `pool` cells: their mean, since nearly all maxima of blocks are
@@ -177,15 +176,12 @@ export function legend(scale, paint, label, isHatched) {
   }
   const shown = element("div", { class: "scale" }, element("p", {}, label), bar, ticks);
   const made = element("div", { class: "legend" }, shown);
-  if (isHatched) made.append(element("p", { class: "swatch" }, swatch(), "attention not allowed"));
-  return made;
-}
-
-function swatch() {
-  const made = element("canvas", { width: 24, height: 16, "aria-hidden": "true" });
-  const pen = made.getContext("2d");
-  pen.fillStyle = hatching(pen);
-  pen.fillRect(0, 0, 24, 16);
+  if (!isHatched) return made;
+  const swatch = element("canvas", { width: 24, height: 16, "aria-hidden": "true" });
+  const brush = swatch.getContext("2d");
+  brush.fillStyle = hatching(brush);
+  brush.fillRect(0, 0, 24, 16);
+  made.append(element("p", { class: "swatch" }, swatch, "attention not allowed"));
   return made;
 }
 

@@ -4,24 +4,20 @@ import { copyButton, element } from "./dom.js";
 import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 
+// What the report was drawn with, and what was chosen since.
 export function commandToCopy() {
-  const command = commandOf(chosenHeads());
-  if (!command) return "";
-  const code = element("code", { tabindex: 0, id: "command" }, command);
-  const copy = copyButton("Copy", "copy the command", () => command);
-  return element("div", { class: "tools" }, "As a file, from this page's folder:", code, copy);
-}
-
-// What the report was drawn with, and what was chosen since; nothing for what is no head of a record.
-function commandOf(heads) {
-  if (!content.render || !heads) return "";
+  const heads = chosenHeads();
+  if (!content.render || !heads) return ""; // of what is no head of a record
   const { record, options, heads: ofReport } = content.render;
   const isSorted = state.view === "overview" && orderOf(pictureOf()).by !== null;
   const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
   const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
   if (state.view !== "overview") chosen.push(...partOfMap());
-  return ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
+  const command = ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
+  const code = element("code", { tabindex: 0, id: "command" }, command);
+  const copy = copyButton("Copy", "copy the command", () => command);
+  return element("div", { class: "tools" }, "As a file, from this page's folder:", code, copy);
 }
 
 // As layer.head, or nothing where a map that is seen is of no single head.

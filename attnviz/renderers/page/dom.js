@@ -4,19 +4,15 @@ export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (typeof value !== "boolean" || name.startsWith("aria-")) setUnlessNull(made, name, value);
-    else made.toggleAttribute(name, value);
+    else if (typeof value === "boolean" && !name.startsWith("aria-")) made.toggleAttribute(name, value);
+    else if (value !== null) made.setAttribute(name, String(value));
   }
   made.append(...children);
   return made;
 }
 
-const setUnlessNull = (made, name, value) => value !== null && made.setAttribute(name, String(value));
-
-const SVG = "http://www.w3.org/2000/svg";
-
 export function drawing(tag, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, tag);
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   made.append(...children);
   return made;

@@ -51,12 +51,11 @@ def page(content: Content) -> bytes:
     }
     halves = read_part("page.html").split("$cells")
     before, after = (Template(half).substitute(strings).encode("utf-8") for half in halves)
-    return b"".join((before, *_blocks(content), after))
-
-
-def _blocks(content: Content) -> Iterator[bytes]:
-    """Bytes throughout, because they are most of the page."""
-    for name, blocks in ((b"cells", content.cells), (b"factors", content.factors), (b"atlas", content.atlas)):
-        for number, packed in enumerate(blocks):
-            if packed:
-                yield b'<script type="application/octet-stream" id="%b-%d">%b</script>\n' % (name, number, packed)
+    kinds = ((b"cells", content.cells), (b"factors", content.factors), (b"atlas", content.atlas))
+    blocks = (  # bytes throughout, because they are most of the page
+        b'<script type="application/octet-stream" id="%b-%d">%b</script>\n' % (name, number, packed)
+        for name, of_kind in kinds
+        for number, packed in enumerate(of_kind)
+        if packed
+    )
+    return b"".join((before, *blocks, after))

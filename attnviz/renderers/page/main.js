@@ -97,14 +97,10 @@ function redraw() {
   byId("legend").replaceChildren(shown.legend());
 }
 
-// A frame is as high as its page: else a notebook would scroll and the page in it, too.
-function tellFrame() {
-  const tell = () => parent.postMessage({ attnviz: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
-  new ResizeObserver(tell).observe(document.body);
-}
-
 function start() {
-  if (parent !== window) tellFrame();
+  // A frame is as high as its page: else a notebook would scroll and the page in it, too.
+  const tell = () => parent.postMessage({ attnviz: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
+  if (parent !== window) new ResizeObserver(tell).observe(document.body);
   for (const name of ["title", "subtitle"]) byId(name).append(isolated(content[name]));
   about(byId("about"));
   roving(byId("views"), "[role=tab]");

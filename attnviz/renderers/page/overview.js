@@ -54,15 +54,15 @@ function withEdges(small, { row_axis, column_axis, rows, columns }) {
 
 // In which order maps stand, and what they are called.
 function waysOf(picture) {
-  const { by, order, numbers } = orderOf(picture);
+  const { by, order } = orderOf(picture);
   const edged = !by && picture.edges !== null;
   const placeOf = ({ layer, head }, place) => (picture.edges ? `${layer}.${head}` : picture.titles[place]);
   const caption = (place) => [
     element("span", { class: "place" }, isolated(placeOf(maps[picture.maps[place]], place))),
-    ...(numbers ? [`: ${by.write(numbers[place])}`] : []),
+    ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
   ];
-  const title = by ? `by ${by.header}${numbers ? ", the largest first" : ""}` : picture.title;
+  const title = by ? `by ${by.header}, the largest first` : picture.title;
   return { order, caption, title, edged };
 }
 

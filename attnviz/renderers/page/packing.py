@@ -63,9 +63,12 @@ def precision_for(maps: Sequence[Cells], *, pooled: bool = False) -> Precision |
         highest = np.array([[max(cells.max() for cells in maps)]], dtype=np.float32)
         lowest = N_LEVELS - 2 + UNIT_LEVEL - int(_codes(highest)[0, 0] >> 8)
         return Precision(lowest, lowest)
-    counts = _levels(maps, step=1 if n_cells <= MANY else 4)
-    room = max(ROOM * 8, n_cells * MIN_BITS) / n_cells
-    return next((each for each in LADDER if _bits(counts, each) <= room), LADDER[-1])
+    step = 1 if n_cells <= MANY else 4
+    counts = np.zeros(256, dtype=np.int64)  # of cells at each level, in every `step`-th row only
+    for cells in maps:
+        counts += np.bincount(_codes(cells[::step]).view(np.uint8)[:, 1::2].ravel(), minlength=256)
+    shares, room = counts / counts.sum(), max(ROOM * 8, n_cells * MIN_BITS) / n_cells
+    return next((each for each in LADDER if _count_bits(shares, each) <= room), LADDER[-1])
 
 
 def fits_ranges(cells: Cells) -> bool:
@@ -75,15 +78,11 @@ def fits_ranges(cells: Cells) -> bool:
 
 def pack(cells: Cells, precision: Precision | None) -> Packed:
     """Cells that `fits_ranges` does not take are to be kept exactly."""
-    if precision is not EXACT:
-        return _ranges(cells, precision)
-    # float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is.
-    planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
-    return Packed(_deflate(planes[:2].tobytes()), planes[2:].tobytes())
-
-
-def _ranges(cells: Cells, precision: Precision) -> Packed:
-    """Levels, key by key, two queries to a byte; as they are, query by query, one byte for each cell that is fine."""
+    if precision is EXACT:
+        # float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is.
+        planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
+        return Packed(_deflate(planes[:2].tobytes()), planes[2:].tobytes())
+    # Levels, key by key, two queries to a byte; as they are, query by query, one byte for each cell that is fine.
     codes = _codes(cells)
     levels = codes.view(np.uint8)[:, 1::2]
     below = UNIT_LEVEL - 1 - precision.floor
@@ -102,22 +101,13 @@ def _codes(cells: Cells) -> np.ndarray:
     return codes
 
 
-def _levels(maps: Sequence[Cells], step: int) -> np.ndarray:
-    """How many cells there are at each level, as shares; of every `step`-th row only."""
-    counts = np.zeros(256, dtype=np.int64)
-    for cells in maps:
-        counts += np.bincount(_codes(cells[::step]).view(np.uint8)[:, 1::2].ravel(), minlength=256)
-    shares: np.ndarray = counts / counts.sum()
-    return shares
-
-
-def _bits(counts: np.ndarray, precision: Precision) -> float:
-    """About how many bits a cell takes."""
+def _count_bits(shares: np.ndarray, precision: Precision) -> float:
+    """Return about how many bits a cell takes, by the shares of cells at each level."""
     lowest = UNIT_LEVEL - precision.floor
-    kept = np.append(counts[lowest:], counts[:lowest].sum())
+    kept = np.append(shares[lowest:], shares[:lowest].sum())
     kept = kept[kept > 0]
     entropy = -float((kept * np.log2(kept)).sum())
-    return PACKED * entropy + 8 * float(counts[UNIT_LEVEL - precision.fine :].sum())
+    return PACKED * entropy + 8 * float(shares[UNIT_LEVEL - precision.fine :].sum())
 
 
 def _deflate(data: bytes) -> bytes:

@@ -26,12 +26,6 @@ export function said(cells, row, column) {
   return digits ? times : `${times} (log₂: ${number})`;
 }
 
-// How many equal shares a weight is, where colours say that and the page knows the weight to a few per cent.
-function sharesOf(cells, row, column) {
-  if (!scaleOf().is_multiple || !cells.isAllowed(row, column) || said(cells, row, column).includes(" to ")) return "";
-  return `, ${Number((cells.at(row, column) / cells.shares[row]).toPrecision(2))} × an equal share`;
-}
-
 export function tell(...parts) {
   byId("readout").replaceChildren(...parts);
 }
@@ -44,6 +38,9 @@ export function tellCell(map, cells, row, column) {
   const { block } = map;
   const what = isDifference(scaleOf()) ? "largest" : "mean";
   const where = block > 1 ? `, the ${what} of ${block} × ${block} weights` : "";
+  // How many equal shares a weight is, where colours say that and the page knows the weight to a few per cent.
+  const [number, times] = [said(cells, row, column), cells.at(row, column) / cells.shares[row]];
+  const isKnown = scaleOf().is_multiple && cells.isAllowed(row, column) && !number.includes(" to ");
   const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
   tell(
     `${map.title}${where}: ${axis(map.row_axis)} `,
@@ -51,7 +48,7 @@ export function tellCell(map, cells, row, column) {
     verb,
     element("strong", {}, named(nameOfColumn(map, column))),
     ": ",
-    element("strong", {}, said(cells, row, column)),
-    sharesOf(cells, row, column),
+    element("strong", {}, number),
+    isKnown ? `, ${Number(times.toPrecision(2))} × an equal share` : "",
   );
 }

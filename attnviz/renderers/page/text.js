@@ -35,10 +35,12 @@ export class Passage {
     this.isOneText = map.rows === map.columns;
     this.rows = this.words(rowsOf(map), "queries");
     this.columns = this.isOneText ? this.rows : this.words(columnsOf(map), "keys");
+    const sides = SIDES.map(([, title], side) => [side, title]);
+    const choose = (side) => change({ side: SIDES[side][0], query: state.key, key: state.query });
     const titled = (title, words) => [element("h2", { class: "axis" }, title), words];
     this.list = element("div", { class: "listed" });
     const passages = this.isOneText
-      ? [this.sides(), this.rows]
+      ? [chooser("Shade", sides, state.side === "from" ? 0 : 1, choose), this.rows]
       : [...titled(map.row_axis, this.rows), ...titled(map.column_axis, this.columns)];
     this.parts = [...passages, this.list];
   }
@@ -49,12 +51,6 @@ export class Passage {
     const point = (place) => this.point(place === null ? null : at(place));
     const words = writeWords(axis, name, point, (place) => this.choose(words, place));
     return words;
-  }
-
-  sides() {
-    const choose = (side) => change({ side: SIDES[side][0], query: state.key, key: state.query });
-    const options = SIDES.map(([, title], side) => [side, title]);
-    return chooser("Shade", options, state.side === "from" ? 0 : 1, choose);
   }
 
   choose(words, place) {
@@ -76,8 +72,12 @@ export class Passage {
         written.removeAttribute("aria-current");
         written.classList.remove("answer");
         written.classList.toggle("forbidden", each === others && !this.cells.isAllowed(...cellOf(other)));
+        // As its cell on the map; an equal share at most has no colour there.
         const shaded = each === others && this.cells.isAllowed(...cellOf(other));
-        this.shade(written, shaded ? placeOfCell(this.cells, ...cellOf(other), this.scale) : null);
+        const shade = shaded ? placeOfCell(this.cells, ...cellOf(other), this.scale) : null;
+        const none = shade === null || (shade === 0 && this.scale.is_multiple);
+        written.style.backgroundColor = none ? "" : paintOf(this.scale)(shade);
+        written.style.color = none ? "" : inkOn(shade, this.scale);
       }
     }
     words.children[place].setAttribute("aria-current", "true");
@@ -85,13 +85,6 @@ export class Passage {
     const { strongest, table } = strongestOf(this.map, this.cells, place, from, this.signed);
     this.list.replaceChildren(table);
     return strongest.length ? { query: strongest[0][0], key: strongest[0][1] } : null;
-  }
-
-  // As its cell on the map; an equal share at most has no colour there.
-  shade(written, place) {
-    const none = place === null || (place === 0 && this.scale.is_multiple);
-    written.style.backgroundColor = none ? "" : paintOf(this.scale)(place);
-    written.style.color = none ? "" : inkOn(place, this.scale);
   }
 }
 

@@ -77,12 +77,6 @@ def test_what_a_text_does_not_have_is_nothing_to_sort_by(shown: Open) -> None:
     assert page.page.locator(".caption").all_inner_texts() == ["head 0", "head 1", "head 2"]
 
 
-def test_named_heads_come_first(shown: Open) -> None:
-    page = shown(known(report(marked())), "view=overview&sort=named")
-    captions = page.page.locator(".caption").all_inner_texts()
-    assert [each.split()[0] for each in captions] == ["1.2", "1.1", "0.0", "0.1", "0.2", "1.0"]
-
-
 @pytest.mark.parametrize("text", ["1.2", "1 2", "layer 1, head 2", "Next", "next token", "1.2 next token"])
 def test_a_head_is_found_by_its_place_and_by_its_name(shown: Open, text: str) -> None:
     page = shown(known(report(marked())), "view=overview")
