@@ -89,7 +89,14 @@ def find_common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]
     first = several[0]
     if all((tokens.offsets, tokens.special) == (first.offsets, first.special) for tokens in several):
         return tuple(tuple((position,) for position in range(len(first))) for _ in several)
-    _check_markers(several)
+    # They correspond by their order, whatever they are called.
+    markers = [
+        [piece for piece, special in zip(tokens.pieces, tokens.special, strict=True) if special] for tokens in several
+    ]
+    fewest, most = min(markers, key=len), max(markers, key=len)
+    if len(fewest) < len(most):
+        problem = f"one model puts in {_list_markers(most)}, another {_list_markers(fewest)}"
+        raise InvalidOption(problem, hint=MARKERS_HINT)
     _check_characters(several)
     units: list[list[list[int]]] = [[] for _ in several]
     for n, stretches in enumerate(zip(*map(_split_at_markers, several), strict=True)):
@@ -135,17 +142,6 @@ def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[
                 of_one[number].append(position)
                 of_one[number].sort()
     return units
-
-
-def _check_markers(several: Sequence[Tokens]) -> None:
-    """Check that all have as many markers: they correspond by their order, whatever they are called."""
-    markers = [
-        [piece for piece, special in zip(tokens.pieces, tokens.special, strict=True) if special] for tokens in several
-    ]
-    fewest, most = min(markers, key=len), max(markers, key=len)
-    if len(fewest) < len(most):
-        problem = f"one model puts in {_list_markers(most)}, another {_list_markers(fewest)}"
-        raise InvalidOption(problem, hint=MARKERS_HINT)
 
 
 def _list_markers(markers: Sequence[str]) -> str:

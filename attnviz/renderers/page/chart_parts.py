@@ -121,7 +121,12 @@ def as_html(svg: bytes, name: str, title: str, description: str) -> str:
 
 def _describe_numbers(chart: Chart | Calculation) -> Mapping[str, object]:
     if isinstance(chart, Calculation):
-        return _describe_steps(chart)
+        steps = [step for step in chart.steps if step.look != "strip"]
+        of_keys = [
+            [name, *(_encode_number(float(step.values[place, 0])) for step in steps)]
+            for place, name in enumerate(chart.rows)
+        ]
+        return {"all": _table(["key", *(", ".join(step.formula) for step in steps)], of_keys)}
     headers = {**HEADERS, "x": chart.x_axis, "y": chart.y_axis}
     shown = [name for name in chart.columns if name not in ("leads", "letter")]
     columns: list[Sequence[Any]] = [chart.column(name) for name in shown]
@@ -157,15 +162,6 @@ def _words(chart: Chart | Calculation) -> str:
         return " ".join(f"Step {step.number}, {step.title}: {', '.join(step.formula)}." for step in chart.steps)
     groups = ", ".join(dict.fromkeys(filter(None, chart.column("group"))))
     return f"{chart.y_axis} by {chart.x_axis}. {len(chart.rows)} numbers{groups and ' of '}{groups}."
-
-
-def _describe_steps(chart: Calculation) -> Mapping[str, object]:
-    steps = [step for step in chart.steps if step.look != "strip"]
-    rows = [
-        [name, *(_encode_number(float(step.values[place, 0])) for step in steps)]
-        for place, name in enumerate(chart.rows)
-    ]
-    return {"all": _table(["key", *(", ".join(step.formula) for step in steps)], rows)}
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Mapping[str, object]:

@@ -29,18 +29,12 @@ function chosenHeads() {
 
 // Of a map the row of the chosen query, or the column of the chosen key.
 function partOfMap() {
-  const map = mapOf();
-  if (state.key !== null && (state.query === null || (state.view === "matrix" && state.side === "to"))) {
-    const [first, last] = positionsOf(columnsOf(map), state.key);
-    return [`--key ${first}:${last + 1}`];
-  }
-  if (state.query === null) return [];
-  const [first, last] = positionsOf(rowsOf(map), state.query);
+  const { query, key } = state;
+  const isKey = key !== null && (query === null || state.side === "to");
+  if (!isKey && query === null) return [];
+  const { positions } = isKey ? columnsOf(mapOf()) : rowsOf(mapOf());
+  // The first and the last token of a place, which may stand for a block of them.
+  const [first, last = first] = positions[isKey ? key : query].split("–").map(Number);
+  if (isKey) return [`--key ${first}:${last + 1}`];
   return [`--query ${first === last ? first : `${first}:${last + 1}`}`];
-}
-
-// The first and the last token of a place, which may stand for a block of them.
-function positionsOf({ positions }, place) {
-  const [first, last = first] = positions[place].split("–").map(Number);
-  return [first, last];
 }

@@ -20,9 +20,6 @@ export const isLayered = (picture) => picture.maps.every((number) => maps[number
 // What a head is known for, or nothing.
 export const nameIn = ({ names }, place) => names?.[place] ?? "";
 
-// And how strongly, over many texts.
-export const strengthIn = ({ strengths }, place) => strengths?.[place] ?? "";
-
 // The line of the table of heads that is a map's, if there is one.
 export function lineOfHead({ layer, head }) {
   const table = content.tables.find(({ role }) => role === "heads");

@@ -1,6 +1,6 @@
 // A box that finds heads, by their place, by what they look at in this text or by what they are known for, or a word.
 import { chipsOfHeads, nothingFound, strengthOf } from "./chips.js";
-import { content, hasQueries, isLayered, maps, nameIn, rowsOf, strengthIn } from "./content.js";
+import { content, hasQueries, isLayered, maps, nameIn, rowsOf } from "./content.js";
 import { byId, element } from "./dom.js";
 import { nameOfRow } from "./readout.js";
 import { looksIn } from "./sorting.js";
@@ -75,7 +75,7 @@ function headsCalled(text, heads) {
     .filter(({ at }, rank, all) => all.findIndex((other) => other.at === at) === rank)
     .map(({ at, name, share }) => ({ ...heads[at], why: whyFound(text, name, share.toFixed(2)) }));
   const byCard = heads
-    .map((head, at) => ({ ...head, why: whyFound(text, head.known, strengthIn(picture, at)) }))
+    .map((head, at) => ({ ...head, why: whyFound(text, head.known, picture.strengths?.[at] ?? "") }))
     .filter(({ number, known }) => known.toLowerCase().includes(text) && inText.every((one) => one.number !== number))
     .sort((a, b) => strengthOf(b.why) - strengthOf(a.why));
   return { inText, byCard };

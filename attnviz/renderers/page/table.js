@@ -51,10 +51,8 @@ function heading(data, { header, unit }, place, order, fill) {
     return cell;
   }
   const sort = () => {
-    const first = data.numeric[place] ? "descending" : "ascending"; // words from A, numbers from the largest
-    const falling = cell.getAttribute("aria-sort")
-      ? cell.getAttribute("aria-sort") !== "descending"
-      : first === "descending";
+    const now = cell.getAttribute("aria-sort");
+    const falling = now ? now !== "descending" : data.numeric[place]; // words from A, numbers from the largest
     for (const each of cell.parentElement.children) each.removeAttribute("aria-sort");
     cell.setAttribute("aria-sort", falling ? "descending" : "ascending");
     order.sort((a, b) => compared(data.rows[a][place], data.rows[b][place], falling ? -1 : 1) || a - b);
