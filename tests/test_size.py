@@ -29,7 +29,7 @@ MAX_CODE_LINES = {
     "tests/commands": 7528,
     "tests/models": 5251,
     "tests/renderers": 4993,
-    "attnviz/renderers/page": 4263,
+    "attnviz/renderers/page": 4254,
     "tests": 3329,
     "attnviz/renderers/figure": 2884,
     "attnviz/models": 2196,

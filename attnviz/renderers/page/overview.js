@@ -43,13 +43,13 @@ export async function overview(panel) {
 
 // What rows and columns are called is said once, at the edges.
 function withEdges(small, { row_axis, column_axis, rows, columns }) {
-  const edge = (kind, name) => element("span", { class: `edge ${kind}`, "aria-hidden": "true" }, isolated(name));
-  const along = (kind, axis) => (name, place) => edge(kind, place ? name : `${axis} ${name}`);
-  const [across, down] = [columns.map(along("above", column_axis)), rows.map(along("beside", row_axis))];
+  const edge = (name) => element("span", { class: "edge", "aria-hidden": "true" }, isolated(name));
+  const along = (axis) => (name, place) => edge(place ? name : `${axis} ${name}`);
+  const [across, down] = [columns.map(along(column_axis)), rows.map(along(row_axis))];
   const inRows = small.flatMap(({ button }, at) =>
     at % columns.length ? [button] : [down[at / columns.length], button],
   );
-  return [edge("", ""), ...across, ...inRows];
+  return [edge(""), ...across, ...inRows];
 }
 
 // In which order maps stand, and what they are called.
