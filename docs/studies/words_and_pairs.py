@@ -22,7 +22,7 @@ from attnviz.commands.train.examples import Examples, choose_held_out, compute_g
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import accuracy
 from attnviz.models import tokenizer
-from attnviz.models.batches import Ids
+from attnviz.models.batches import Ids, cut_text
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus
@@ -101,9 +101,10 @@ def fit(bags: Bags, labels: Tensor, n_features: int) -> tuple[Tensor, Tensor]:
     return (trust * ratios).detach(), bias.detach()
 
 
-def read(corpus: Corpus, vocabulary: TextTokenizer) -> Examples:
-    """Return a split as ids with its labels."""
-    return Examples(list(vocabulary.ids(corpus.texts)), np.array([document.label for document in corpus.documents]))
+def read(corpus: Corpus, vocabulary: TextTokenizer, spec: TrainSpec) -> Examples:
+    """Return a split as ids, as much of each text as the model would read, with its labels."""
+    texts = [cut_text(ids, spec.max_tokens, spec.keep, n_markers=0) for ids in vocabulary.ids(corpus.texts)]
+    return Examples(texts, np.array([document.label for document in corpus.documents]))
 
 
 def main(data: str) -> None:
@@ -111,10 +112,10 @@ def main(data: str) -> None:
     spec = TrainSpec()
     train, test = (load_corpus(TextOptions(dataset=data, split=split)) for split in ("train", "test"))
     vocabulary = tokenizer.train(train.texts, spec.vocabulary)
-    n_words, learned = len(vocabulary), read(train, vocabulary)
+    n_words, learned = len(vocabulary), read(train, vocabulary, spec)
     held_out = choose_held_out(learned.labels, spec.validation)
-    learned = learned.select(np.setdiff1d(np.arange(len(learned)), held_out)).cut_texts(spec)
-    asked = read(test, vocabulary).cut_texts(spec)
+    learned = learned.select(np.setdiff1d(np.arange(len(learned)), held_out))
+    asked = read(test, vocabulary, spec)
     pairs = choose_pairs(learned, n_words)
     own, others = (Bags([list_features(ids, pairs, n_words) for ids in of.texts]) for of in (learned, asked))
     weights, bias = fit(own, torch.from_numpy(learned.labels), n_words + len(pairs))

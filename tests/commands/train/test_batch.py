@@ -8,7 +8,7 @@ import pytest
 
 from attnviz.commands.batch.manifests import from_file
 from attnviz.errors import ExecutionError
-from attnviz.store.manifest import NAME, Entry
+from attnviz.store.manifest import NAME, PAGE, Entry
 from tests.commands.batch.batches import run_batch
 from tests.commands.train.runs import FILES
 from tests.made import content
@@ -50,7 +50,7 @@ def test_models_are_made_once_and_again_where_something_changed(tmp_path: Path) 
     assert files == {f"model/{name}" for name in (*FILES, "report.md")}
     assert {file.path for file in first["words"].files} == {"words/tokenizer.json", "words/report.md"}
     before = content(out)
-    assert {*before} == {NAME, *(file.path for entry in first.values() for file in entry.files)}
+    assert {*before} == {NAME, PAGE, *(file.path for entry in first.values() for file in entry.files)}
     assert first["model"].warnings == ()  # how fast it went, say, is another each time
 
     assert set(run(config)[0].values()) == {"unchanged"}

@@ -51,7 +51,7 @@ def test_labels_in_another_order_are_found_by_their_names(tmp_path: Path) -> Non
     assert data["predictions"][3]["label"] is None  # of unknown words
     assert "Given labels are read by the names of the model's own: 0 as NEG, 1 as POS." in notes(report)
     assert report.subtitle.startswith("weights sha256 ")
-    assert [row[1] for row in list(found.rows)[1:]] == [*(each["label"] for each in judged), ""]
+    assert [row[1] for row in list(found.rows)[1:]] == [*(each["label"] for each in judged), None]
 
 
 def test_names_that_say_no_number_are_not_judged(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_regressor_gives_its_number_and_no_accuracy(tmp_path: Path) -> None:
     assert [row[1] for row in table(report, "predictions").rows] == [*numbers[:3], "-"]
     header, *rows = found.rows
     assert header == ("text", "given", "tokens", "tokens_read", "score")
-    assert [row[-1] for row in rows] == [*map(repr, numbers[:3]), ""]
+    assert [row[-1] for row in rows] == [*numbers[:3], None]
     assert "the model answers with a number, not with a label" in notes(report)
     assert "probability" not in notes(report)
     many = of.report(run(tmp_path / "third", {"num_labels": 1}, TEXTS * 6))
