@@ -114,7 +114,7 @@ def test_two_batches_into_one_folder(run_cli: RunCli, tmp_path: Path) -> None:
         refused(run_cli("batch", "figures.yaml"), "another run of attnviz is writing to figures")
         text.write(b"the cat sat")
     worked(ended(first))
-    assert {file.name for file in (tmp_path / "figures").iterdir()} == {"manifest.json", "heatmap-1"}
+    assert {file.name for file in (tmp_path / "figures").iterdir()} == {"manifest.json", "index.html", "heatmap-1"}
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
