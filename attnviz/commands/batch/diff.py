@@ -36,7 +36,7 @@ from attnviz.views.differences import describe_difference, diff_report
 from attnviz.views.record_changes import RECORD_MEASURES, compare_records
 
 DEFAULT = "entropy"
-MAX_SHOWN = 40  # pictures side by side on a page, about 60 kB each
+MAX_SHOWN = 40  # differences on a page; a picture beside the other takes about 60 kB
 COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file
 
 
@@ -221,23 +221,25 @@ def _report(
 
 
 def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
-    """Write the report as a page that begins with the pictures that differ, those that differ most first."""
+    """Write the report as a page that begins with what differs, first the pictures that differ most."""
     from attnviz.renderers.figure.compare import compare, show_difference  # only now, as what draws takes a while
     from attnviz.renderers.page.html import html
 
     differing = []
     for each in found.differences:
+        by, both = -1.0, tuple[bytes, ...]()
         if each.what == "file" and each.kind == "differs" and each.file.lower().endswith(".png"):
             with suppress(InputError, OSError):  # what is no picture, or too large: its line says so
                 one, other = ((side / each.file if is_folder(side) else side).read_bytes() for side in sides)
-                differing.append((compare(one, other).rms or inf, each, (one, other)))  # no number: of another size
-    differing.sort(key=lambda each: -each[0])
-    chosen = differing[:MAX_SHOWN]
-    rows = [(each.file, "before, after and where they differ:", describe_difference(each)) for _, each, _ in chosen]
-    columns, thumbs = ("picture", "shown", "what differs"), tuple(show_difference(*both) for *_, both in chosen)
-    title = f"Pictures that differ{f', {MAX_SHOWN} of {len(differing)}' if len(differing) > MAX_SHOWN else ''}"
-    pictures = [Table("pictures", title, "compared", tuple(map(Column, columns)), rows, thumbs=thumbs)] if rows else []
-    ((_, page),) = html(replace(report, blocks=(*pictures, *report.blocks)), FigureStyle())
+                by, both = compare(one, other).rms or inf, (one, other)  # no number: of another size
+        differing.append((by, (each.file, "before, after, where:" if both else "", describe_difference(each)), both))
+    chosen = sorted(differing, key=lambda each: -each[0])[:MAX_SHOWN]
+    rows = [row for _, row, _ in chosen] or [("", "", "Nothing.")]
+    thumbs = tuple(show_difference(*both) if both else "" for *_, both in chosen)
+    title = f"What differs{f', {MAX_SHOWN} of {len(differing)}' if len(differing) > MAX_SHOWN else ''}"
+    columns = (Column("file"), Column("shown"), Column("what differs"))
+    table = Table("pictures", title, "compared", columns, rows, thumbs=thumbs)
+    ((_, page),) = html(replace(report, blocks=(table, *report.blocks)), FigureStyle())
     with store.locked(folder):
         store.write(folder / "diff.html", page)
     return folder / "diff.html"

@@ -51,7 +51,8 @@ def batch(spec: BatchSpec) -> Events:
     if spec.dry_run:
         n = len(plan.jobs)
         would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
-        lines = tuple(map(command_line, plan.jobs)) if spec.printing.kind == "table" else ()
+        said = [f"{job.name}: {job.command} {format_settings(job.settings)}".rstrip() for job in plan.jobs]
+        lines = tuple(escape_for_display(each, MAX_MESSAGE_LENGTH) for each in said if spec.printing.kind == "table")
         return iter((Result(lines=lines, closing=(would,), document=plan_report(plan.jobs, str(folder))),))
     return store.run_locked(folder, _make(spec, plan, folder, n_workers))
 
@@ -178,12 +179,6 @@ def plan_report(jobs: Sequence[Job], folder: str) -> Report:
     data = {"jobs": [{"job": job.name, "command": job.command, "settings": dict(job.settings)} for job in jobs]}
     subtitle = f"would be made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
     return Report("Jobs of a batch", subtitle, (Table("jobs", "Jobs", "facts", columns, rows),), data=data)
-
-
-def command_line(job: Job) -> str:
-    """One job, as it would be written."""
-    said = f"{job.name}: {job.command} {format_settings(job.settings)}"
-    return escape_for_display(said.rstrip(), MAX_MESSAGE_LENGTH)
 
 
 def how_ended(ended: Iterable[str], total: int) -> str:

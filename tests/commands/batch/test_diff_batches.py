@@ -341,8 +341,8 @@ def failing(error: str) -> Callable[[Entry], Entry]:
 
 
 def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> None:
-    run = run_here("diff", "baseline", "figures")
-    assert (run.exit_code, run.stderr) == (0, "")
+    run = run_here("diff", "baseline", "figures", "--format", "html")
+    assert (run.exit_code, run.stderr) == (0, "note: wrote differences/diff.html\n")
     assert run.stdout.startswith("No difference\n")
     batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 0.25))
     (pair / "figures" / "second" / "overview.png").unlink()

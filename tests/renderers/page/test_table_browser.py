@@ -14,6 +14,7 @@ from tests.renderers.figure.reports import LOSS, curves
 from tests.renderers.page.test_charts import of
 
 pytestmark = pytest.mark.slow
+WIDTHS_OF_FRAMES = "all => all.map(each => getComputedStyle(each).borderTopWidth)"
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 WHY = "64 is not divisible by 7 (try 1, 2, 4, 8 …)"
 COLUMNS = ("job", "command", "how it ended", "files", "why it failed")
@@ -108,9 +109,8 @@ def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: O
     """The policy of a page lets no picture in but those that it holds."""
     rows = (("a", "heatmap", "failed: no tokens"), ("b", "heatmap", ""))
     columns = tuple(map(Column, ("job", "command", "what to know")))
-    page = shown(of(Table("jobs", "Jobs", "facts", columns, rows, ("", "b/index.html"), thumbs=("", PIXEL)))).page
+    page = shown(of(Table("jobs", "Jobs", "facts", columns, rows, ("", "b/i.html"), thumbs=("", PIXEL)))).page
     assert page.locator(".tile").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap"]
-    assert page.locator("a.tile").get_attribute("href") == "b/index.html"
+    assert page.locator("a.tile").get_attribute("href") == "b/i.html"
     assert page.locator(".tile img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
-    frames = [each.evaluate("tile => getComputedStyle(tile).borderTopWidth") for each in page.locator(".tile").all()]
-    assert frames == ["3px", "1px"]
+    assert page.locator(".tile").evaluate_all(WIDTHS_OF_FRAMES) == ["3px", "1px"]
