@@ -238,7 +238,7 @@ def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]
     thumbs = tuple(show_difference(*both) if both else "" for *_, both in chosen)
     title = f"What differs{f', {MAX_SHOWN} of {len(differing)}' if len(differing) > MAX_SHOWN else ''}"
     columns = (Column("file"), Column("shown"), Column("what differs"))
-    table = Table("pictures", title, "compared", columns, rows, thumbs=thumbs)
+    table = Table("pictures", title, "compared", columns, rows, thumbs=thumbs if any(thumbs) else ())
     ((_, page),) = html(replace(report, blocks=(table, *report.blocks)), FigureStyle())
     with store.locked(folder):
         store.write(folder / "diff.html", page)
