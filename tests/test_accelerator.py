@@ -72,13 +72,21 @@ def test_a_kernel_is_read_as_on_the_cpu(given: dict[str, Any], dtype: torch.dtyp
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
-def test_a_module_of_torch_is_recorded_as_on_the_cpu(norm_first: bool) -> None:
-    """It has a path of its own for inference."""
-    states = torch.randn(1, 6, 16, generator=torch.Generator().manual_seed(2))
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_module_of_torch_is_recorded_as_on_the_cpu(norm_first: bool, padding: bool) -> None:
+    """It has a path of its own for inference, and where texts are padded, one for nested tensors."""
+    states = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(2))
+    is_padded = torch.arange(6) >= torch.tensor([[6], [4]]) if padding else None
     layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, norm_first=norm_first)
-    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
-    one, other = (recorded(lambda at=at: model.to(at)(states.to(at)))[0].weights for at in ("cpu", DEVICES[0]))  # type: ignore[misc]
-    np.testing.assert_allclose(other, one, atol=1e-5)
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=padding and not norm_first).eval()
+    one, other = (
+        recorded(lambda at=at: model.to(at)(states.to(at), src_key_padding_mask=_move({"": is_padded}, at)[""]))  # type: ignore[misc]
+        for at in ("cpu", DEVICES[0])
+    )
+    assert len(one) == len(other) == 2
+    for of_cpu, of_device in zip(one, other, strict=True):
+        np.testing.assert_allclose(of_device.weights, of_cpu.weights, atol=1e-5)
 
 
 def test_a_run_that_was_trained_on_one_is_not_trained_again_on_the_other(run_cli: RunCli, tmp_path: Path) -> None:

@@ -141,8 +141,6 @@ def test_nothing_is_left_behind() -> None:
     with pytest.raises(ValueError, match="of mine"), capture(lambda call: None):
         raise ValueError("of mine")
     assert (len(hooks._global_forward_pre_hooks), len(hooks._global_forward_hooks)) == before
-    calls: list[Call] = []
-    with capture(calls.append):
-        pass
+    calls = captured(lambda: None)
     SDPA(QUERY, KEY, VALUE)
     assert calls == []

@@ -90,10 +90,3 @@ def test_a_fast_path_is_held_against_what_it_gave(kind: str, is_padded: bool) ->
     assert only(run).error < 1e-6
     with lying(1.01), pytest.raises(InvalidRecord, match="do not give its output"):
         captured(run)
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_a_module_in_training_mode_is_refused(need_weights: bool) -> None:
-    module, states = multihead(dropout=0.25).train(), drawn(26, 5, 8)
-    with pytest.raises(InvalidRecord, match="drops 25% of the weights"):
-        captured(lambda: module(states, states, states, need_weights=need_weights))

@@ -60,7 +60,6 @@ def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        (ModelOptions(heads=7), "64 is not divisible by 7"),
         (ModelOptions(d_model=0), "d_model 0 is not a size"),
         (ModelOptions(d_model=10**9), "d_model 1000000000 is too large"),
         (ModelOptions(layers=0), "--layers 0"),

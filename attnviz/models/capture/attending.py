@@ -21,7 +21,6 @@ from attnviz.models.capture.ids import NOTHING, Ids, Known, Softmax, Store, coll
 
 MISSED = 1e-3  # by which a row of weights may miss 1
 TINY = 1e-30
-LINEAR, UNLIKE = "linear attention", "weights that do not sum to 1"
 LEARNED = "what they weigh is learned, and of no token"
 
 
@@ -150,9 +149,9 @@ class Rule:
                 self._note(f"{softmax.place} ({softmax.changed or 'softmax'})", "changed")
             softmax = softmax._replace(allowed=None, changed=softmax.changed or "linear")
         elif all(along):
-            self._note(LINEAR)
+            self._note("linear attention")
         elif along[1]:
-            self._note("a matrix that reads no token" if one is None else UNLIKE)
+            self._note("a matrix that reads no token" if one is None else "weights that do not sum to 1")
         elif one is not None and along[0] and one.shape[-2] > 1 and torch.equal(one[..., 0, :], one[..., 1, :]):
             self._note("a matrix over tokens")
         if one is not None and along[0]:

@@ -194,9 +194,10 @@ def _measure_error(kernel: Fused, found: Recomputed, what: str) -> float:
     Raises InvalidRecord where that is too much.
     """
     assert kernel.finish is not None
-    given, real = kernel.output, found.attendable.any(dim=-1)
+    given, attendable = kernel.output, found.attendable.to(kernel.output.device)
+    real = attendable.any(dim=-1)
     if given.is_nested:  # what was padded are no queries
-        given, real = given.to_padded_tensor(0.0), real & found.attendable.any(dim=1)
+        given, real = given.to_padded_tensor(0.0), real & attendable.any(dim=1)
     mixed = found.weights.to(given.dtype) @ kernel.asked.value
     missed = (kernel.finish(mixed.transpose(1, 2).flatten(2)) - given).abs().amax(dim=-1)
     error = float(missed.masked_fill(~real, 0).amax()) / max(float(given.abs().amax()), torch.finfo(given.dtype).tiny)

@@ -244,8 +244,8 @@ def _find_mask(states: Tensor, given: dict[str, Any]) -> Tensor | None:
     Of texts of several lengths these say it.
     """
     if states.is_nested:
-        lengths = torch.tensor([len(text) for text in states.unbind()])
-        return (torch.arange(int(lengths.max())) < lengths[:, None])[:, None, None]
+        lengths = torch.tensor([len(text) for text in states.unbind()], device=states.device)
+        return (torch.arange(int(lengths.max()), device=states.device) < lengths[:, None])[:, None, None]
     mask, kind = given["mask"], given["mask_type"]
     if mask is None:
         return None
