@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from fontTools.subset import Subsetter
-from fontTools.ttLib import TTFont
 from mkdocs.structure.files import File, Files
 
 from attnviz.cli.help import write_command_help
 from attnviz.commands import COMMANDS
 from attnviz.registry import load
+from attnviz.renderers.page.fonts import subset_font
 
 FONTS = Path(__file__).parents[1] / "attnviz/data/fonts"
 LATIN_GREEK_SIGNS = {*range(0x20, 0x180), *range(0x391, 0x3CA), *range(0x2000, 0x2200)}
@@ -49,14 +47,3 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Lead pictures that are written in HTML out of the page's folder, as MkDocs does with those of Markdown."""
     return markdown if page.file.name == "index" else re.sub(r'(<img [^>]*src=")(?=\w+/)', r"\1../", markdown)
-
-
-def subset_font(path: Path, characters: set[int]) -> bytes:
-    """Return a font with no more than these characters, packed for the web."""
-    font, packed = TTFont(path, recalcTimestamp=False), BytesIO()
-    subsetter = Subsetter()
-    subsetter.populate(unicodes=characters)
-    subsetter.subset(font)
-    font.flavor = "woff"
-    font.save(packed)
-    return packed.getvalue()

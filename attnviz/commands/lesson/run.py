@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -18,6 +19,7 @@ from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part, write_json, write_policy, write_title
+from attnviz.renderers.page.fonts import write_font_face
 from attnviz.running import Events, Result
 from attnviz.views import captions
 
@@ -73,7 +75,8 @@ def load_table() -> dict[str, dict[str, str]]:
 
 def write_page(content: dict[str, Any]) -> bytes:
     """Write the whole file: the same content gives the same bytes."""
-    script, style = join_scripts(("lesson.js",), ROOM), join_styles(("base.css", "lesson.css"), ROOM)
+    script = join_scripts(("lesson.js",), ROOM)
+    style = write_font_face(json.dumps(content, ensure_ascii=False)) + join_styles(("base.css", "lesson.css"), ROOM)
     words = content["words"]
     strings = {
         "language": {"en": "en", "zh": "zh-Hans"}[content["language"]],

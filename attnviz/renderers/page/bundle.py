@@ -54,10 +54,12 @@ def read_part(name: str, room: str = HERE) -> str:
 
 
 def write_policy(script: str, style: str) -> str:
-    """What the page may do: run this script, look like this, show pictures that it holds, and no more."""
+    """What the page may do: run this script, look like this, show pictures and use fonts that it holds, and no more."""
     hashes = (b64encode(sha256(part.encode("utf-8")).digest()).decode("ascii") for part in (script, style))
     parts = (f"{name}-src 'sha256-{digest}'" for name, digest in zip(("script", "style"), hashes, strict=True))
-    return "; ".join(("default-src 'none'", *parts, "img-src data:", "base-uri 'none'", "form-action 'none'"))
+    return "; ".join(
+        ("default-src 'none'", *parts, "img-src data:", "font-src data:", "base-uri 'none'", "form-action 'none'")
+    )
 
 
 def write_title(title: str) -> str:

@@ -41,6 +41,7 @@ class Content:
     charts: tuple[str, ...] = ()  # SVG
     factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
     atlas: tuple[bytes, ...] = ()  # base64 of what is deflated, of heads to be looked at one by one
+    pieces: tuple[str, ...] = ()  # tokens of the atlas
 
 
 def content(report: Report, look: FigureStyle) -> Content:
@@ -83,7 +84,8 @@ def content(report: Report, look: FigureStyle) -> Content:
             *([TABLES] if tables and not maps.cells else ()),
         ],
     }
-    return replace(maps, document=document, charts=tuple(drawn), atlas=atlas)
+    pieces = tuple(each for text in (report.atlas or {"texts": ()})["texts"] for each in text["tokens"])
+    return replace(maps, document=document, charts=tuple(drawn), atlas=atlas, pieces=pieces)
 
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:

@@ -95,3 +95,6 @@ export function copyButton(label, name, textOf) {
   const button = element("button", { type: "button", onclick: copy, "aria-label": name }, label);
   return button;
 }
+
+// What is drawn before a font is there is not drawn anew when it comes: no canvas, and not every text.
+export const loadFonts = () => Promise.all([...document.fonts].map((each) => each.load()));

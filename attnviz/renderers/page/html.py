@@ -5,6 +5,7 @@ The parts lie in this folder; how they become one file is `bundle`. The same rep
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from string import Template
 
@@ -17,6 +18,7 @@ from attnviz.renderers.page.bundle import (
     write_title,
 )
 from attnviz.renderers.page.document import Content, content
+from attnviz.renderers.page.fonts import write_font_face
 from attnviz.report import FigureStyle, Report
 
 NAME = "attention.html"
@@ -40,7 +42,9 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 def page(content: Content) -> bytes:
     """The whole file."""
     script = join_scripts((*(module for part, module in PARTS.items() if content.document.get(part)), MAIN))
-    style = join_styles((*STYLES, *(f"{part}.css" for part in STYLED if content.document.get(part))))
+    written = json.dumps(content.document, ensure_ascii=False)
+    style = write_font_face("".join((written, *content.charts, *content.pieces)))
+    style += join_styles((*STYLES, *(f"{part}.css" for part in STYLED if content.document.get(part))))
     strings = {
         "title": write_title(str(content.document["title"])),
         "policy": write_policy(script, style),

@@ -1,7 +1,7 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
 import { about } from "./about.js";
 import { content, maps, nameIn, pictures } from "./content.js";
-import { byId, chooser, element, isolated, roving } from "./dom.js";
+import { byId, chooser, element, isolated, loadFonts, roving } from "./dom.js";
 import { change, goTo, listen, pictureOf, read, scaleOf, state, VIEWS } from "./state.js";
 import { choosers, makers, tools } from "./views.js";
 
@@ -116,4 +116,5 @@ function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(true));
 }
 
+await loadFonts();
 start();

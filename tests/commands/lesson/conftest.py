@@ -10,7 +10,6 @@ import pytest
 from attnviz.cli import app
 
 SENTENCE = "the film was not good but the acting saved the film"
-TRAINED = ("--epochs", "1", "--heads", "2", "--layers", "2", "--d-model", "16", "--pretrain", "0")
 Write = Callable[..., Path]
 
 
@@ -28,12 +27,3 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
         return written[asked]
 
     return make
-
-
-@pytest.fixture(scope="session")
-def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A classifier of two layers with two heads each."""
-    folder = tmp_path_factory.mktemp("two-layers") / "model"
-    data = ("--dataset", "sample", "--split", "train[:60]")
-    assert app.run(["train", *data, *TRAINED, "--out", str(folder), "--quiet"]) == 0
-    return folder

@@ -39,12 +39,6 @@ def test_the_language_is_that_of_the_page(write: Write) -> None:
     assert "<title>从一句话看懂注意力</title>" in chinese
 
 
-def test_two_layers_of_any_number_of_heads(write: Write, two_layers: Path) -> None:
-    (model,) = page_content(write("--model", str(two_layers)))["models"]
-    assert [layer["number"] for layer in model["layers"]] == [0, 1]
-    assert model["answers"]["choices"] == [0, 1, 2, 3]
-
-
 def test_of_many_heads_pairs_are_turned_off() -> None:
     from attnviz.commands.lesson.content import list_choices
 

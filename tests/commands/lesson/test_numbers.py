@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,30 +128,11 @@ def test_one_query_step_by_step(
     assert output == pytest.approx((weights @ of.v)[:4].tolist(), abs=ROUNDED)
 
 
-def draw_normal(count: int, seed: int) -> np.ndarray:
-    """mulberry32 and Box-Muller, as in the page."""
-    state, mask = seed, 2**32 - 1
-
-    def uniform() -> float:
-        nonlocal state
-        state = (state + 0x6D2B79F5) & mask
-        mixed = ((state ^ state >> 15) * (1 | state)) & mask
-        mixed = ((mixed + ((mixed ^ mixed >> 7) * (61 | mixed) & mask)) & mask) ^ mixed
-        return ((mixed ^ mixed >> 14) & mask) / 2**32
-
-    found: list[float] = []
-    while len(found) < count:
-        radius, angle = math.sqrt(-2 * math.log(1 - uniform())), 2 * math.pi * uniform()
-        found += [radius * math.cos(angle), radius * math.sin(angle)]
-    return np.array(found[:count])
-
-
-@pytest.mark.parametrize(("slider", "noise"), [(0.0, 0.0), (-2.0, 0.5), (3.0, 0.5), (0.5, 2.0)])
-def test_averaging(opened: Open, write: Write, slider: float, noise: float) -> None:
+@pytest.mark.parametrize("slider", [0.0, -2.0, 3.0])
+def test_averaging(opened: Open, write: Write, slider: float) -> None:
     page, of = opened(write()), Head(load(ModelOptions(model="multi")), 0, 3)
     choose(page, model=0, head=3, query=5)
-    for name, value in (("temperature", slider), ("noise", noise)):
-        page.page.locator(f"[data-slider={name}]").fill(str(value))
+    page.page.locator(".slider input").fill(str(slider))
     weights = of.attend(5, temperature=2**slider).double().numpy()
     v = of.v.double().numpy()
     assert np.allclose(column(page, "weight"), weights, atol=ROUNDED)
@@ -170,18 +150,6 @@ def test_averaging(opened: Open, write: Write, slider: float, noise: float) -> N
     found = numbers("The output lies")
     distances = [float(np.linalg.norm(each - plain)) for each in (output, v[top])]
     assert found[:2] == pytest.approx(distances, abs=ROUNDED)
-    noises = draw_normal(200 * v.shape[1], 1).reshape(200, -1)
-    noisy = output + noise * np.sqrt((v**2).mean()) * np.linalg.norm(weights) * noises
-    directions = v / np.linalg.norm(v, axis=1, keepdims=True)
-    nearest = (noisy @ directions.T).argmax(axis=1)
-    alike = directions @ directions[top] > 1 - 1e-6
-    words = SENTENCE.split()
-    assert alike.sum() == words.count(words[top])  # layer 0: a word that stands there three times has one value
-    right = int(alike[nearest].sum())
-    found = numbers("draws still point")
-    assert abs(found[0] - right) <= 1  # a draw may lie on the border
-    assert found[1] == 200
-    assert found[-1] == round(200 * alike.sum() / len(words))
 
 
 def shades(panel: Any) -> list[float]:
@@ -230,23 +198,11 @@ def answer(options: ModelOptions) -> dict[str, float]:
     return dict(zip(model.answers.labels, prediction.probabilities, strict=True))
 
 
-@pytest.mark.parametrize(("off", "layer"), [((), 0), ((5,), 0), ((0, 1, 2, 6), 0), (tuple(range(8)), 0)])
+@pytest.mark.parametrize(("off", "layer"), [((), 0), ((5,), 1), ((0, 1, 2, 6), 0), (tuple(range(8)), 1)])
 def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], layer: int) -> None:
     """Against models whose output projection has no columns for these heads, as --without makes them."""
-    check_absence(opened(write()), ModelOptions(model="multi"), off, layer)
-
-
-@pytest.mark.parametrize(("off", "layer"), [((0,), 0), ((0, 1), 1)])
-def test_heads_turned_off_in_either_of_two_layers(
-    opened: Open, write: Write, two_layers: Path, off: tuple[int, ...], layer: int
-) -> None:
-    page = opened(write("--model", str(two_layers)))
-    check_absence(page, ModelOptions(model=str(two_layers)), off, layer)
-
-
-def check_absence(page: Opened, options: ModelOptions, off: tuple[int, ...], layer: int) -> None:
-    if page.page.locator("#off select").count():
-        page.page.locator("#off select").select_option(index=layer)
+    page, options = opened(write()), ModelOptions(model="multi")
+    page.page.locator("#off select").select_option(index=layer)
     for head in off:
         page.page.locator("#off .switch-head").nth(head).click()
     without = replace(options, without=tuple(f"{layer}.{head}" for head in off))

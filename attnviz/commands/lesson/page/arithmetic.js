@@ -73,26 +73,3 @@ export const distance = (left, right) => Math.hypot(...left.map((each, at) => ea
 export const effectiveKeys = (weights) => Math.exp(-sum(weights.map((each) => (each > 0 ? each * Math.log(each) : 0))));
 
 export const findLargest = (numbers) => numbers.indexOf(Math.max(...numbers));
-
-// Normal numbers that are the same in every browser: mulberry32 and Box-Muller.
-export function drawNormal(count, seed) {
-  let state = seed >>> 0;
-  const uniform = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-  const found = [];
-  while (found.length < count) {
-    const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
-    const angle = 2 * Math.PI * uniform();
-    found.push(radius * Math.cos(angle), radius * Math.sin(angle));
-  }
-  return found.slice(0, count);
-}
-
-export const rootMeanSquare = (vectors) =>
-  Math.sqrt(sum(vectors.map((each) => dot(each, each))) / (vectors.length * vectors[0].length));
-
-export const norm = (vector) => Math.sqrt(dot(vector, vector));

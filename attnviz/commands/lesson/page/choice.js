@@ -37,7 +37,6 @@ export const choice = {
   step: 0,
   causal: false,
   temperature: 1,
-  noise: 0,
   offLayer: last,
   off: 0,
 };

@@ -1,6 +1,6 @@
 // The page: its head, its sections in order, and what is true of all of them.
 
-import { byId, element, isolated } from "../../../renderers/page/dom.js";
+import { byId, element, isolated, loadFonts } from "../../../renderers/page/dom.js";
 import { blurSection } from "./blur.js";
 import { headsSection } from "./heads.js";
 import { offSection } from "./off.js";
@@ -35,4 +35,5 @@ function start() {
   byId("view").dataset.ready = "";
 }
 
+await loadFonts();
 start();
