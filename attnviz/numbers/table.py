@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -130,13 +130,13 @@ class Numbers:
         order = [(name, "ascending") for name in names or self.keys]
         return replace(self, table=self.table.sort_by(order)) if order else self
 
-    def average(self, *names: str) -> Self:
-        """Return the mean of each value for each combination of values in these columns, which become the keys.
+    def aggregate(self, how: Literal["mean", "sum"], *names: str) -> Self:
+        """Return the mean or sum of each value for each combination of values in these columns, which become the keys.
 
         Values are numbers; a row that lacks one does not count, and the mean of none is null. Sorted by the new keys.
         """
-        means = self.table.group_by(names, use_threads=False).aggregate([(name, "mean") for name in self.values])
-        columns = {name: means[name] for name in names} | {name: means[f"{name}_mean"] for name in self.values}
+        found = self.table.group_by(names, use_threads=False).aggregate([(name, how) for name in self.values])
+        columns = {name: found[name] for name in names} | {name: found[f"{name}_{how}"] for name in self.values}
         return replace(self, table=pa.table(columns), keys=names).sort()
 
     def group(self, *names: str) -> Iterator[tuple[Key, Self]]:
@@ -189,11 +189,7 @@ def add_up(parts: Sequence[Numbers]) -> Numbers:
     Of whole numbers the sums are the same in any order of the parts; a column that a part lacks counts as 0 there.
     """
     whole = concat(parts)
-    keys, values = whole.keys, whole.values
-    found = whole.table.group_by(list(keys)).aggregate([(name, "sum") for name in values])
-    return Numbers(
-        found.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns([*keys, *values]), keys
-    ).sort()
+    return whole.aggregate("sum", *whole.keys)
 
 
 def join(before: Numbers, after: Numbers) -> Numbers:

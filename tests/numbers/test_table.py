@@ -35,7 +35,7 @@ def test_any_string_can_be_a_key() -> None:
 
 
 def test_means_are_of_the_rows_that_have_a_number() -> None:
-    means = numbers(ROWS).average("head")
+    means = numbers(ROWS).aggregate("mean", "head")
     assert means.keys == ("head",)
     assert means.list_keys() == [(0,), (1,)]
     assert means.array("entropy").tolist() == pytest.approx([1.5, np.mean([0.1, 1.1, 3.1])])

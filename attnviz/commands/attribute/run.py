@@ -11,32 +11,22 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.models.attribution import INTEGRATED_GRADIENTS, Attributable
 from attnviz.models.built_in import TRAINED
-from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
 from attnviz.records.attribution import Attribution, Question
+from attnviz.registry import load
 from attnviz.running import Events, Progress
 from attnviz.specs import OTHER_LANGUAGES
-from attnviz.text import Corpus
 from attnviz.views.attribution import attribution_report, attribution_rows
 
+DRAWING = "attnviz.running.pictures:Pictures"  # imported for pictures only: it brings matplotlib
 PICTURES = ("attribution",)  # what they are called
 
 
 def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
-    """Explain each text, or test methods over all of them."""
-    if not spec.card:
-        return _draw(spec, inputs)
-    from attnviz.commands.attribute.card import card_of  # torch comes with it: what is drawn is checked without
-
-    model = open_answering(spec, inputs.model, inputs.corpus)
-    methods, left_out = _choose_methods(spec)
-    corpus = replace(inputs.corpus, notices=(*inputs.corpus.notices, *left_out))
-    return card_of(question_of(spec), methods, model, corpus, inputs.documents)
-
-
-def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpus) -> Attributable:
-    """The model, reading as much of a text as it was made for. Raises InvalidModel for one without answers."""
-    model = reference.open(corpus.texts)
+    """Explain each text, or test methods over all of them. Raises InvalidModel for a model without answers."""
+    pictures = None if spec.card else load(DRAWING).from_options(spec.figure, PICTURES, store.RECORD)
+    reference, corpus, documents = inputs.model, inputs.corpus, inputs.documents
+    model = reference.open(corpus.texts)  # reads as much of a text as it was made for
     if isinstance(model, Classifies):
         model = model.limit_tokens(spec.max_tokens or model.max_tokens, spec.keep or model.keep)
     elif spec.max_tokens is not None or spec.keep is not None:
@@ -44,22 +34,18 @@ def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpu
         model = replace(reference, spec=cut).open(corpus.texts)
     if not isinstance(model, Attributable):
         raise InvalidModel(f"{reference} has no answer to explain", hint=TRAINED)
-    return model
+    question, (methods, left_out) = Question(spec.target, spec.against, spec.model.seed), _choose_methods(spec)
+    notices = (*corpus.notices, *left_out)
+    if pictures is None:
+        from attnviz.commands.attribute.card import card_of  # torch has come with the model
 
+        yield from card_of(question, methods, model, replace(corpus, notices=notices), documents)
+        return
+    from attnviz.models.attribution.subject import attribute as score
 
-def _draw(spec: AttributeSpec, inputs: Inputs) -> Events:
-    from attnviz.running.pictures import Pictures  # matplotlib comes with it
-
-    out, documents = inputs.out, inputs.documents
-    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
-    model = open_answering(spec, inputs.model, inputs.corpus)
-    from attnviz.models.attribution.subject import attribute as score  # torch has come with the model
-
-    methods, left_out = _choose_methods(spec)
-    notices = (*inputs.corpus.notices, *left_out)
-    with store.locked(out):
+    with store.locked(out := inputs.out):
         for document in documents:
-            subject = model.subject(document.text, document.name, question_of(spec))
+            subject = model.subject(document.text, document.name, question)
             if (tokens := subject.tokens).mostly_unknown:  # there is no verdict to explain
                 unknown = f"{sum(tokens.unknown)} of {len(tokens) - sum(tokens.special)} tokens of {document.name}"
                 problem = f"{unknown} are not in the model's vocabulary, so its answer says little of the text"
@@ -88,8 +74,3 @@ def _choose_methods(spec: AttributeSpec) -> tuple[list[str], tuple[str, ...]]:
         methods.remove(INTEGRATED_GRADIENTS)
         return methods, (f"{INTEGRATED_GRADIENTS} is left out: {error}",)
     return methods, ()
-
-
-def question_of(spec: AttributeSpec) -> Question:
-    """What is asked of each text."""
-    return Question(spec.target, spec.against, spec.model.seed)

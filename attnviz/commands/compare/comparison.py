@@ -88,7 +88,7 @@ class Comparison:
     @cached_property
     def _by_model(self) -> Mapping[object, tuple[Numbers, Numbers]]:
         """All rows of each model, and their means by text."""
-        means = {model: rows for (model,), rows in self.numbers.average("text", "model").group("model")}
+        means = {model: rows for (model,), rows in self.numbers.aggregate("mean", "text", "model").group("model")}
         return {model: (rows, means[model]) for (model,), rows in self.numbers.group("model")}
 
     def has(self, model: str | None, name: str) -> bool:

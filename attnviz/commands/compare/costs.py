@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, isnan
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -27,25 +27,20 @@ from attnviz.report import Block, Column, Note, Row, Table
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 NONE = "-"
 Cells = list[str]  # one for each model
+Cost = dict[str, Any]  # see `compute_cost`; None: not known
 FLOAT32 = 4  # bytes
 
 
-class Cost(NamedTuple):
-    """What one forward pass of attention takes, all layers together; means over the texts."""
-
-    projections: float | None  # floating-point operations of queries, keys, values and output; None: not known
-    weights: float  # floating-point operations of scores and weighted sums
-    memory: float  # bytes of the weights in float32
-
-
 def compute_cost(n_tokens: Float64[np.ndarray, " text"], n_layers: int, n_heads: int, d_model: int) -> Cost:
-    """Return 8 n d², 4 n² d and 4 h n² bytes for each layer, as means over the texts.
+    """Return what one forward pass of attention takes, all layers together, as means over the texts.
 
-    Queries, keys, values and the output are n × d times d × d each, as many with one head. Scores q kᵀ and sums of
-    values are 2 n² d_head for each head and each of both. A map of n × n weights for each head is in float32.
+    `projections` to queries, keys, values and the output are n × d times d × d each, as many with one head: 8 n d²
+    floating-point operations for each layer. Scores q kᵀ and sums of values (`weights`) are 2 n² d_head for each head
+    and each of both: 4 n² d. A map of n × n weights for each head is in float32: 4 h n² bytes of `memory`.
     """
     n, square = float(n_tokens.mean()), float((n_tokens**2).mean())
-    return Cost(n_layers * 8 * n * d_model**2, n_layers * 4 * square * d_model, n_layers * FLOAT32 * n_heads * square)
+    weights, memory = n_layers * 4 * square * d_model, n_layers * FLOAT32 * n_heads * square
+    return {"projections": n_layers * 8 * n * d_model**2, "weights": weights, "memory": memory}
 
 
 def costs_table(comparison: Comparison) -> Table:
@@ -65,7 +60,7 @@ def find_cost(comparison: Comparison, model: ComparedModel) -> Cost | None:
         return None
     n_tokens = comparison.per_text(model.name, "tokens")
     cost = compute_cost(n_tokens, model.n_layers, model.n_heads, model.d_model)
-    return cost if model.n_attention_parameters is not None else cost._replace(projections=None)
+    return cost if model.n_attention_parameters is not None else cost | {"projections": None}
 
 
 def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
@@ -84,10 +79,10 @@ def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
     yield "of them in attention", [NONE if n is None else f"{n:,}" for n in known]
     costs = [cost for model in models if (cost := find_cost(comparison, model))]
     if len(costs) == len(models):
-        projections = [NONE if cost.projections is None else write_count(cost.projections) for cost in costs]
-        yield f"FLOP of projections, {times}8 n d²", projections
-        yield f"FLOP of scores and sums, {times}4 n² d", [write_count(cost.weights) for cost in costs]
-        yield f"memory of the maps, {times}4 h n² B", [format_bytes(cost.memory) for cost in costs]
+        projections, weights, memory = zip(*(cost.values() for cost in costs), strict=True)
+        yield f"FLOP of projections, {times}8 n d²", [NONE if n is None else write_count(n) for n in projections]
+        yield f"FLOP of scores and sums, {times}4 n² d", list(map(write_count, weights))
+        yield f"memory of the maps, {times}4 h n² B", list(map(format_bytes, memory))
     accuracies = [comparison.mean(model.name, "right") for model in models]
     if not all(map(isnan, accuracies)):
         yield "accuracy on these texts", [NONE if isnan(each) else f"{each:.4f}" for each in accuracies]

@@ -70,22 +70,18 @@ def compare(
     pictures = map_pictures(aligned, names, ("first", "second"), layers, query_at, scale)
     extent = highest(pictures), len(aligned[0].keys)
     text = escape_for_display(records[0].provenance.text_name, 80)
-    report = Report(
-        title=f"{names[0]} and {names[1]} on {text}",
-        subtitle="difference: second minus first",
-        blocks=(*pictures, _measures_table(aligned, names)),
-        scale=choose_scale(scale, *extent),
-        scales=list_scales(*extent),
-    )
-    return Display(report)
-
-
-def _measures_table(several: Sequence[AttentionMaps], names: Sequence[str]) -> Table:
-    one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), HEAD_KEYS) for maps in several)
+    one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), HEAD_KEYS) for maps in aligned)
     rows: list[Row] = []
     for measure in MEASURES:
         if measure.name in one.values and measure.name in other.values:
             means = [float(np.nanmean(of.array(measure.name))) for of in (one, other)]
             rows.append((measure.name, measure.unit, *means, means[1] - means[0]))
     columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
-    return Table("measures", "means over heads", "compared", columns, rows)
+    report = Report(
+        title=f"{names[0]} and {names[1]} on {text}",
+        subtitle="difference: second minus first",
+        blocks=(*pictures, Table("measures", "means over heads", "compared", columns, rows)),
+        scale=choose_scale(scale, *extent),
+        scales=list_scales(*extent),
+    )
+    return Display(report)

@@ -191,7 +191,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
 
 
 def _model_data(comparison: Comparison, model: ComparedModel) -> Mapping[str, object]:
-    cost, predictions = find_cost(comparison, model), []
+    predictions = []
     for each in model.predictions:
         assert model.answers is not None, "who answers has answers"
         answer: dict[str, object] = {"scores": list(each.scores)}
@@ -202,7 +202,7 @@ def _model_data(comparison: Comparison, model: ComparedModel) -> Mapping[str, ob
         predictions.append({"text": each.text_name, **answer, "gold": each.gold})
     return {
         **{fact: getattr(model, fact) for fact in FACTS},
-        "cost": cost and cost._asdict(),
+        "cost": find_cost(comparison, model),
         "accuracy": _none_if_nan(comparison.mean(model.name, "right")),
         "card": None if model.tested is None else asdict(model.tested),
         "predictions": predictions,

@@ -6,8 +6,6 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, repeat
-from operator import not_
 
 from attnviz import store
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
@@ -52,12 +50,11 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     untrained = [model.name for model in models if model.trained is False]
     yield Progress(0, len(documents), "texts", notices=(*_notices(spec, inputs, untrained), *copies))
     answered = [_predictions(model, documents, spec.model) for model in models]
-    reads = list(map(_reads, models, answered, repeat(documents)))
-    if not any(reads):
+    reading = [pair for pair in zip(models, answered, strict=True) if _reads(*pair, documents)]
+    if not reading:
         raise InvalidText(f"none of {', '.join(model.name for model in models)} reads the text: {UNKNOWN_WORDS}")
-    if not all(reads):
-        blind = list(compress((model.name for model in models), map(not_, reads)))
-        models, answered = list(compress(models, reads)), list(compress(answered, reads))
+    if blind := [model.name for model in models if model.name not in {each.name for each, _ in reading}]:
+        models, answered = map(list, zip(*reading, strict=True))
         said = f"{', '.join(blind)} {'is' if len(blind) == 1 else 'are'} left out: {UNKNOWN_WORDS}"
         yield Progress(0, len(documents), "texts", notices=(said,))
     names = [model.name for model in models]
