@@ -264,14 +264,6 @@ class Charts:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A heading over the blocks that follow it: what is to be read from top to bottom has steps."""
-
-    title: str
-    level: Literal[1, 2] = 1
-
-
-@dataclass(frozen=True)
 class Column:
     """One column of a table. Numbers are shown with `digits` after the point; text is shown as it is."""
 
@@ -346,7 +338,7 @@ class Note:
 
 
 Picture = Heatmap | HeatmapGrid | Charts | Calculation
-Block = Picture | Table | Note | Section
+Block = Picture | Table | Note
 
 
 # All heads of a model over many texts, to be looked at one by one: tables, as lists of rows by the names of columns.

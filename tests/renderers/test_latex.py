@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escape_latex, fragment
 from attnviz.renderers.hidden import write_out_hidden
-from attnviz.report import Column, Heatmap, Note, Report, Section, Table
+from attnviz.report import Column, Heatmap, Note, Report, Table
 from tests.made import HOSTILE
 
 PRINTS = {
@@ -93,8 +93,6 @@ def parts(source: str) -> list[str]:
             found.append(part)
         elif part.startswith(("\\begin{tabular}", "\\begin{longtable}")):
             found += cells(part)
-        elif heading := re.fullmatch(r"\\(?:sub)?section\*\{(.*)\}", part):
-            found.append(read(heading[1]))
         else:
             found.append(read(part))
     return found
@@ -125,10 +123,9 @@ def read_cell(cell: str) -> str:
 
 
 def everywhere(text: str) -> Report:
-    """A walk-through with the text in every place that holds one; title and subtitle are comments."""
+    """The text in every place of a table; title, subtitle and note are comments."""
     table = Table("a", text, "facts", (Column(text), Column("n", digits=2), Column(text)), ((text, -1.5, text),))
-    blocks = (Section(text), Section(text, 2), Note(text), table)
-    return Report(text, text, blocks)
+    return Report(text, text, (Note(text), table))
 
 
 def check(text: str) -> None:
@@ -136,16 +133,16 @@ def check(text: str) -> None:
     source = fragment(everywhere(text))
     assert all(line.startswith("% ") for line in source.splitlines() if "%" in line.replace("\\%", ""))
     found = parts(source)
-    assert found.count(seen(text)) == 7
+    assert found.count(seen(text)) == 4
     assert "-1.50" in found
 
 
 def test_by_eye() -> None:
     columns = (Column("key"), Column("s", digits=2), Column("over texts"))
     table = Table("a", "", "facts", columns, (("0 a_b", -1.0, "3.2 ± 0.1"), ("1 [/]", -np.inf, "-")))
-    report = Report("R&D", "", (Section("Step 1"), Note("50 % of it"), table))
+    report = Report("R&D", "", (Note("50 % of it"), table))
     assert fragment(report) == (
-        "% Packages: booktabs\n% R&D\n\n\\section*{Step 1}\n\n50 \\% of it\n\n"
+        "% Packages: booktabs\n% R&D\n% 50 % of it\n\n"
         "\\begin{tabular}{lrr}\n\\toprule\nkey & s & over texts \\\\\n\\midrule\n"
         "0 a\\_b & $-1.00$ & $3.2 \\pm 0.1$ \\\\\n1 {[}/{]} & $-\\infty$ & - \\\\\n\\bottomrule\n\\end{tabular}\n"
     )
@@ -180,8 +177,8 @@ def test_any_text_is_printed_as_it_is(text: str) -> None:
 
 def test_other_scripts_are_remarked_on_and_latin_is_not() -> None:
     ours = Note("“a” · b → c × 2 ± 1, √d, Σ, ∞, ∅ …")
-    assert OTHER_SCRIPTS not in fragment(Report("a", "猫", (Section("x"), ours)))
-    assert OTHER_SCRIPTS in fragment(Report("a", "", (Section("猫"),)))
+    assert OTHER_SCRIPTS not in fragment(Report("a", "猫", (ours,)))
+    assert OTHER_SCRIPTS in fragment(Report("a", "", (Table("t", "", "facts", (Column("猫"),), ()),)))
 
 
 def test_pictures_are_left_out_and_nothing_is_no_error() -> None:

@@ -100,7 +100,7 @@ def example_report(heads: Sequence[PublishedHead], own_title: str | None = None)
         for of in ("weights", "output")
         for label, *cells in zip(labels, *(getattr(head, of).cells for head in heads), strict=True)
     ]
-    steps = Steps(first.trace, first.head, "example", len(first.trace.tokens))
+    steps = Steps(first.trace, first.head, len(first.trace.tokens))
     tokens = first.trace.tokens.pieces
     return Report(
         title=choose_title(own_title, f"Attention by hand: {' '.join(tokens)}"),

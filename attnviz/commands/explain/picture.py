@@ -38,7 +38,6 @@ def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> It
     head, biased = steps.head, steps.head.position is not None
     query = EdgeStrip(f"q of {quote_token(steps.trace.tokens, steps.trace.query)}", head.query[:MAX_COMPONENTS])
     output = EdgeStrip("step 8: their sum, o = Σ a · v", head.output[:MAX_COMPONENTS])
-    after_mask = np.where(steps.trace.attendable, head.scaled, -np.inf)
     of_scaled = f"s = q · k / √{head.d_head}" + " + b" * biased
     yield CalculationStep(
         number=2,
@@ -52,7 +51,7 @@ def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> It
     yield CalculationStep(3, "how well they fit", ("q · k",), "number", _choose(steps, head.scores), "→")
     if head.position is not None:
         yield CalculationStep(4, "for the distance", ("b",), "number", _choose(steps, head.position))
-    yield CalculationStep(4, "scaled by the width", (of_scaled,), "number", _choose(steps, after_mask), "→")
+    yield CalculationStep(4, "scaled by the width", (of_scaled,), "number", _choose(steps, steps.after_mask), "→")
     yield CalculationStep(
         number=6,
         title="weights: softmax",

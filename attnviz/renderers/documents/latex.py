@@ -1,4 +1,4 @@
-r"""Reports as LaTeX to take in with \input: tables, and a walk-through with its displays. Knows `report` only.
+r"""Reports as LaTeX to take in with \input: tables. Knows `report` only.
 
 Text is data: every sign that TeX would obey is written as one that it prints, and what cannot be seen, such as a bidi
 control, is written out, as in a terminal. The same report gives the same bytes. Pictures are left out.
@@ -20,7 +20,6 @@ from attnviz.report import (
     HeatmapGrid,
     Note,
     Report,
-    Section,
     Table,
 )
 
@@ -78,7 +77,7 @@ OTHER_SCRIPTS = "% Some characters are not ASCII: where pdfLaTeX or the font lac
 
 
 def fragment(*reports: Report, full: bool = False) -> str:
-    """The table of the heads where there is one, else every table but those of queries; of a walk-through all of it.
+    """The table of the heads where there is one, else every table but those of queries.
 
     `full`: all tables, those of queries as a `longtable`. What a reader has to know of the tables, and the packages
     that they need, stand in comments.
@@ -100,19 +99,15 @@ def _comment(text: str) -> str:
 
 
 def _lines(report: Report, full: bool) -> Iterator[str]:
-    """Only a walk-through has text, in the order of its blocks."""
-    is_walk = any(isinstance(block, Section) for block in report.blocks)
     has_heads = any(table.role == "heads" for table in report.tables)
     yield from (_comment(text) for text in (report.title, report.subtitle) if text)
     for block in report.blocks:
         match block:
-            case Section():
-                yield f"\n\\{'section' if block.level == 1 else 'subsection'}*{{{escape_latex(block.title)}}}"
             case Table():
                 if full or block.role == "heads" or not (has_heads or block.role == "top"):
                     yield from _table(block)
             case Note():
-                yield f"\n{escape_latex(block.text)}" if is_walk else _comment(block.text)
+                yield _comment(block.text)
             case Heatmap() | HeatmapGrid() | Charts() | Calculation():
                 pass
             case _:

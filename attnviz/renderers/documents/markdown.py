@@ -14,7 +14,7 @@ from urllib.parse import quote
 from attnviz.renderers import numbers
 from attnviz.renderers.hidden import write_out_hidden
 from attnviz.renderers.links import addresses
-from attnviz.report import Calculation, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Section, Table
+from attnviz.report import Calculation, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Table
 
 SIGNS = re.compile(
     r"""
@@ -57,8 +57,6 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
                 yield "\n".join(_table(block))
             case Note():
                 yield inline(block.text)
-            case Section():
-                yield _heading("##" if block.level == 1 else "###", block.title)
             case Heatmap() | HeatmapGrid() | Charts() | Calculation():
                 if block.name in pictures:
                     # In an attribute a tag would be shown, and nobody looks for mentions.

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from rich.cells import cell_len
 from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
@@ -18,7 +17,7 @@ from rich.text import Text
 from attnviz.renderers.terminal.maps import cell_width, legend, long_form, matrix, shade_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
-from attnviz.report import Block, Heatmap, Note, Report, Scale, Section, Table
+from attnviz.report import Heatmap, Note, Report, Scale, Table
 from attnviz.specs import TableKind
 
 GAP = 4  # blanks between two maps
@@ -46,9 +45,6 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     yield from page.prose(report.subtitle)
     if kind not in ("answer", "heads"):
         yield from _maps(page, report, kind)
-    if any(isinstance(block, Section) for block in report.blocks):
-        yield from _walk(page, report.blocks)
-        return
     answers = [table for table in report.tables if table.role == "answer"]
     notes = [note for note in report.notes if kind != "answer" or not note.is_detail]
     if kind == "answer" or not answers:
@@ -115,19 +111,3 @@ def _map(page: ScreenLayout, picture: Heatmap, kind: TableKind, scale: Scale) ->
     yield from page.prose(picture.title, BOLD)
     width = cell_width(page, picture, kind)
     yield from matrix(page, picture, kind, width, scale) if width else long_form(page, picture)
-
-
-def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
-    """Headings, formulas, tables and notes in their order; maps stand above already."""
-    for block in blocks:
-        match block:
-            case Section(title=title, level=level):
-                yield Text()
-                yield from page.prose(title, BOLD)
-                if level == 1:
-                    yield Text(page.dash * min(cell_len(page.safe(title)), page.screen.width), style=DIM)
-            case Table() if block.role != "top":
-                yield from listing(page, block)
-            case Note(text=text):
-                yield Text()
-                yield from page.prose(text)

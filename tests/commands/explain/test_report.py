@@ -1,4 +1,4 @@
-"""The walk-through of a model's query: what is shown, what is summed up, and that the columns add up."""
+"""A model's query by hand: what is shown, what is summed up, and that the columns add up."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.commands.explain.report import explain_report
-from attnviz.commands.explain.steps import DIGITS
 from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
 from attnviz.renderers.documents.json import write_alone
-from attnviz.report import Report, Section, Table
+from attnviz.report import Report, Table
 from tests.made import FILM, HOSTILE, notes, provenance, table, tokens
 
 
@@ -63,33 +62,23 @@ def test_title_and_subtitle_say_what_is_explained() -> None:
     assert report.title == "Attention from token 3 thin in multi:2, step by step"
     assert report.subtitle == ("untrained (random weights, seed 0) · sample train[0] · 14 tokens · layer 0 of 1")
     assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
-    assert "after a layer norm" in notes(report)
-    assert "after a layer norm" not in notes(shown(replace(found(), normed=False)))
-    assert "drawn at random" in notes(report)
+    assert "the layer's output were computed again in 64 bits from x and the model's matrices" in notes(report)
+    assert "the largest difference from the model's own, which it computes in 32 bits, is 1e-08" in notes(report)
 
 
-def test_of_several_heads_each_has_its_steps_and_all_are_concatenated() -> None:
+def test_of_several_heads_each_has_a_table_and_a_figure() -> None:
     of = found(n_heads=3)
     report = shown(of, (2, 0))
-    assert [table.name for table in report.tables if table.name.endswith("softmax")] == [
-        "head-2-softmax",
-        "head-0-softmax",
-    ]
-    assert "The other head does the same" in notes(report)
-    assert len(table(report, "concatenation").rows) == 3
+    assert [table.name for table in report.tables] == ["head-2", "head-0"]
+    assert [picture.name for picture in report.pictures] == ["steps-layer-0-head-2", "steps-layer-0-head-0"]
+    assert "--head shows others" in notes(report)
     assert "--head" not in notes(shown(of, (0, 1, 2)))
-    assert notes(report).count("says how well the query fits each key") == 1
     with pytest.raises(InvalidSelection, match="no head 3"):
         shown(of, (3,))
 
 
 def test_one_head_without_projections() -> None:
-    of = found(n_heads=1, projects=False)
-    report = shown(of)
-    assert "queries, keys and values are the embeddings themselves" in notes(report)
-    assert "With one head there is nothing to put side by side: c = o." in notes(report)
-    assert "This model has none: c is the output." in notes(report)
-    assert not [table for table in report.tables if table.name in ("concatenation", "projection")]
+    assert "from x." in notes(shown(found(n_heads=1, projects=False)))
 
 
 # Columns add up
@@ -97,7 +86,7 @@ def test_one_head_without_projections() -> None:
 
 def test_with_few_keys_every_key_has_a_row() -> None:
     report = shown(found(), top_k=13)
-    keys = column(table(report, "head-0-softmax"), "key")
+    keys = column(table(report, "head-0"), "key")
     assert keys == [*(f"{place} {piece}" for place, piece in enumerate(FILM)), "sum over 14 keys"]
 
 
@@ -105,17 +94,15 @@ def test_with_few_keys_every_key_has_a_row() -> None:
 def test_rows_sum_to_the_last_row(top_k: int, seed: int, causal: bool) -> None:
     of = found(seed=seed, causal=causal)
     report = shown(of, top_k=top_k)
-    softmax, summed = table(report, "head-0-softmax"), table(report, "head-0-sum")
-    for of_table, header in ((softmax, "exp(s)"), (softmax, "weight"), *((summed, f"a⋅v[{i}]") for i in range(4))):
-        *rows, total = column(of_table, header)
-        assert sum(rows) == pytest.approx(total, abs=2 * 10**-DIGITS)
-    assert column(softmax, "weight")[-1] == pytest.approx(1)
-    assert column(summed, "a⋅v[0]")[-1] == pytest.approx(of.trace.heads[0].output[0])
+    for header in ("exp(s)", "weight"):
+        *rows, total = column(table(report, "head-0"), header)
+        assert sum(rows) == pytest.approx(total)
+    assert total == pytest.approx(1)
 
 
 def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
     of = found()
-    rows = table(shown(of, top_k=5), "head-0-softmax").rows
+    rows = table(shown(of, top_k=5), "head-0").rows
     weights = of.trace.heads[0].weights
     best = sorted(np.argsort(-weights)[:5].tolist())
     assert [row[0] for row in rows] == [
@@ -127,23 +114,18 @@ def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
 
 
 def test_a_mask_is_shown_where_there_is_one() -> None:
-    assert "This query may attend to every key, so nothing is masked." in notes(shown(found()))
-    report = shown(found(FILM[:6], causal=True), top_k=10)
-    assert "This query may not attend to keys 4, 5: s becomes -∞ there" in notes(report)
-    masked = table(report, "head-0-softmax")
-    assert column(masked, "s after the mask")[4:6] == [-np.inf] * 2
-    assert np.isfinite(column(masked, "s")[:6]).all()
+    masked = table(shown(found(FILM[:6], causal=True), top_k=10), "head-0")
+    assert column(masked, "s")[4:6] == [-np.inf] * 2
+    assert np.isfinite(column(masked, "s")[:4]).all()
     assert column(masked, "weight")[4:6] == [0, 0]
-    many = notes(shown(found(causal=True, query=1)))
-    assert "keys 2, 3, 4, 5, 6, 7, 8, 9, …: s becomes" in many
 
 
 def test_a_position_bias_is_shown_where_there_is_one() -> None:
-    assert "b" not in [each.header for each in table(shown(found()), "head-0-softmax").columns]
+    assert "b" not in [each.header for each in table(shown(found()), "head-0").columns]
     of = found(FILM[:3], query=0, position=True)
     report = shown(of)
-    assert any(block.title.endswith("/ √d_head + b") for block in report.blocks if isinstance(block, Section))
-    scaled = table(report, "head-0-softmax")
+    assert "s = q ⋅ k / √4 + b, weight" in notes(report)
+    scaled = table(report, "head-0")
     assert column(scaled, "b")[:3] == [-1.5, -0.5, 0.5]
     assert column(scaled, "s")[:3] == [
         s / 2 + b for s, b in zip(of.trace.heads[0].scores, (-1.5, -0.5, 0.5), strict=True)
@@ -154,18 +136,7 @@ def test_what_is_subtracted_is_said() -> None:
     of = found(FILM[:3], query=0)
     head = trace_head(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
     report = shown(replace(of, trace=replace(of.trace, heads=(head, head))))
-    assert "The largest s, -162, is subtracted first." in notes(report)
-    assert column(table(report, "head-0-softmax"), "exp(s - largest)")[:3] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(("d_head", "columns"), [(1, 1), (4, 4), (5, 5), (6, 4), (32, 4)])
-def test_long_vectors_are_cut_and_say_so(d_head: int, columns: int) -> None:
-    report = shown(found(d_head=d_head))
-    headers = [each.header for each in table(report, "head-0-scores").columns]
-    more = ["…"] if columns < d_head else []
-    assert headers == ["key", *(f"k[{i}]" for i in range(columns)), *more, "q⋅k"]
-    query = table(report, "head-0-scores").rows[0]
-    assert query[1 : 1 + columns] == pytest.approx(found(d_head=d_head).trace.heads[0].query[:columns])
+    assert column(table(report, "head-0"), "exp(s - largest)")[:3] == [1, 1, 1]
 
 
 def test_tokens_are_safe_to_show_and_whole_in_the_data() -> None:
