@@ -113,13 +113,12 @@ def _describe_answers(model: Traceable, document: Document, layers: Sequence[int
     by_layer = [model.answer_with_heads(document.text, layer, kept) for layer in layers]
     shown = np.argsort(-by_layer[0][0], kind="stable")[:MAX_LABELS]
     labels, of_none = model.answers.labels, [answers[-1] for answers in by_layer]  # the last choice: all are off
-    (prediction,) = model.classify([document])
     return {
         "labels": [labels[label] for label in shown],
+        "nLabels": len(labels),
         "choices": off,
         "layers": [_pack(answers[:, shown]) for answers in by_layer],
         "nothing": [(labels[int(each.argmax())], float(each.max())) for each in of_none],
-        "whole": [prediction.probabilities[label] for label in shown],
     }
 
 

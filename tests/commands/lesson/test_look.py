@@ -12,7 +12,7 @@ from tests.commands.lesson.conftest import Write
 from tests.renderers.page.test_contrast import EDGES, RINGS, TEXTS, faint, measure
 
 pytestmark = pytest.mark.slow
-MAX_WORDS, MAX_NUMBERS = 450, 240
+MAX_WORDS, MAX_NUMBERS = 450, 120
 LONG = "i can not say that this was the very best film of all time but the acting of the whole cast saved it"
 
 
@@ -85,6 +85,7 @@ def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
 def test_a_word_and_a_key_are_chosen_in_the_picture(opened: Open, write: Write) -> None:
     page = opened(write())
     page.page.locator("[data-column=word] text[data-at='3']").click()
+    page.page.locator(".step").nth(2).click()  # only the numbers of a step are there
     page.page.locator("[data-column=weight] text[data-at='7']").click()
     page.page.locator(".step").nth(1).click()
     assert page.page.locator(".written .line").first.inner_text().startswith("q3 · k7 = ")
@@ -135,6 +136,12 @@ def test_a_page_is_short(opened: Open, write: Write) -> None:
     text = page.page.locator("body").inner_text()
     assert len([word for word in text.split() if word.strip("()·").isalpha()]) <= MAX_WORDS
     assert len(re.findall(r"\d+(?:\.\d+)?", text)) <= MAX_NUMBERS
+
+
+def test_more_answers_than_are_drawn_are_counted(opened: Open, write: Write) -> None:
+    page = opened(write("--model", "recall:8", text="5 a3 b7 12"))
+    assert "Drawn are the 3 most probable of 128 answers." in page.page.locator("#off").inner_text()
+    assert page.page.locator("[data-column=answer] rect").count() == 3
 
 
 def test_a_model_without_answers_says_so(opened: Open, write: Write) -> None:

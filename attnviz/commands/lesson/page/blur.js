@@ -1,7 +1,7 @@
 // Averaging blurs: the same row with scores divided by more or less. The picture follows.
 
 import { element } from "../../../renderers/page/dom.js";
-import { distance, effectiveKeys, findLargest, mean } from "./arithmetic.js";
+import { distance, effectiveKeys, mean } from "./arithmetic.js";
 import { attendChosen, change, choice, chosenHead, onChange, WHICH_ROW } from "./choice.js";
 import { button, decimal } from "./parts.js";
 import { paragraph, say, token, write } from "./phrases.js";
@@ -29,17 +29,13 @@ export function blurSection(place) {
     const head = chosenHead();
     const work = attendChosen();
     const open = head.values.filter((_, at) => work.masked[at] !== -Infinity);
-    const [plain, top] = [mean(open), findLargest(work.weights)];
     const { temperature } = choice;
     const values = {
       factor: decimal(temperature, 2),
       divisor: decimal(temperature * Math.sqrt(head.size), 2),
       query: token(choice.query),
       n: decimal(effectiveKeys(work.weights), 2),
-      all: open.length,
-      top: token(top),
-      distance: decimal(distance(work.output, plain)),
-      most: decimal(distance(head.values[top], plain)),
+      distance: decimal(distance(work.output, mean(open))),
     };
     divided.replaceChildren(...say("blur.slider", values));
     slider.value = Math.log2(temperature);

@@ -13,9 +13,9 @@ export function headsSection(place) {
   const found = element("p", { "aria-live": "polite" });
   const [model, other] = lesson.models;
   const sizes = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
-  const [n, m] = [model, other].map((each) => each?.nParameters.toLocaleString("en-US"));
+  const apart = decimal(100 * Math.abs(model.nParameters / other?.nParameters - 1), 1);
   place.append(
-    other ? paragraph("heads.same", { ...sizes, other: other.name, n, m }) : paragraph("heads.alone", sizes),
+    other ? paragraph("heads.same", { ...sizes, other: other.name, apart }) : paragraph("heads.alone", sizes),
     paragraph("heads.lead", { most: MOST }),
     found,
     grid,
@@ -49,12 +49,9 @@ function panelsOf(model, at) {
 }
 
 function panelOf(map, name, title, pattern) {
-  const weights = map[choice.query];
-  const top = findLargest(weights);
-  const strongest = element("span", { class: "effective" });
-  strongest.append(token(top), ` ${decimal(weights[top])} · ${keysOf(map)}`);
   const known = pattern === null || pattern === undefined ? [] : [element("p", { class: "hint" }, pattern)];
-  return element("article", { class: "head" }, element("h3", {}, title), drawMap(map, name), strongest, ...known);
+  const top = token(findLargest(map[choice.query]));
+  return element("article", { class: "head" }, element("h3", {}, title), drawMap(map, name), top, ...known);
 }
 
 const keysOf = (map) => decimal(effectiveKeys(map[choice.query]), 2);
@@ -70,7 +67,9 @@ export function drawMap(map, name) {
     const step = 100 / weights.length;
     const stops = weights.map((weight, at) => {
       const shade = Math.min(1, Math.max(0, Math.log2(weight * open) / Math.log2(MOST)));
-      const colour = `color-mix(in srgb, var(--heat) ${(100 * shade).toFixed(1)}%, var(--ground))`;
+      const below = Math.min(3, Math.floor(4 * shade));
+      const part = (100 * (4 * shade - below)).toFixed(1);
+      const colour = `color-mix(in srgb, var(--ramp-${below + 1}) ${part}%, var(--ramp-${below}))`;
       return `${choice.causal && at > query ? "var(--forbidden)" : colour} ${at * step}% ${(at + 1) * step}%`;
     });
     const line = element("div", { class: query === choice.query ? "row chosen" : "row" });
@@ -83,11 +82,9 @@ export function drawMap(map, name) {
 // What a head was found to look at over many texts; a dash where that was measured and is nothing in particular.
 function describePattern(found) {
   if (!found) return "–";
-  const [name, part] = found;
-  const share = decimal(100 * part, 0);
-  const place = /^(\d+) (before|after)$/.exec(name);
-  if (place) return write(`heads.${place[2]}`, { n: place[1], share });
-  return write(`heads.pattern_${name.replaceAll(" ", "_")}`, { share });
+  const place = /^(\d+) (before|after)$/.exec(found[0]);
+  if (place) return write(`heads.${place[2]}`, { n: place[1] });
+  return write(`heads.pattern_${found[0].replaceAll(" ", "_")}`);
 }
 
 function describeDifference(shown) {
@@ -98,7 +95,6 @@ function describeDifference(shown) {
   const each = heads.reduce((total, { map }) => total + effectiveKeys(map[choice.query]), 0) / heads.length;
   const found = say("heads.different", {
     query: token(choice.query),
-    heads: heads.length,
     n: new Set(heads.map(({ map }) => findLargest(map[choice.query]))).size,
     each: decimal(each, 2),
     mean: keysOf(average.map),

@@ -22,7 +22,7 @@ export function offSection(place) {
     place.append(paragraph("off.nothing", { model: model.name }));
     return;
   }
-  const { labels, whole } = model.answers;
+  const { labels, nLabels } = model.answers;
   const layers = element("div", { class: "choosers" });
   const switches = element("div", { class: "switches", role: "group" });
   const moves = element("div", { class: "switches" });
@@ -32,8 +32,8 @@ export function offSection(place) {
   );
   const said = element("div", { "aria-live": "polite" });
   const each = element("details", {});
-  const values = { label: element("b", {}, labels[0]), share: decimal(whole[0], DIGITS) };
-  place.append(paragraph("off.lead", values), layers, switches, moves, said, each, paragraph("off.caveat"));
+  place.append(paragraph("off.lead"), layers, switches, moves, said, each, paragraph("off.caveat"));
+  if (nLabels > labels.length) place.append(paragraph("off.shown", { shown: labels.length, all: nLabels }));
   if (model.layers.length > 1) {
     const options = model.layers.map((layer, at) => [at, String(layer.number)]);
     layers.append(chooser(write("choose.layer"), options, choice.offLayer, (offLayer) => change({ offLayer, off: 0 })));
@@ -70,6 +70,7 @@ function describeNow(label, answers) {
     n: off.length,
     sum: signed(sum, DIGITS),
   };
+  if (!off.length) return say("off.whole", values);
   return [...say("off.now", values), ...(off.length > 1 ? [" ", ...say("off.together", values)] : [])];
 }
 
@@ -84,12 +85,6 @@ function describeRest(answers) {
   found.push(paragraph("off.all", { label: element("b", {}, label), share: decimal(share, DIGITS) }));
   if (nLayers > 1) found.push(paragraph("off.rest", {}, { class: "hint" }));
   if (answers.size < 2 ** nHeads) found.push(paragraph("off.pairs", {}, { class: "hint" }));
-  const other = lesson.models[1];
-  if (other?.answers && other.nHeads === 1) {
-    const one = answersOf(1, Math.min(choice.offLayer, other.layers.length - 1));
-    const [whole, without] = [0, 1].map((off) => decimal(one.get(off)[0], DIGITS));
-    found.push(paragraph("off.single", { model: other.name, label: other.answers.labels[0], whole, without }));
-  }
   return found;
 }
 
@@ -99,5 +94,11 @@ function tableOfEach(label, answers) {
     decimal(answers.get(1 << head)[0], DIGITS),
     signed(changeOf(answers, 1 << head), DIGITS),
   ]);
+  const other = lesson.models[1];
+  if (other?.answers && other.nHeads === 1) {
+    const one = answersOf(1, Math.min(choice.offLayer, other.layers.length - 1));
+    const name = write("heads.only", { model: other.name });
+    rows.push([name, decimal(one.get(1)[0], DIGITS), signed(changeOf(one, 1), DIGITS)]);
+  }
   return table(write("off.each"), [write("choose.head"), write("off.without", { label }), write("off.change")], rows);
 }

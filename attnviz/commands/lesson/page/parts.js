@@ -19,7 +19,7 @@ export function signed(value, digits) {
 export const factor = (value) => (decimal(value).startsWith("−") ? `(${decimal(value)})` : decimal(value));
 
 // The first ones, written with what stands between them.
-export const few = (written, between, shown = 4) =>
+export const few = (written, between, shown = 3) =>
   [...written.slice(0, shown), ...(written.length > shown ? ["…"] : [])].join(between);
 
 export const vector = (values) =>

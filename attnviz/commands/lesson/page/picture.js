@@ -77,6 +77,7 @@ export function pictureSection(place) {
     svg.setAttribute("aria-label", write("see.picture", { step: items[choice.step].textContent }));
     drawPicture(svg, work);
     written.replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
+    checked.hidden = choice.step !== 2;
     checked.replaceChildren(...say("see.checked", { weights: chosenLayer().weightsError.toExponential(0) }));
   };
   onChange([...WHICH_ROW, "key", "step", "temperature", "off", "offLayer"], draw);
@@ -98,7 +99,6 @@ function writeOut(work) {
   const product = few(
     work.q.map((each, at) => `${factor(each)} × ${factor(keys[key][at])}`),
     " + ",
-    3,
   );
   const divisor = `${choice.temperature === 1 ? "" : `${decimal(choice.temperature, 2)} × `}√${size}`;
   const inside = work.shift ? `${decimal(work.masked[key])} − ${factor(work.shift)}` : decimal(work.masked[key]);

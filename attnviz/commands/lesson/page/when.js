@@ -2,27 +2,32 @@
 
 import { chooser, element } from "../../../renderers/page/dom.js";
 import { decimal, signed, switchHeads, table } from "./parts.js";
-import { lesson, paragraph, say, write } from "./phrases.js";
+import { lesson, paragraph, write } from "./phrases.js";
 
 export function whenSection(place) {
   const trial = element("div", { id: "recall" });
   fillTrial(trial);
   const { capacity, reviews } = lesson;
   const measured = element("details", {}, element("summary", {}, write("when.measured")));
-  if (reviews.length > 1) place.append(describeReviews(reviews));
-  measured.append(...tablesOf(reviews, capacity));
+  const judged = reviews.at(-1);
+  if (judged?.change) {
+    const [change, low, high] = judged.change.map((each) => signed(each, 4));
+    const name = judged.change[1] <= 0 && judged.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
+    const seen = { n: judged.nTexts.toLocaleString("en-US"), seeds: judged.nSeeds, change, low, high };
+    place.append(paragraph(name, seen));
+    measured.append(paragraph("when.judged", seen));
+  }
   const { rest, halving } = capacity;
   const shares = capacity.shares.at(-1);
-  const recall = {
-    one: decimal(shares[0][0]),
-    many: decimal(shares.at(-1)[0]),
+  const recall = { one: decimal(shares[0][0]), many: decimal(shares.at(-1)[0]) };
+  const longer = {
     steps_one: rest[1].steps.toLocaleString("en-US"),
     steps_many: rest[8].steps.toLocaleString("en-US"),
     noise: decimal(rest[1].halving, 2),
     noise_many: decimal(halving.at(-1), 2),
   };
-  const conclusion = element("p", { class: "conclusion" }, ...say("when.sum"));
-  place.append(trial, paragraph("when.recall", recall), conclusion, measured);
+  measured.append(...tablesOf(reviews, capacity), paragraph("when.longer", longer));
+  place.append(trial, paragraph("when.recall", recall), paragraph("when.sum", {}, { class: "conclusion" }), measured);
 }
 
 // What two models report of a sequence, with heads of one turned off.
@@ -45,16 +50,15 @@ function fillTrial(place) {
   const rowOf = (at) => {
     const { values } = sequences[chosen.sequence];
     const { found, right } = report(at, chosen.sequence, at ? chosen.off : 0);
-    const name = write("when.reports", { model: models[at].name, right, all: letters.length });
-    return [name, ...found.map((value, letter) => (value === values[letter] ? String(value) : markWrong(value)))];
+    const name = write(at ? "when.many" : "when.one", { right });
+    return [name, ...found.map((value, letter) => (value === values[letter] ? "✓" : markWrong(value)))];
   };
   const show = (news = {}) => {
     Object.assign(chosen, news);
-    const { tokens: written, values } = sequences[chosen.sequence];
+    const { tokens: written } = sequences[chosen.sequence];
     tokens.replaceChildren(...written.flatMap((each) => [element(/^[a-z]/.test(each) ? "b" : "span", {}, each), " "]));
     switchHeads(switches, many.nHeads, chosen.off, (off) => show({ off }));
-    const rows = [[write("when.truth"), ...values.map(String)], rowOf(0), rowOf(1)];
-    answers.replaceChildren(table(write("when.letters"), [write("choose.model"), ...letters], rows));
+    answers.replaceChildren(table(write("when.letters"), [write("choose.model"), ...letters], [rowOf(0), rowOf(1)]));
   };
   const options = sequences.map((_, at) => [at, String(at)]);
   const [n, m] = [0, 1].map((at) => all.filter((each) => each[at]).length);
@@ -68,21 +72,13 @@ function fillTrial(place) {
     tokens,
     switches,
     answers,
-    paragraph("when.of_all", { all: sequences.length, one: one.name, many: many.name, n, m }),
+    paragraph("when.of_all", { all: sequences.length, n, m }),
   );
   show();
 }
 
 const markWrong = (value) =>
   element("span", { class: "wrong" }, element("s", {}, value), " ", element("small", {}, write("when.wrong")));
-
-function describeReviews(reviews) {
-  const [one, many] = [reviews[0], reviews.at(-1)];
-  if (!many.change) return "";
-  const [change, low, high] = many.change.map((each) => signed(each, 4));
-  const name = many.change[1] <= 0 && many.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
-  return paragraph(name, { n: one.nTexts.toLocaleString("en-US"), seeds: one.nSeeds, change, low, high });
-}
 
 const interval = ([value, low, high], digits) =>
   write("when.interval", { value: decimal(value, digits), low: decimal(low, digits), high: decimal(high, digits) });
