@@ -50,13 +50,6 @@ def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     return ~forbidden | evenly
 
 
-def to_batch_heads(tensor: Tensor) -> Tensor:
-    """Return [batch, head, …, …]: the last two axes are kept, and the third to last is the heads, if there."""
-    while tensor.ndim < 4:
-        tensor = tensor.unsqueeze(0)
-    return tensor.flatten(0, -4)
-
-
 def renormalise(
     weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"] | None, of: torch.dtype
 ) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"] | None, float]:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.models.capture.captured import check_error, to_batch_heads
+from attnviz.models.capture.captured import check_error
 from attnviz.models.capture.kernels import Asked
 from attnviz.models.capture.masks import SymbolicMask, symbolic
 from attnviz.models.protocols import LayersAndHeads
@@ -64,9 +64,8 @@ class Factoring:
         self, asked: Asked, output: Tensor, log_sum_exp: Tensor | None, what: str
     ) -> tuple[FactoredRows, float]:
         """Return factors, and by how much some rows worked out from them miss the output. Raises InvalidRecord."""
-        read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
-        query, key, value, of_kernel = map(to_batch_heads, (*read, output))
-        shape = (*of_kernel.shape[:-1], key.shape[-2])
+        query, key, value = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
+        shape = (*output.shape[:-1], key.shape[-2])
         heads = list(self._choice.heads_of(shape[1], what))
         masks = self._symbolic(asked, shape, what)
         scale = 1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale
@@ -84,7 +83,7 @@ class Factoring:
             assert k is not None
             rows.append(Factors(q, k, others[0], float(scale), others[1], mask.window, others[2]))
             values = values[[head * len(values) // shape[1] for head in heads]]
-            error = max(error, _measure_error(rows[-1], mask, values, of_kernel[row, heads]))
+            error = max(error, _measure_error(rows[-1], mask, values, output[row, heads]))
         fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
         return FactoredRows(tuple(rows), fitting, shape[1]), check_error(error, output.dtype, what)
 
@@ -97,7 +96,7 @@ class Factoring:
         for known, masks in self._masks:
             if known.shape == given.shape and torch.equal(known, given):
                 return masks
-        mask = to_batch_heads(given).expand(n_batch, n_heads, *shape[2:])
+        mask = given.expand(n_batch, n_heads, *shape[2:])
         masks = [symbolic(of_row, what) for of_row in mask]
         self._masks = [*self._masks[1 - MAX_MASKS :], (given, masks)]
         return masks

@@ -34,10 +34,9 @@ class Keeper:
         take: Callable[[Call], None],
         choice: LayersAndHeads,
         factored: bool,
-        modules_as_heads: bool,
         at_work: ModulesAtWork,
     ) -> None:
-        self._take, self._choice, self._modules_as_heads, self._at_work = take, choice, modules_as_heads, at_work
+        self._take, self._choice, self._at_work = take, choice, at_work
         self._store = at_work.store
         self._is_layer = False  # whether a kernel is at work that is all of an nn.TransformerEncoderLayer
         self._factoring = Factoring(choice) if factored else None
@@ -149,14 +148,11 @@ class Keeper:
         return self._hand_over(seen, arranged, kept=kept.cpu().numpy(), attendable=attendable, **known)
 
     def _may_be_chosen(self, n_heads: int) -> bool:
-        return self._may_be_head(n_heads) or may_be_in(self._at_work.find_path()[0], self._choice.layers)
-
-    def _may_be_head(self, n_heads: int) -> bool:
-        """Return whether a call may be one head of a layer whose heads are calls: it is chosen among them later."""
-        return self._modules_as_heads and n_heads == 1
+        return n_heads == 1 or may_be_in(self._at_work.find_path()[0], self._choice.layers)
 
     def _heads(self, n_heads: int) -> tuple[int, ...]:
-        return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._at_work.name_attention())
+        """Return the chosen heads of a call. One of one head may be a layer's: `join_heads` chooses."""
+        return (0,) if n_heads == 1 else self._choice.heads_of(n_heads, self._at_work.name_attention())
 
     def _hand_over(self, seen: Seen, arranged: Arranged, **known: Any) -> int:
         """Hand over a `Call`, of which weights or factors, and how they came about, are known."""

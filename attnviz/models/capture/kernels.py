@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,13 +18,7 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.capture.captured import (
-    check_error,
-    find_allowed,
-    full_precision,
-    refuse_dropout,
-    to_batch_heads,
-)
+from attnviz.models.capture.captured import check_error, find_allowed, full_precision, refuse_dropout
 from attnviz.models.capture.follow import Operation
 
 # In the names of kernels, whoever wrote them.
@@ -37,7 +31,7 @@ AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the proc
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What F.scaled_dot_product_attention takes, whatever way its arguments come."""
+    """What F.scaled_dot_product_attention takes, whatever way its arguments come. At kernels tensors have 4 axes."""
 
     query: Tensor
     key: Tensor
@@ -47,15 +41,6 @@ class Asked:
     is_causal: bool = False
     scale: float | None = None
     enable_gqa: bool = False
-
-
-def read_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
-    """Read the arguments, with a mask in the place of torch's tensors that stand for one and do not hold it."""
-    asked = Asked(*args, **kwargs)
-    biases = sys.modules.get("torch.nn.attention.bias")  # imported by who has one; it brings torch's compiler: seconds
-    if biases is None or not isinstance(asked.attn_mask, biases.CausalBias):
-        return asked
-    return replace(asked, attn_mask=asked.attn_mask._materialize(asked.query.device))
 
 
 class Recomputed(NamedTuple):
@@ -79,9 +64,8 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
 
     In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
     dtype = asked.query.dtype if output is None else output.dtype
-    read = (tensor.to(dtype) for tensor in (asked.query, asked.key, asked.value))
-    query, key, value = map(to_batch_heads, read)
-    of_kernel = to_batch_heads(value.new_empty(*query.shape[:-1], 0) if output is None else output)
+    query, key, value = (tensor.to(dtype) for tensor in (asked.query, asked.key, asked.value))
+    of_kernel = value.new_empty(*query.shape[:-1], 0) if output is None else output
     value = value[..., :0] if output is None else value
     n_batch, n_heads, n_queries, _ = of_kernel.shape
     n_keys = key.shape[-2]
@@ -169,10 +153,7 @@ def _mask(asked: Asked, rows: Sequence[int], n_keys: int) -> Tensor | None:
         mask = asked.attn_mask
     else:
         return None
-    leading = asked.query.shape[:-2]
-    if len(leading) > 2 and mask.ndim > 4:
-        mask = mask.expand(*leading, *mask.shape[-2:])  # before its leading axes become one
-    return to_batch_heads(mask).expand(*rows, n_keys)
+    return mask.expand(*rows, n_keys)
 
 
 # --- kernels below that function --------------------------------------------------------------------------------------

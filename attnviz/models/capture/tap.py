@@ -45,17 +45,16 @@ def capture(
     choice: LayersAndHeads = EVERY,
     *,
     factored: bool = False,
-    modules_as_heads: bool = False,
 ) -> Iterator[Capture]:
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
-    `factored`: with q, k and log-sum-exp in the place of the weights. `modules_as_heads`: calls of one head in numbered
-    modules are all handed over, whatever the choice, since these numbers may be those of heads.
+    `factored`: with q, k and log-sum-exp in the place of the weights. Calls of one head are all handed over, whatever
+    the choice, since the numbers in their paths may be those of heads: `join_heads` chooses among them.
 
     Raises InvalidRecord when the block ends, where the weights do not give the output of a call, where the model is in
     training mode and drops some, or where factors are asked for and it is not made of them.
     """
-    watching = Capture(take, choice, factored, modules_as_heads)
+    watching = Capture(take, choice, factored)
     with ExitStack() as stack:
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -97,15 +96,13 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True
 
-    def __init__(
-        self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool, modules_as_heads: bool
-    ) -> None:
+    def __init__(self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._thread = threading.get_ident()
         self.store, self.unread = Store(), Unread()
         self.at_work = ModulesAtWork(self.store, self.unread)
         self.failure: AttnvizError | None = None
-        self._keeper = Keeper(take, choice, factored, modules_as_heads, self.at_work)
+        self._keeper = Keeper(take, choice, factored, self.at_work)
         self._rule = Rule(self.store, self._keeper.keep_product, self._note)
         self._follower = Follower(self.store, self._note)
         self._names: dict[Any, str] = {}

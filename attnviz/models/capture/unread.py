@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-import torch
 from torch import Tensor
 
 from attnviz.display import list_first
@@ -72,10 +71,8 @@ def why_unreadable(given: Iterable[Tensor]) -> str:
             return "under torch.export or another tracer"
         if tensor.is_meta:
             return "on the meta device"
-    if torch._C._get_tracing_state() is not None:
-        return "under torch.jit.trace"
     frame = sys._getframe()
-    while frame.f_back is not None and "torch._functorch.vmap" in sys.modules:
+    while frame.f_back is not None:
         frame = frame.f_back
         for files, where in TRANSFORMS.items():
             if frame.f_code.co_filename.replace("\\", "/").endswith(files):

@@ -24,8 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import LINEAR, reads_heads
-from attnviz.models.capture.captured import to_batch_heads
-from attnviz.models.capture.kernels import Asked, dot_product, read_arguments
+from attnviz.models.capture.kernels import Asked, dot_product
 from attnviz.models.decomposition.blocks import (
     Arguments,
     Attention,
@@ -138,12 +137,12 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
             asked = replace(asked, query=query, attn_mask=None if mask is None else mask.flip(-2))
         n_tokens = self._layer[1].shape[1]
         lengths = asked.query.shape[-2], asked.key.shape[-2]
-        if self._attention is not None or lengths != (n_tokens, n_tokens):
+        if self._attention is not None or asked.query.ndim != 4 or lengths != (n_tokens, n_tokens):
             raise self._refuse("a layer of it attends more than once, or to others than its tokens")
         output, seen = dot_product(kernel, asked, f"a layer of {self._name}")
         mask, bias = asked.attn_mask, None
         if mask is not None and mask.dtype != torch.bool:
-            bias = to_batch_heads(mask.detach())[0].masked_fill(~seen.attendable[0], 0).expand_as(seen.weights[0])
+            bias = mask.detach().expand_as(seen.weights)[0].masked_fill(~seen.attendable[0], 0)
         self._attention = Attention(
             query=asked.query,
             key=asked.key,
@@ -200,7 +199,7 @@ class Kernels(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if function is functional.scaled_dot_product_attention:
-            return self._attend(read_arguments(args, kwargs))
+            return self._attend(Asked(*args, **kwargs))
         return function(*args, **kwargs)
 
 

@@ -24,6 +24,7 @@ from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.assembly import assemble, describe_origin, facts_of, layers_seen
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
+from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
 from attnviz.models.without import MAX_TEXTS, OutputWeights, find_projections, remove_heads
@@ -189,7 +190,7 @@ class HuggingFaceModel:
 
         with capture(calls.append, choice, factored=factored) as watching, Attending(calls, projected=keep_norms):
             self._run(read)
-        group, value_norms = self._group(calls, watching, read.kind, choice), None
+        group, value_norms = self._group(join_heads(calls, choice), watching, read.kind, choice), None
         if all(call.place in norms for call in group.calls):  # else some attention has no projection of its own
             value_norms = np.stack([norms[call.place] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied

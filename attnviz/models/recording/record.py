@@ -144,7 +144,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
-    with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
+    with capture(calls.append, choice, factored=factored) as watching:
         yield recording
     calls[:] = join_steps(join_heads(_tell_texts(_number_layers(calls), named), choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
