@@ -11,8 +11,9 @@ import math
 import os
 import stat
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
@@ -145,21 +146,33 @@ def parse_json(data: str | bytes) -> Any:
 
 
 def decode_json(kind: Any, found: Any, name: str) -> Any:
-    """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
+    """`found` in JSON as what the annotation `kind` says; a table that an object leaves out is empty.
+
+    Raises ValueError naming the first value that is none by the way to it from `name`.
+    """
     if isinstance(kind, UnionType):
         kind = next((one for one in get_args(kind) if _matches(one, found)), get_args(kind)[0])
+    origin, called = get_origin(kind), name or "the whole"
     if not _matches(kind, found):
-        raise ValueError(f"{name} is not of type {getattr(kind, '__name__', kind)}")
+        raise ValueError(f"{called} is not of type {getattr(kind, '__name__', kind)}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
-        if set(kinds) != set(found):
-            raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
-        return kind(**{inner: decode_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
-    if get_origin(kind) is tuple:
-        return tuple(decode_json(get_args(kind)[0], value, name) for value in found)
-    if get_origin(kind) is dict:
-        return {inner: decode_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
+        if not {each.name for each in fields(kind) if each.default_factory is MISSING} <= set(found) <= set(kinds):
+            raise ValueError(f"{called} holds other names than {', '.join(kinds)}")
+        return kind(**_decode_members(kinds, found, name))  # type: ignore[operator]
+    if origin is dict:
+        return _decode_members(dict.fromkeys(found, get_args(kind)[1]), found, name)
+    if origin in (tuple, list):
+        inner = get_args(kind)[0]
+        if inner is float and {*map(type, found)} <= {float}:  # there may be millions
+            return origin(found)
+        return origin(decode_json(inner, value, f"{name}[{place}]") for place, value in enumerate(found))
     return found
+
+
+def _decode_members(kinds: Mapping[str, Any], found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    ways = {inner: f"{name}.{inner}" if name else inner for inner in found}
+    return {inner: decode_json(kinds[inner], value, ways[inner]) for inner, value in found.items()}
 
 
 def _matches(kind: Any, found: Any) -> bool:
@@ -168,7 +181,7 @@ def _matches(kind: Any, found: Any) -> bool:
         return type(found) in (float, int)
     if is_dataclass(kind) or get_origin(kind) is dict:
         return type(found) is dict
-    return type(found) is (list if get_origin(kind) is tuple else kind)
+    return kind is object or type(found) is (list if get_origin(kind) in (tuple, list) else kind)
 
 
 def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:

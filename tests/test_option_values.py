@@ -8,12 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
 
 import attnviz
 from attnviz.cli.parser import parse_option
-from attnviz.commands.batch.problems import describe_error
-from attnviz.commands.batch.schema import annotate
+from attnviz.commands.batch.schema import read_setting
+from attnviz.commands.batch.source_file import SourceFile
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
 from attnviz.options import TEXT, FlatOption, Option
@@ -95,11 +94,11 @@ def line(kind: str, words: Any) -> Any:
 
 
 def config(kind: str, value: Any) -> Any:
-    try:
-        return TypeAdapter(annotate(KINDS[kind])).validate_python(value)
-    except ValidationError as caught:
-        (error,) = caught.errors()
-        raise InvalidOption(describe_error(error)) from None
+    source = SourceFile("")
+    found = read_setting(source, value, option(kind), ())
+    for problem in source.problems.values():
+        raise InvalidOption(problem.text if isinstance(problem.text, str) else problem.text())
+    return found
 
 
 def python(kind: str, value: Any) -> Any:

@@ -112,7 +112,7 @@ def imported(arguments: list[str], home: Path) -> set[str]:
 )
 def test_help_and_wrong_usage_import_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     packages = imported(arguments, tmp_path)
-    assert packages & HEAVY == {"measures": {"numpy"}, "batch": {"numpy", "pydantic"}}.get(arguments[0], set())
+    assert packages & HEAVY == {"measures": {"numpy"}, "batch": {"numpy"}}.get(arguments[0], set())
     is_help_of_one = "heatmap" in arguments and any("help" in word for word in arguments)
     assert ("typer" in packages) == (not is_help_of_one)
 

@@ -18,24 +18,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field
-from functools import partial
+from dataclasses import MISSING
 from math import prod
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from attnviz.commands.batch import naming, reading, schema
+from attnviz.commands.batch import naming, reading
 from attnviz.commands.batch.jobs import JOBS, BatchPlan, Job
 from attnviz.commands.batch.paths import from_folder
-from attnviz.commands.batch.problems import describe_error
+from attnviz.commands.batch.schema import read_list, read_members, read_setting, read_settings, read_value, settings
 from attnviz.commands.batch.source_file import SourceFile, Steps
 from attnviz.errors import InvalidConfig
 from attnviz.option_values import InvalidValue, shorten
 from attnviz.options import build
 
 MAX_JOBS = 10_000
+NO_FOLDER = "write a folder, not nothing"
 
 Settings = dict[str, Any]
 
@@ -50,7 +48,7 @@ def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
     batch = _Batch()
     for source in sources:
         if source.data is not None or not source.problems:
-            _Config(source, batch).read()
+            batch.read(source)
     out = _find_out(sources) if out is None else out
     problems = [each for source in sources for each in sorted(source.problems.values(), key=lambda each: each.place)]
     if problems:
@@ -58,55 +56,30 @@ def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
     return BatchPlan(tuple(batch.jobs), out, {Path(source.file).name: source.sha256 for source in sources})
 
 
-@dataclass
 class _Batch:
-    """The jobs of all configs: names are unique among them, and there are not too many."""
+    """The configs of a batch on their way to becoming jobs. Goes on after a problem, so that all are found."""
 
-    jobs: list[Job] = field(default_factory=list)
-    where: dict[str, str] = field(default_factory=dict)  # of the first job of a name, in small letters
-    n_jobs: int = 0  # asked for
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.where: dict[str, str] = {}  # of the first job of a name, in small letters
+        self.n_jobs = 0  # asked for
 
-
-class _Config:
-    """One config on its way to becoming jobs. Goes on after a problem, so that all are found."""
-
-    def __init__(self, source: SourceFile, batch: _Batch) -> None:
+    def read(self, source: SourceFile) -> None:
         self.source = source
-        self.batch = batch
-        self.folder = Path(source.file).parent
-        self.defaults: Settings = {}
         self.defaults_of: dict[str, Settings] = {}  # by command, once checked
         self.numbers: Counter[str] = Counter()
-
-    def read(self) -> None:
-        data = self.source.data
-        self.validate(schema.config_model(), data, ())
-        if not isinstance(data, dict):
-            return
-        if isinstance(data.get("defaults"), dict):
-            self.defaults = data["defaults"]
-        entries = data["jobs"] if isinstance(data.get("jobs"), list) else []
+        data = read_members(source, source.data, ("out", "defaults", "jobs"), ())
+        every = list(dict.fromkeys(setting for command in JOBS for setting in settings(command)))
+        self.defaults = read_members(source, data.get("defaults"), every, ("defaults",))
+        read_value(source, data.get("out"), str | None, ("out",), lambda out: "" if out else NO_FOLDER)
+        if "jobs" not in data:
+            source.report((), "jobs is missing")
+        entries = read_list(source, data["jobs"], ("jobs",)) if "jobs" in data else []
         commands = {self.read_entry(entry, ("jobs", number)) for number, entry in enumerate(entries)} - {""}
-        used = {setting for command in commands for setting in schema.settings(command)}
+        used = {setting for command in commands for setting in settings(command)}
         for setting in self.defaults if commands else ():
             if setting not in used:
-                self.source.report_name(("defaults", setting), "no job here has this setting; leave it out")
-
-    def validate(self, model: type[BaseModel], data: Any, steps: Steps) -> Any:
-        """Return the data as a model; None where something is wrong, and then all of it is told."""
-        try:
-            return model.model_validate(data)
-        except ValidationError as problems:
-            for error in problems.errors(include_url=False):
-                way = (*steps, *error["loc"])
-                if error["type"] == "extra_forbidden":
-                    known = model
-                    for step in error["loc"][:-1]:  # each is a model or nothing
-                        known = get_args(known.model_fields[str(step)].annotation)[0]
-                    self.source.report_name(way, partial(describe_error, error, known.model_fields))
-                else:
-                    self.source.report(self.source.find_written(way), partial(describe_error, error))
-        return None
+                source.report_name(("defaults", setting), "no job here has this setting; leave it out")
 
     def read_entry(self, entry: Any, steps: Steps) -> str:
         """Make the jobs of one entry. Gives its command, "" where none can be told."""
@@ -115,40 +88,50 @@ class _Config:
             return ""
         command = next((key for key in entry if key in JOBS), "")
         if not command:
-            if self.validate(schema.job_model(command), entry, steps):
+            if read_members(self.source, entry, ("name", *JOBS, "matrix"), steps) == entry:
                 self.source.report(steps, f"no command here; write one of {', '.join(JOBS)}")
             return ""
         self.numbers[command] += 1
         for key in entry.keys() - {"name", command, "matrix"}:
             if key in JOBS:
                 self.source.report_name((*steps, key), "a job has one command; make this one a job of its own")
-            elif key in schema.settings(command):
+            elif key in settings(command):
                 self.source.report_name((*steps, key), f"belongs under {command}; indent it")
-        defaults = self.defaults_for(command)
-        if job := self.validate(schema.job_model(command), entry, steps):
-            own = {name: getattr(getattr(job, command), name) for name in entry[command] or {}}
-            matrix = {name: getattr(job.matrix, name) for name in entry.get("matrix") or {}}
-            fits, before = self.check_together(command, own, matrix, steps), self.batch.n_jobs
-            self.batch.n_jobs += prod(map(len, matrix.values())) if fits else 0
-            if before <= MAX_JOBS < self.batch.n_jobs:  # told once, by the job that is too much
-                self.source.report(steps, f"makes {self.batch.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
-            if fits and self.batch.n_jobs <= MAX_JOBS:
-                name = f"{command}-{self.numbers[command]}" if job.name is None else job.name
-                self.make(name, command, {**defaults, **own}, matrix, steps)
+        if command not in self.defaults_of:
+            written = {name: value for name, value in self.defaults.items() if name in settings(command)}
+            self.defaults_of[command] = read_settings(self.source, written, command, ("defaults",))
+        n_problems = len(self.source.problems)
+        read_members(self.source, entry, ("name", command, "matrix"), steps)
+        name = read_value(self.source, entry.get("name"), str | None, (*steps, "name"), naming.name_error)
+        own = read_settings(self.source, entry[command], command, (*steps, command))
+        matrix = self.read_matrix(entry.get("matrix"), command, (*steps, "matrix"))
+        if len(self.source.problems) == n_problems:
+            self.check_together(command, own, matrix, steps)
+        if len(self.source.problems) > n_problems:
+            return command
+        before = self.n_jobs
+        self.n_jobs += prod(map(len, matrix.values()))
+        if before <= MAX_JOBS < self.n_jobs:  # told once, by the job that is too much
+            self.source.report(steps, f"makes {self.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
+        if self.n_jobs <= MAX_JOBS:
+            name = f"{command}-{self.numbers[command]}" if name is None else name
+            self.make(name, command, {**self.defaults_of[command], **own}, matrix, steps)
         return command
 
-    def defaults_for(self, command: str) -> Settings:
-        """Those that the command has."""
-        if command not in self.defaults_of:
-            written = {name: value for name, value in self.defaults.items() if name in schema.settings(command)}
-            found = self.validate(schema.settings_model(command), written, ("defaults",))
-            self.defaults_of[command] = {name: getattr(found, name) for name in written} if found else {}
-        return self.defaults_of[command]
+    def read_matrix(self, data: Any, command: str, steps: Steps) -> dict[str, list[Any]]:
+        """Return the values of each setting of a matrix."""
+        lists = read_members(self.source, data, settings(command), steps)
+        return {
+            name: [
+                read_setting(self.source, value, settings(command)[name], (*steps, name, number))
+                for number, value in enumerate(read_list(self.source, several, (*steps, name)))
+            ]
+            for name, several in lists.items()
+        }
 
-    def check_together(self, command: str, own: Settings, matrix: dict[str, list[Any]], steps: Steps) -> bool:
-        """Whether a job's settings and matrix fit each other; what does not is told."""
-        before = len(self.source.problems)
-        for setting, option in schema.settings(command).items():
+    def check_together(self, command: str, own: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
+        """Tell what of a job's settings and matrix does not fit together."""
+        for setting, option in settings(command).items():
             if option.default is MISSING and setting not in {**self.defaults, **own, **matrix}:
                 self.source.report((*steps, command), f"{setting} is missing")
         for setting in own.keys() & matrix:
@@ -159,23 +142,22 @@ class _Config:
                 if value in seen:
                     self.source.report((*steps, "matrix", setting, number), "is in the list twice")
                 seen.add(value)
-        return len(self.source.problems) == before
 
     def make(self, name: str, command: str, settings: Settings, matrix: dict[str, list[Any]], steps: Steps) -> None:
         """Check the names of an entry's jobs and, while nothing is wrong, make them."""
         where = ":".join(map(str, (self.source.file, *self.source.values[steps])))
         for called, chosen in naming.combinations(name, matrix):
             fault = naming.name_error(called)
-            other = self.batch.where.get(called.lower())
+            other = self.where.get(called.lower())
             if other is not None:
                 fault = fault or f"the name {called!r} is taken by the job at {other}, whatever the case"
             if fault:  # the other names of a matrix would only repeat it
                 self.source.report((*steps, "name"), fault)
                 return
-            self.batch.where[called.lower()] = where
+            self.where[called.lower()] = where
             if not self.source.problems:
-                found, written = from_folder(self.folder, {**settings, **chosen})
-                self.batch.jobs.append(Job(called, command, build(JOBS[command], **found), written))
+                found, written = from_folder(Path(self.source.file).parent, {**settings, **chosen})
+                self.jobs.append(Job(called, command, build(JOBS[command], **found), written))
 
 
 def _find_out(sources: Sequence[SourceFile]) -> str | None:

@@ -6,26 +6,20 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from attnviz.bounded import exists, read_bytes
-from attnviz.commands.batch import naming, schema
+from attnviz.bounded import decode_json, exists, parse_json, read_bytes
+from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, Job
 from attnviz.commands.batch.paths import NAMES_OR_PATHS, PATHS
-from attnviz.commands.batch.problems import describe_error
-from attnviz.commands.batch.source_file import format_path
+from attnviz.commands.batch.schema import read_settings
+from attnviz.commands.batch.source_file import SourceFile
 from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidConfig, InvalidSource
 from attnviz.option_values import shorten
 from attnviz.options import build
 from attnviz.store.manifest import SCHEMA, Entry, Manifest
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
 MAX_PART = 255  # bytes of a name in a path: what file systems take
@@ -84,39 +78,21 @@ def _is_within(path: str, folder: str) -> bool:
 
 def _read(path: Path) -> Manifest:
     try:
-        text = read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8")
-        data = json.loads(text, parse_constant=_refuse)
+        data = parse_json(read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8"))
+        json.dumps(data, ensure_ascii=False).encode()  # raises where a text holds half a character
+        found = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
+        if found != SCHEMA:  # told first: of a later schema all the rest may look wrong
+            raise ValueError(f"schema: this attnviz reads {SCHEMA}, not {found!r:.40}; make the batch again")
+        manifest: Manifest = decode_json(Manifest, data, "")
     except InvalidSource as error:
         raise InvalidConfig([error.problem]) from error
     except json.JSONDecodeError as error:
         raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
-    except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 among them
+    except (UnicodeError, RecursionError) as error:
         raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
-    schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
-    if schema != SCHEMA:  # told first: of a later schema all the rest may look wrong
-        raise InvalidConfig([f"{path}: schema: this attnviz reads {SCHEMA}, not {schema!r:.40}; make the batch again"])
-    try:
-        found = _adapter().validate_json(text, strict=True, extra="forbid")
-        json.dumps(asdict(found), allow_nan=False)
-    except ValidationError as problems:
-        raise InvalidConfig([_line(path, error) for error in problems.errors(include_url=False)]) from problems
     except ValueError as error:
-        raise InvalidConfig([f"{path}: holds a number that is not finite"]) from error
-    return found
-
-
-@cache
-def _adapter() -> TypeAdapter[Manifest]:
-    return TypeAdapter(Manifest)
-
-
-def _line(path: Path, error: ErrorDetails) -> str:
-    steps = error["loc"][:-1] if error["type"] in ("missing", "unexpected_keyword_argument") else error["loc"]
-    return f"{path}: {format_path(steps)}: {describe_error(error)}" if steps else f"{path}: {describe_error(error)}"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number")
+        raise InvalidConfig([f"{path}: {error}"]) from error
+    return manifest
 
 
 def _tuples(value: object) -> object:
@@ -144,13 +120,10 @@ def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
     """
     if entry.command not in JOBS:
         raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
-    model = schema.settings_model(entry.command)
-    try:
-        settings = model.model_validate(entry.settings)
-    except ValidationError as problems:
-        said = (f"{format_path(each['loc'])}: {describe_error(each, model.model_fields)}" for each in problems.errors())
-        raise InvalidConfig([f"{where}: {entry.name}: {line}" for line in said]) from problems
-    written = {name: getattr(settings, name) for name in entry.settings}
+    source = SourceFile(f"{where}: {entry.name}", values={(): ()})
+    written = read_settings(source, entry.settings, entry.command, ())
+    if source.problems:
+        raise InvalidConfig([*source.problems.values()])
     found: dict[str, Any] = {
         name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
     }

@@ -1,41 +1,27 @@
-"""What a config may say: one pydantic model per command, made from the options of its spec, and the JSON Schema of all.
+"""What a config may say: the settings of each command, from the options of its spec; read, and as a JSON Schema.
 
-A setting is checked by `attnviz.option_values.check`, as on a command line; the models hold which settings there are,
-which of them are lists, and what editors are told.
+A value is checked by `attnviz.option_values.check`, as on a command line. What is wrong goes to the problems of the
+file that says it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING
-from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin
-
-from annotated_types import MinLen
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
-from pydantic.functional_validators import AfterValidator, BeforeValidator, PlainValidator
-from pydantic_core import PydanticCustomError
+from functools import cache, partial
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
-from attnviz.option_values import InvalidValue, check
+from attnviz.commands.batch.source_file import SourceFile, Steps
+from attnviz.option_values import TYPE_NAMES, InvalidValue, check, find_nearest, shorten
 from attnviz.options import FlatOption, list_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-CLOSED = ConfigDict(extra="forbid")
-Fields = dict[str, Any]
-
-
-def json_schema() -> dict[str, Any]:
-    """A whole config as a JSON Schema of draft 2020-12."""
-    defaults: Fields = {}
-    for name in _names():
-        options = [settings(command)[name] for command in JOBS if name in settings(command)]
-        helps = {each.option.write_config_help() for each in options}
-        kind: Any = Union[*(annotate(kind) for kind in dict.fromkeys(each.type for each in options))]
-        defaults[name] = kind, _describe(helps.pop() if len(helps) == 1 else None, MISSING)
-    model = config_model(Union[*map(job_model, JOBS)], defaults)
-    return {"$schema": DIALECT, **model.model_json_schema()}
+# A whole number is a text, too: `query: 3`.
+JSON_TYPES = {bool: ["boolean"], int: ["integer"], float: ["number"], str: ["string", "integer"]}
+Part = dict[str, Any]  # of a JSON Schema
 
 
 @cache
@@ -44,89 +30,128 @@ def settings(command: str) -> Mapping[str, FlatOption]:
     return {each.name: each for each in list_options(JOBS[command]) if each.name not in NOT_IN_CONFIGS}
 
 
-def config_model(job: Any = Any, defaults: Fields | None = None) -> type[BaseModel]:
-    """A whole config. What stands in its jobs and its defaults is left to the models of commands; editors are told."""
-    defaults = dict.fromkeys(_names(), (Any, None)) if defaults is None else defaults
-    said = "Settings for every job whose command has them."
-    of_all = create_model("Defaults", __config__=CLOSED, __doc__=said, **defaults)
-    folder = Annotated[str, MinLen(1)] | int
-    out = _read_as(str, folder, lambda text: "" if text else "write a folder, not nothing")
-    fields: Fields = {
-        "out": (out | None, Field("figures", description="Folder to write to.")),
-        "defaults": (of_all | None, None),
-        "jobs": (_list_of(job), ...),
-    }
-    return create_model("attnviz batch", __config__=CLOSED, __doc__="What `attnviz batch` makes.", **fields)
+def read_members(source: SourceFile, data: Any, known: Collection[str], steps: Steps) -> dict[str, Any]:
+    """Return the members of an object, none of nothing. Those that are not known are told and left out."""
+    if not isinstance(data, dict):
+        if data is not None:
+            source.report(steps, str(InvalidValue("settings (name: value)", data)))
+        return {}
+    for name in data:
+        if name not in known:
+            source.report_name((*steps, name), partial(_describe_unknown, name, tuple(known)))
+    return {name: value for name, value in data.items() if name in known}
 
 
-def _names() -> list[str]:
-    """All settings, by the commands that have them."""
-    return list(dict.fromkeys(name for command in JOBS for name in settings(command)))
+def read_settings(source: SourceFile, data: Any, command: str, steps: Steps) -> dict[str, Any]:
+    """Return the settings of a command as its spec has them; what cannot be is told, and None there."""
+    options = settings(command)
+    written = read_members(source, data, options, steps)
+    return {name: read_setting(source, value, options[name], (*steps, name)) for name, value in written.items()}
 
 
-@cache
-def job_model(command: str) -> type[BaseModel]:
-    """A job of one command: its name, settings and matrix; of "" what a job without a command may have."""
-    fields: Fields = dict.fromkeys(("name", *JOBS, "matrix"), (Any, None))
-    if not command:
-        return create_model("Job", __config__=CLOSED, **fields)
-    name = command.title()
-    matrix: Fields = {
-        each.name: (_list_of(annotate(each.type, each.name)), _describe(None, MISSING))
-        for each in settings(command).values()
-    }
-    written = Annotated[str, StringConstraints(pattern=f"^{naming.NAME}$")] | int
-    fields = {
-        "name": (_read_as(str, written, naming.name_error) | None, None),
-        command: (settings_model(command) | None, ...),
-        "matrix": (create_model(f"{name}Matrix", __config__=CLOSED, **matrix) | None, None),
-    }
-    return create_model(f"{name}Job", __config__=CLOSED, **fields)
+def read_setting(source: SourceFile, value: Any, option: FlatOption, steps: Steps) -> Any:
+    """Return a value as its option has it."""
+    return read_value(source, value, option.type, steps, _refuse_stdin if option.name == "text_file" else None)
 
 
-@cache
-def settings_model(command: str) -> type[BaseModel]:
-    """The settings of a command. None is required: it may come from the defaults or the matrix."""
-    fields: Fields = {
-        each.name: (annotate(each.type, each.name), _describe(each.option.write_config_help(), each.default))
-        for each in settings(command).values()
-    }
-    return create_model(f"{command.title()}Settings", __config__=CLOSED, **fields)
+def read_value(
+    source: SourceFile, value: Any, kind: Any, steps: Steps, find_fault: Callable[[Any], str] | None = None
+) -> Any:
+    """Return a value as a type: a list item by item, and one value as a list of one. What cannot be is told.
+
+    `find_fault` says what is wrong with it besides, "" for nothing.
+    """
+    if get_origin(kind) is tuple and isinstance(value, list | tuple) and value:
+        several = enumerate(value)
+        return tuple(read_value(source, one, get_args(kind)[0], (*steps, place), find_fault) for place, one in several)
+    try:
+        found = check(kind, value)
+    except InvalidValue as error:
+        is_plain = error.wanted == TYPE_NAMES[str] and isinstance(error.found, bool | float)
+        quoted = f'{error}; quotes make it one: "{shorten(error.found)}"'
+        source.report(steps, quoted if is_plain else error.__str__)  # which searches for what may have been meant
+        return None
+    if find_fault and found is not None and (fault := find_fault(found)):
+        source.report(steps, fault)
+    return found
 
 
-def _describe(help: str | None, default: object) -> Any:
-    """Where a setting has no default the schema names none."""
-    if default in (MISSING, ()):
-        return Field(default_factory=tuple, description=help)
-    return Field(default, description=help)
+def _refuse_stdin(file: str | tuple[str, ...]) -> str:
+    return "a batch has no standard input; name a file" if file in ("-", ("-",)) else ""
 
 
-def annotate(kind: Any, name: str = "") -> Any:
-    """An option's type as pydantic reads it: a list item by item, and one value as a list of one."""
+def read_list(source: SourceFile, value: Any, steps: Steps) -> list[Any]:
+    """Return a list; [] where it is none or empty, which is told."""
+    if isinstance(value, list) and value:
+        return value
+    source.report(steps, str(InvalidValue("at least one" if value == [] else "a list", value)))
+    return []
+
+
+def _describe_unknown(name: str, known: tuple[str, ...]) -> str:
+    """Write the next move after a name that does not exist here."""
+    if name in NOT_IN_CONFIGS:
+        return f"{shorten(name)} is for the command line; a batch decides it"
+    near = find_nearest(name, known)
+    return f"no {shorten(name)} here. " + (f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}.")
+
+
+def json_schema() -> Part:
+    """Return a whole config as a JSON Schema of draft 2020-12."""
+    parts: dict[str, Part] = {}
+    by_name: dict[str, list[FlatOption]] = {}
+    for command in JOBS:
+        options, title = settings(command), command.title()
+        for name, option in options.items():
+            by_name.setdefault(name, []).append(option)
+        parts[f"{title}Settings"] = _close({name: _describe([each], each.default) for name, each in options.items()})
+        several = {name: _list_of(_any_of(_list_kinds(each.type))) for name, each in options.items()}
+        parts[f"{title}Matrix"] = _close(several)
+        called = {"anyOf": [{"pattern": f"^{naming.NAME}$", "type": "string"}, {"type": "integer"}, {"type": "null"}]}
+        own, matrix = (_refer(f"{title}{kind}") for kind in ("Settings", "Matrix"))
+        parts[f"{title}Job"] = _close({"name": called, command: own, "matrix": matrix}, command)
+    parts["Defaults"] = _close({name: _describe(options, MISSING) for name, options in by_name.items()})
+    folder = [{"minLength": 1, "type": "string"}, {"type": "integer"}, {"type": "null"}]
+    jobs = _list_of(_any_of([{"$ref": f"#/$defs/{command.title()}Job"} for command in JOBS]))
+    out = {"anyOf": folder, "default": "figures", "description": "Folder to write to."}
+    whole = _close({"out": out, "defaults": _refer("Defaults"), "jobs": jobs}, "jobs")
+    return {"$schema": DIALECT, "description": "What `attnviz batch` makes.", "$defs": parts, **whole}
+
+
+def _close(properties: dict[str, Part], *required: str) -> Part:
+    found: Part = {"additionalProperties": False, "properties": properties, "type": "object"}
+    return found | ({"required": list(required)} if required else {})
+
+
+def _refer(name: str) -> Part:
+    return _any_of([{"$ref": f"#/$defs/{name}"}, {"type": "null"}])
+
+
+def _any_of(kinds: list[Part]) -> Part:
+    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+
+
+def _list_of(item: Part) -> Part:
+    return {"items": item, "minItems": 1, "type": "array"}
+
+
+def _list_kinds(kind: Any) -> list[Part]:
+    """List what JSON may have in the place of an option's type."""
+    if get_origin(kind) is Literal:
+        return [{"enum": list(get_args(kind)), "type": "string"}]
     if get_origin(kind) is tuple:
-        item = annotate(get_args(kind)[0], name)
-        several = _list_of(item)
-        as_list = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value], item | several)
-        return Annotated[several, AfterValidator(tuple), as_list]
-    written = kind | int if str in (kind, *get_args(kind)) else kind  # `query: 3` is the text "3"
-    stdin = "a batch has no standard input; name a file"
-    return _read_as(kind, written, lambda value: stdin if name == "text_file" and value == "-" else "")
+        item = _list_kinds(get_args(kind)[0])
+        return [*item, _list_of(_any_of(item))]
+    if NoneType in get_args(kind):
+        return [*_list_kinds(get_args(kind)[0]), {"type": "null"}]
+    return [{"type": name} for name in JSON_TYPES[kind]]
 
 
-def _list_of(item: Any) -> Any:
-    return Annotated[list[item], MinLen(1)]
-
-
-def _read_as(kind: Any, written: Any, find_fault: Callable[[Any], str]) -> Any:
-    """A type that is read by the checker of options, and then by `find_fault`; an editor takes what is `written`."""
-
-    def read(value: object) -> object:
-        try:
-            found = check(kind, value)
-        except InvalidValue as error:
-            raise PydanticCustomError("value_error", "invalid", {"error": error}) from error
-        if fault := find_fault(found):
-            raise ValueError(fault)
-        return found
-
-    return Annotated[kind, PlainValidator(read, written)]
+def _describe(options: list[FlatOption], default: Any) -> Part:
+    """Describe a setting that several commands may have. Where it has no default the schema names none."""
+    kinds = [kind for each in options for kind in _list_kinds(each.type)]
+    found = _any_of([kind for place, kind in enumerate(kinds) if kind not in kinds[:place]])
+    helps = {each.option.write_config_help() for each in options}
+    if default not in (MISSING, ()):
+        found["default"] = list(default) if isinstance(default, tuple) else default
+    return found | ({"description": helps.pop()} if len(helps) == 1 else {})

@@ -54,7 +54,7 @@ class SourceFile:
 
     def report_name(self, steps: Steps, text: Text) -> None:
         """Keep a problem where the value's name is written."""
-        self.report_at(self.keys[steps], steps, text)
+        self.report_at(self.keys.get(steps, ()), steps, text)
 
     def report_at(self, place: Place, steps: Steps, text: Text) -> None:
         """Keep a problem, unless there is one of the same value: the second would only follow from the first."""
