@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Int64
@@ -95,17 +95,6 @@ def choose_notable(rows: MovedRows, number: int) -> tuple[int, ...]:
     return tuple(chosen)
 
 
-class AttentionRow(NamedTuple):
-    """What is kept of the attention of one query."""
-
-    query: int
-    shown: list[int]  # positions of keys
-    weights: Float64[np.ndarray, " shown"]
-    n_keys: int  # that the query may attend to
-    to_first: float  # the share of the text's first token
-    effective_keys: float  # exp of the row's entropy
-
-
 def find_strongest(
     maps: AttentionMaps, layer: int, rests: Bool[np.ndarray, " key"]
 ) -> tuple[Float64[np.ndarray, " head"], Int64[np.ndarray, " head"]]:
@@ -120,14 +109,19 @@ def find_strongest(
     return strengths[np.arange(len(best)), best], np.flatnonzero(real_queries(maps))[best]
 
 
-def read_row(maps: AttentionMaps, layer: int, head: int, query: int, rests: Bool[np.ndarray, " key"]) -> AttentionRow:
-    """Return one row of attention, cut to what is shown of it."""
+def read_row(maps: AttentionMaps, layer: int, head: int, query: int, rests: Bool[np.ndarray, " key"]) -> dict[str, Any]:
+    """Return one row of attention, cut to what is shown of it.
+
+    That is `weights` on `keys`, which are positions; to how many keys the query may attend (`n_keys`), the share of the
+    text's first token (`to_first`), and exp of the row's entropy (`effective_keys`).
+    """
     at = np.array([query])
     row = maps.rows(layer, head, at)[0].astype(np.float64)
     row /= row.sum()
-    shown = choose_shown(query, int(np.where(rests, -1.0, row).argmax()), len(row))
-    n_keys = int(maps.read_allowed(layer, at).sum())
-    return AttentionRow(query, shown, row[shown], n_keys, float(row[0]), float(np.exp(compute_entropies(row))))
+    keys = choose_shown(query, int(np.where(rests, -1.0, row).argmax()), len(row))
+    found: dict[str, Any] = {"keys": keys, "weights": row[keys].astype(np.float32).astype(float).tolist()}
+    found |= {"n_keys": int(maps.read_allowed(layer, at).sum()), "to_first": float(row[0])}
+    return found | {"effective_keys": float(np.exp(compute_entropies(row)))}
 
 
 def choose_shown(query: int, key: int, n_tokens: int) -> list[int]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from attnviz.bounded import format_bytes
-from attnviz.errors import InputError
+from attnviz.errors import InvalidRecord
 
 INTEGER, NUMBER, TEXT = pa.int64(), pa.float64(), pa.string()  # what columns may hold
 INTEGERS, NUMBERS, TEXTS = map(pa.list_, (INTEGER, NUMBER, TEXT))
@@ -51,16 +51,14 @@ def read_table(
     path: Path,
     columns: Mapping[str, pa.DataType],
     others: pa.DataType | None,
-    invalid: type[InputError],
-    max_bytes: int = MAX_UNPACKED,
     only: Sequence[str] | None = None,
 ) -> tuple[pa.Table, dict[str, str]]:
     """Read a table and what it is about: these `columns` of these types, and any `others` of one type, or none.
 
     Types are checked of all columns; of a wide file `only` some may be read.
 
-    Raises `invalid` for what is not Parquet, unpacks to more than `max_bytes`, lacks a column, has one of another type,
-    or holds a number that is not finite: one that is missing is null.
+    Raises InvalidRecord for what is not Parquet, unpacks to more than MAX_UNPACKED, lacks a column, has one of another
+    type, or holds a number that is not finite: one that is missing is null.
     """
     try:
         with parquet.ParquetFile(path, thrift_string_size_limit=MAX_FOOTER) as file:
@@ -68,48 +66,44 @@ def read_table(
             pages = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
             # what the pages take in memory: the larger of what the footer says and what numbers take
             n_bytes = max(int(pages), 8 * int(metadata.num_rows * metadata.num_columns))
-            _check_size(path, n_bytes, max_bytes, invalid)
+            _check_size(path, n_bytes)
             schema = file.schema_arrow
-            _check_types(path, schema, columns, others, invalid)
+            _check_types(path, schema, columns, others)
             strings = [field.name for field in schema if pa.types.is_string(field.type)]
         packed = parquet.read_table(
             path, columns=only, read_dictionary=strings, thrift_string_size_limit=MAX_FOOTER, partitioning=None
         )
         schema = pa.schema([schema.field(name) for name in packed.column_names], schema.metadata)
         unpacked = sum(_count_unpacked(packed[name]) for name in strings if name in schema.names)
-        _check_size(path, unpacked, max_bytes, invalid)
+        _check_size(path, unpacked)
         about = {name.decode(): value.decode() for name, value in (schema.metadata or {}).items()}
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise invalid(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]:.200}") from error
+        raise InvalidRecord(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]:.200}") from error
     # to the types as they were asked for: those of files call what is in a list otherwise, which other files would tell
     table = packed.cast(pa.schema([(name, columns.get(name, others)) for name in packed.column_names]))
     for field in schema:
         if pa.types.is_floating(field.type) and pc.all(pc.is_finite(table[field.name])).as_py() not in (True, None):
-            raise invalid(f"{path}: {field.name!r:.80} holds a number that is not finite", hint="Leave it out: null.")
+            raise InvalidRecord(
+                f"{path}: {field.name!r:.80} holds a number that is not finite", hint="Leave it out: null."
+            )
     return table, about
 
 
-def _check_types(
-    path: Path,
-    schema: pa.Schema,
-    columns: Mapping[str, pa.DataType],
-    others: pa.DataType | None,
-    invalid: type[InputError],
-) -> None:
+def _check_types(path: Path, schema: pa.Schema, columns: Mapping[str, pa.DataType], others: pa.DataType | None) -> None:
     if missing := [name for name in columns if name not in schema.names]:
-        raise invalid(f"{path} has no column {missing[0]!r}")
+        raise InvalidRecord(f"{path} has no column {missing[0]!r}")
     if len(set(schema.names)) < len(schema.names):
-        raise invalid(f"{path} has two columns of one name")
+        raise InvalidRecord(f"{path} has two columns of one name")
     for field in schema:
         wanted = columns.get(field.name, others)
         if field.type != wanted:
             expected = "is not expected" if wanted is None else f"holds {field.type}, not {wanted}"
-            raise invalid(f"{path}: column {field.name!r:.80} {expected}")
+            raise InvalidRecord(f"{path}: column {field.name!r:.80} {expected}")
 
 
-def _check_size(path: Path, n_bytes: int, max_bytes: int, invalid: type[InputError]) -> None:
-    if n_bytes > max_bytes:
-        raise invalid(f"{path} unpacks to {format_bytes(n_bytes)}, at most {format_bytes(max_bytes)} are read")
+def _check_size(path: Path, n_bytes: int) -> None:
+    if n_bytes > MAX_UNPACKED:
+        raise InvalidRecord(f"{path} unpacks to {format_bytes(n_bytes)}, at most {format_bytes(MAX_UNPACKED)} are read")
 
 
 def _count_unpacked(column: Any) -> int:

@@ -34,9 +34,8 @@ def test_a_row_is_cut_to_what_stands_around_its_query_and_its_key() -> None:
     weights = np.full((1, 1, n, n), 0.5 / (n - 1))
     weights[..., 5] = 0.5
     row = read_row(record(weights, tokens(*map(str, range(n)))), 0, 0, 40, np.arange(n) == 0)
-    assert row.shown == choose_shown(40, 5, n) == [*range(2, 9), *range(24, 45)]
-    assert row.weights[3] == pytest.approx(0.5)
-    assert (row.query, row.n_keys) == (40, n)
-    assert row.to_first == pytest.approx(0.5 / (n - 1))
+    assert row["keys"] == choose_shown(40, 5, n) == [*range(2, 9), *range(24, 45)]
+    assert row["weights"][3] == pytest.approx(0.5)
+    assert (row["n_keys"], row["to_first"]) == (n, pytest.approx(0.5 / (n - 1)))
     entropy = -0.5 * np.log(0.5) - 0.5 * np.log(0.5 / (n - 1))
-    assert row.effective_keys == pytest.approx(np.exp(entropy), rel=1e-4)
+    assert row["effective_keys"] == pytest.approx(np.exp(entropy), rel=1e-4)

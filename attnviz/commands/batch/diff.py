@@ -12,8 +12,8 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import exists, is_file, is_folder, list_folder, read_bytes
 from attnviz.commands import COMMANDS
-from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, compare_contents, load_batch
-from attnviz.commands.batch.manifests import job_from_manifest
+from attnviz.commands.batch.diff_batches import compare_batches, compare_contents
+from attnviz.commands.batch.manifests import from_file, job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
@@ -70,9 +70,9 @@ def diff(spec: DiffSpec) -> Events:
     if spec.pixels is not None and one not in (".json", ".png"):
         raise InvalidOption("--pixels is of pictures, and of the pictures of batches", hint="Leave it out.")
     if one == ".json":
-        batches = load_batch(files[0]), load_batch(files[1])
-        found = compare_batches(*batches, tolerances)
-        return iter((_report(found, spec, tolerances, [batch.folder for batch in batches]),))
+        folders = [file.parent for file in files]
+        found = compare_batches(folders, [from_file(file) for file in files], tolerances)
+        return iter((_report(found, spec, tolerances, folders),))
     if one:  # pictures, or means over texts by the command that wrote them
         compare = _compare_pictures if one == ".png" else load(COMPARED[one])
         found = compare(*files, tolerances)
@@ -127,12 +127,12 @@ def _find_kind(file: Path) -> str:
 
 def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
     """Make all jobs of a manifest once more, in a folder that goes away, and compare."""
-    batch = load_batch(file)
-    jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
+    batch = from_file(file)
+    jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.jobs]
     if not jobs:
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
 
-    olds = {entry.name: entry for entry in batch.manifest.jobs}
+    olds = {entry.name: entry for entry in batch.jobs}
 
     def events() -> Events:
         made: dict[str, Entry] = {}
@@ -145,9 +145,9 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
                 old = olds[done.entry.name]
                 made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
                 yield Progress(len(made), len(jobs), "jobs", old.name)
-            remade = Manifest(batch.manifest.configs, read_versions(), tuple(made[job.name] for job in jobs))
-            found = compare_batches(batch, LoadedBatch(place, remade), tolerances)
-            yield _report(found, spec, tolerances, (batch.folder, place))
+            remade = Manifest(batch.configs, read_versions(), tuple(made[job.name] for job in jobs))
+            found = compare_batches((file.parent, place), (batch, remade), tolerances)
+            yield _report(found, spec, tolerances, (file.parent, place))
 
     return events()
 

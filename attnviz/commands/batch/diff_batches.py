@@ -9,13 +9,12 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 
 from attnviz import store
 from attnviz.bounded import resolve_links
-from attnviz.commands.batch.manifests import from_file
 from attnviz.display import format_count
 from attnviz.errors import InvalidRecord, InvalidSource, TooLarge
 from attnviz.measures import LAYER_MEASURES
@@ -50,25 +49,11 @@ PER_BYTE = {".safetensors": 2, **dict.fromkeys(TEXTS, 16)}
 PER_PIXEL = 25
 
 
-@dataclass(frozen=True)
-class LoadedBatch:
-    """A manifest and the folder that its files are in."""
-
-    folder: Path
-    manifest: Manifest
-
-
-def load_batch(file: Path) -> LoadedBatch:
-    """The batch of a manifest. Raises InvalidConfig for one that this version does not write."""
-    return LoadedBatch(file.parent, from_file(file))
-
-
-def compare_batches(before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances) -> Diff:
-    """Configs, then job by job, in the order of `before`; what only `after` has comes last.
+def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], tolerances: Tolerances) -> Diff:
+    """Compare configs, then job by job, in the order of the first batch; what only the second has comes last.
 
     Raises InvalidSource where a link leads out of a folder, TooLarge for files that are.
     """
-    sides = before.manifest, after.manifest
     configs = ({f"config {name}": digest for name, digest in of.configs.items()} for of in sides)
     found = list(join_facts(*map(state_words, configs), within=Tolerances()))
     versions = find_version_changes(*(of.versions for of in sides))
@@ -87,7 +72,7 @@ def compare_batches(before: LoadedBatch, after: LoadedBatch, tolerances: Toleran
             failed_alike += [job] if one.error == other.error else []
             continue
         found += compare_numbers(one, other, tolerances, counts)
-        found += compare_files((before.folder, one), (after.folder, other), tolerances, counts)
+        found += compare_files((folders[0], one), (folders[1], other), tolerances, counts)
     changes = sorted((each for each in found if each.what == NUMBER), key=lambda each: -abs(each.change))
     texts = [numbers for of in sides for entry in of.jobs for numbers in entry.numbers.values()]
     measures = tuple(dict.fromkeys(name for numbers in texts for name in numbers))

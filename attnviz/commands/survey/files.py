@@ -215,7 +215,7 @@ def _read(
     path: Path, columns: Mapping[str, Any], others: Any, only: list[str] | None = None
 ) -> tuple[Numbers, dict[str, Any]]:
     """Read one of the files and what it says of itself. Raises InvalidRecord for what is not of a survey."""
-    table, meta = read_table(path, columns, others, InvalidRecord, only=only)
+    table, meta = read_table(path, columns, others, only)
     about = json.loads(meta.get("attnviz", "{}"))
     if not isinstance(about, dict) or about.get("schema") != SCHEMA:
         raise InvalidRecord(f"{path} is not of a survey of this version", hint=HINT)

@@ -54,7 +54,7 @@ def measure_block(
     `means` are what heads are replaced by where `info` has that: see `Ablatable`.
     """
     first, rows = block * BLOCK, list[dict[str, object]]()
-    attended, moments = [NOTHING], MomentCollector(info.heads)
+    attended, moments = [NOTHING], MomentCollector(info.heads, info.has_words)
     attention = quickest_attention(model)
     names = list(dict.fromkeys([*PATTERNS, *(each.name for each in info.measures if each.name in KNOWN)]))
     for text, document in enumerate(documents, first):
@@ -80,7 +80,7 @@ def measure_block(
     sums = add_up(attended)
     if not info.has_words:
         sums = sums.take(np.flatnonzero((sums.array("kind") != WORD) | (sums.array("name") == UNKNOWN)))
-    return Measured(frozenset({block}), texts, sums, moments.table(info.has_words))
+    return Measured(frozenset({block}), texts, sums, moments.table())
 
 
 def text_numbers(found: Mapping[str, np.ndarray], info: SurveyInfo) -> dict[str, float]:

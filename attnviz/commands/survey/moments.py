@@ -9,16 +9,18 @@ are the largest of ranks, of equal ones the first, so that parts merge to the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from functools import cache, partial
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64, UInt64
 
-from attnviz.measures.notable import AttentionRow, find_strongest, read_row
+from attnviz.measures.notable import find_strongest, read_row
 from attnviz.measures.rows import real_queries
 from attnviz.numbers.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS
 from attnviz.numbers.table import Numbers, stack
-from attnviz.records import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps
 from attnviz.views.tokens import read_piece
 
 N_MOMENTS = 6  # of each kind
@@ -29,7 +31,7 @@ COLUMNS = KEYS | {
     "keys": INTEGERS,  # positions of those that are shown, in order
     "weights": NUMBERS,  # what they receive
     "tokens": TEXTS,  # each after a space where the text has room before it; none where words are not kept
-    "n_keys": INTEGER,  # this and the next ones: see AttentionRow
+    "n_keys": INTEGER,  # this and the next ones: see `read_row`
     "to_first": NUMBER,
     "effective_keys": NUMBER,
 }
@@ -50,37 +52,34 @@ def keep_moments(parts: Sequence[Numbers]) -> Numbers:
 class MomentCollector:
     """The moments of the texts of one block, while they are read."""
 
-    def __init__(self, heads: Sequence[tuple[int, int]]) -> None:
-        self.heads = heads
-        self._rows: dict[tuple[str, int], list[tuple[float, int, AttentionRow]]] = {
-            of: [] for of in product(KINDS, range(len(heads)))
-        }
-        self._tokens: dict[int, Tokens] = {}
+    def __init__(self, heads: Sequence[tuple[int, int]], has_words: bool) -> None:
+        self.heads, self.has_words = heads, has_words
+        self._rows: dict[tuple[str, int], list[dict[str, Any]]] = {of: [] for of in product(KINDS, range(len(heads)))}
 
     def add(self, text: int, maps: AttentionMaps, text_hash: int) -> None:
         """Keep those of a text that are among the strongest or the random ones so far."""
         rests = maps.keys.markers.copy()
         rests[0] = True
-        drawn = self._draw(maps, text_hash)
+        drawn, read = self._draw(maps, text_hash), cache(partial(read_piece, maps.keys))
         for layer in range(maps.n_layers):
             strengths, queries = find_strongest(maps, layer, rests)
             for head in range(maps.n_heads):
-                of = (STRONGEST, layer * maps.n_heads + head)
-                if strengths[head] > self._find_least(of):
-                    row = read_row(maps, layer, head, int(queries[head]), rests)
-                    self._put(of, float(strengths[head]), text, row)
-                for rank, query in drawn:
-                    self._put((RANDOM, of[1]), rank, text, read_row(maps, layer, head, query, rests))
-        self._tokens[text] = maps.keys
+                place, chosen = layer * maps.n_heads + head, [(RANDOM, *each) for each in drawn]
+                if strengths[head] > self._find_least((STRONGEST, place)):
+                    chosen.append((STRONGEST, float(strengths[head]), int(queries[head])))
+                for kind, rank, query in chosen:
+                    row = read_row(maps, layer, head, query, rests)
+                    row |= dict(zip(KEYS, (*self.heads[place], kind, text, query), strict=True))
+                    row |= {"rank": rank, "tokens": list(map(read, row["keys"])) if self.has_words else []}
+                    rows = sorted(
+                        [*self._rows[kind, place], row], key=lambda of: (-of["rank"], of["text"], of["query"])
+                    )
+                    self._rows[kind, place] = rows[:N_MOMENTS]
 
     def _find_least(self, of: tuple[str, int]) -> float:
         """Return the rank that a moment has to exceed to be kept."""
         rows = self._rows[of]
-        return rows[-1][0] if len(rows) == N_MOMENTS else -np.inf
-
-    def _put(self, of: tuple[str, int], rank: float, text: int, row: AttentionRow) -> None:
-        rows = sorted([*self._rows[of], (rank, text, row)], key=lambda each: (-each[0], each[1], each[2].query))
-        self._rows[of] = rows[:N_MOMENTS]
+        return rows[-1]["rank"] if len(rows) == N_MOMENTS else -np.inf
 
     def _draw(self, maps: AttentionMaps, text_hash: int) -> list[tuple[float, int]]:
         """Return the ranks and the positions of a text's random moments that are among those of the block."""
@@ -91,21 +90,9 @@ class MomentCollector:
         drawn = zip(ranks[order].tolist(), positions[order].tolist(), strict=True)
         return [(rank, position) for rank, position in drawn if rank > least]
 
-    def table(self, has_words: bool) -> Numbers:
+    def table(self) -> Numbers:
         """Return a row per moment."""
-        pieces: dict[tuple[int, int], str] = {}
-        rows: list[dict[str, object]] = []
-        for (kind, place), found in self._rows.items():
-            for rank, text, row in found:
-                for position in row.shown if has_words else ():
-                    if (text, position) not in pieces:
-                        pieces[text, position] = read_piece(self._tokens[text], position)
-                layer, head = self.heads[place]
-                tokens = [pieces[text, position] for position in row.shown] if has_words else []
-                rows.append({"layer": layer, "head": head, "kind": kind, "text": text, "rank": rank, "tokens": tokens})
-                rows[-1] |= {name: getattr(row, name) for name in ("query", "n_keys", "to_first", "effective_keys")}
-                rows[-1] |= {"keys": row.shown, "weights": row.weights.astype(np.float32).astype(float).tolist()}
-        return Numbers.from_rows(rows, [*KEYS], COLUMNS).sort()
+        return Numbers.from_rows(chain.from_iterable(self._rows.values()), [*KEYS], COLUMNS).sort()
 
 
 def mix_hashes(text_hash: int, positions: Int64[np.ndarray, " position"]) -> UInt64[np.ndarray, " position"]:

@@ -18,7 +18,8 @@ from PIL import Image
 
 from attnviz import store
 from attnviz.commands.batch.diff import diff
-from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, is_same_text, load_batch
+from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, is_same_text
+from attnviz.commands.batch.manifests import from_file
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import InvalidOption
 from attnviz.options import replace_values
@@ -52,8 +53,8 @@ def pair(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def diffed(tolerances: Tolerances = Tolerances()) -> Diff:  # noqa: B008, frozen
-    before, after = (load_batch(Path(name) / "manifest.json") for name in ("baseline", "figures"))
-    return compare_batches(before, after, tolerances)
+    folders = Path("baseline"), Path("figures")
+    return compare_batches(folders, [from_file(folder / "manifest.json") for folder in folders], tolerances)
 
 
 def said(tolerances: Tolerances = Tolerances()) -> list[str]:  # noqa: B008, frozen
