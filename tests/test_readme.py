@@ -157,11 +157,15 @@ def test_every_link_of_a_chinese_page_leads_somewhere(document: Path) -> None:
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(run_cli: RunCli) -> None:
+def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(
+    chromium: Any, run_here: RunHere, tmp_path: Path
+) -> None:
     paths = (DOCS / "zh/student.md", README, DOCS / "student.md")
     page, *english = (path.read_text(encoding="utf-8").replace(" .05 %", " 0.05 %") for path in paths)
-    example = [run_cli("explain", "--example", "--print", kind).stdout for kind in ("table", "json")]
-    sources = "".join([*example, *english])
+    worked(run_here("lesson", "--example", "--out", "example.html"))
+    opened = Opened(chromium, tmp_path / "example.html")
+    sources = " ".join([*opened.page.locator("main :is(text, td)").all_text_contents(), *english])
+    opened.close()
     said = {*re.findall(r"(?<![\d.])\d\.\d+", page)}
     assert len(said) > 10
     known = {*re.findall(r"\d\.\d+", sources)}
@@ -237,6 +241,18 @@ def test_the_picture_of_a_lesson_is_what_the_command_writes(chromium: Any, run_h
     opened.page.locator(".step").nth(2).click()
     opened.page.mouse.move(0, 0)
     assert_shown(opened.page.locator("#see").screenshot(), tmp_path / "lesson.png")
+    opened.close()
+
+
+def test_the_pictures_of_the_example_are_what_the_command_writes(
+    chromium: Any, run_here: RunHere, tmp_path: Path
+) -> None:
+    worked(run_here("lesson", "--example", "--lang", "zh", "--out", "example.html"))
+    opened = Opened(chromium, tmp_path / "example.html", viewport={"width": 1000, "height": 900})
+    for step in (1, 2, 3):
+        opened.page.locator(".step").nth(step).click()
+        opened.page.mouse.move(0, 0)
+        assert_shown(opened.page.locator(".picture").screenshot(), tmp_path / f"example-zh-{step}.png")
     opened.close()
 
 

@@ -20,7 +20,7 @@ COMMANDS = {
     "diff": ("diff", "a.safetensors", "a.safetensors"),
     "predict": ("predict", *TEXT),
     "attribute": ("attribute", *TEXT, "--dpi", "40"),
-    "explain": ("explain", "--example"),
+    "explain": ("explain", "--by-hand", *TEXT),
     "measures": ("measures",),
     "vocab": ("vocab", "--dataset", "sample", "--size", "50", "--split", "train[:10]"),
 }

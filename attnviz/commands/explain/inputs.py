@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-from attnviz import store
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
@@ -13,22 +10,19 @@ from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Traceable
 from attnviz.options import find_changed
 from attnviz.selection import select_numbers
-from attnviz.specs import LOOKS, PrintOptions
 
 PICTURES = ("explanation", "steps-*")  # what figures are called
-EXAMPLE_OPTIONS = {"example", "lang", "by_hand", *LOOKS, *(field.name for field in fields(PrintOptions))}
 OF_ANSWERS = ("answer", "against")
 OF_BUILT_IN = ("layer", "causal", "show_padding")
 
 
 def explain_inputs(spec: ExplainSpec) -> Inputs:
-    """Find one model and one text; nothing for the example.
+    """Find one model and one text.
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
     """
-    _check(spec)
-    if spec.example:
-        return Inputs(folder=store.check_output_folder(spec.figure.out))
+    if spec.top_k < 1:
+        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     reference = find_model(spec.model)
     if works_by_hand(spec, reference):
         reference.check(Traceable)
@@ -84,19 +78,3 @@ def _refuse(spec: ExplainSpec, names: tuple[str, ...], why: str) -> None:
     for name in find_changed(spec):
         if name in names:
             raise InvalidOption(f"--{name.replace('_', '-')} {why}", hint="Leave it out.")
-
-
-def _check(spec: ExplainSpec) -> None:
-    """Raises InvalidOption where options contradict each other."""
-    if spec.top_k < 1:
-        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
-    if not spec.example:
-        if spec.lang is not None:
-            raise InvalidOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
-        return
-    for name in find_changed(spec):
-        if name not in EXAMPLE_OPTIONS:
-            option = "a text" if name == "inline_text" else f"--{name.replace('_', '-')}"
-            raise InvalidOption(
-                f"{option} with --example, which has a text and numbers of its own", hint="Leave one out."
-            )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from attnviz import store
-from attnviz.commands.explain.example import example_report, load_example
 from attnviz.commands.explain.inputs import PICTURES, works_by_hand
 from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.report import Report
 from attnviz.running import Events, Result
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token, select_numbers
@@ -19,27 +17,15 @@ LESSON = 'attnviz lesson "a sentence" makes a page of the same steps, to explore
 
 
 def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
-    """Explain a model's answer or one look of a head, work out one query of one text by hand, or the example.
+    """Explain a model's answer or one look of a head, or work out one query of one text by hand.
 
     Raises ExecutionError or InvalidModel where the arithmetic does not give what the model gives.
     """
-    if not spec.example and not works_by_hand(spec, inputs.model):
+    if not works_by_hand(spec, inputs.model):
         from attnviz.commands.explain.answer.run import explain_model  # torch comes with it
 
         yield from explain_model(spec, inputs)
         return
-    pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
-    notices: tuple[str, ...] = ()
-    if spec.example:
-        report = example_report(load_example(spec.lang or "en"), spec.figure.title)
-    else:
-        report, notices = _explain(spec, inputs)
-    with store.locked(inputs.out):
-        drawn = yield from pictures.write(report, inputs.out, None)
-    yield Result(report, drawn.files, notices=(*notices, *drawn.notices), closing=(LESSON,))
-
-
-def _explain(spec: ExplainSpec, inputs: Inputs) -> tuple[Report, tuple[str, ...]]:
     (document,) = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
@@ -56,4 +42,7 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> tuple[Report, tuple[str, ...]
     else:
         query = find_token(decode_argument(spec.query), pieces)
     found = model.trace(document.text, document.name, layer, query)
-    return explain_report(found, heads, spec.top_k, spec.figure.title), tuple(notices)
+    report = explain_report(found, heads, spec.top_k, spec.figure.title)
+    with store.locked(inputs.out):
+        drawn = yield from Pictures.from_options(spec.figure, PICTURES, store.RECORD).write(report, inputs.out, None)
+    yield Result(report, drawn.files, notices=(*notices, *drawn.notices), closing=(LESSON,))

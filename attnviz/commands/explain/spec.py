@@ -1,12 +1,10 @@
 """The options of `attnviz explain`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
 from attnviz.specs import LOOKS, Against, AnswerOrAll, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
-
-LabelKind = Literal["en", "zh"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +38,6 @@ class ExplainSpec:
         ),
     ] = ()
     top_k: Annotated[int, Option("By hand: keys listed for each query.", OUTPUT)] = 10
-    example: Annotated[
-        bool, Option("Three tokens whose numbers fit on paper, and no text; to explore: lesson.", TEXT, is_common=True)
-    ] = False
-    lang: Annotated[LabelKind | None, Option("Labels of the example's tokens.", TEXT)] = None  # None: English
     figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="explanation")
     table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

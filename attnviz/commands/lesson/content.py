@@ -94,8 +94,8 @@ def _describe_layer(traces: Sequence[VerifiedTrace]) -> dict[str, Any]:
     biases = [[each.position for each in of_queries] for of_queries in of_heads]
     return {
         "dHead": first[0].d_head,
-        "vectors": _pack(np.array(vectors)),
-        "bias": None if first[0].position is None else _pack(np.array(biases)),
+        "vectors": pack(np.array(vectors)),
+        "bias": None if first[0].position is None else pack(np.array(biases)),
         "error": max(each.error for each in traces),
         "weightsError": max(each.weights_error for each in traces),
     }
@@ -117,7 +117,7 @@ def _describe_answers(model: Traceable, document: Document, layers: Sequence[int
         "labels": [labels[label] for label in shown],
         "nLabels": len(labels),
         "choices": off,
-        "layers": [_pack(answers[:, shown]) for answers in by_layer],
+        "layers": [pack(answers[:, shown]) for answers in by_layer],
         "nothing": [(labels[int(each.argmax())], float(each.max())) for each in of_none],
     }
 
@@ -130,6 +130,6 @@ def list_choices(n_heads: int) -> list[int]:
     return [*pairs, 2**n_heads - 1]
 
 
-def _pack(numbers: np.ndarray) -> str:
+def pack(numbers: np.ndarray) -> str:
     """Write numbers as the page reads them: float32, little-endian, base64."""
     return b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode("ascii")

@@ -5,22 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from attnviz import store
 from attnviz.commands.lesson.spec import NAME, LessonSpec
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Traceable
+from attnviz.options import find_changed
 
 SENTENCE = 'attnviz lesson "the acting saved the film"'
 KINDS = "A lesson takes single, multi:8, random:4 and such, or a folder that attnviz train wrote."
 SUFFIX = ".html"
+OF_EXAMPLE = ("example", "lang", "out", "open")
 
 
 def lesson_inputs(spec: LessonSpec) -> Inputs:
-    """Find one sentence and one model, or two that are shown side by side.
+    """Find one sentence and one model, or two that are shown side by side; nothing for the example.
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
     """
+    folder, _ = split_out(spec.figure.out)
+    if spec.example:
+        for name in find_changed(spec):
+            if name not in OF_EXAMPLE:
+                option = "a text" if name == "inline_text" else f"--{name.replace('_', '-')}"
+                found = f"{option} with --example, which has a text and numbers of its own"
+                raise InvalidOption(found, hint="Leave one out.")
+        return Inputs(folder=store.check_output_folder(folder))
     if not (spec.text.chosen or spec.text.text_file):
         raise InvalidOption("no sentence to make a lesson of", hint=f"Give one, as in {SENTENCE}.")
     beside, chosen = spec.beside, [spec.model]
@@ -33,7 +44,6 @@ def lesson_inputs(spec: LessonSpec) -> Inputs:
         if not reference.works_by_hand:
             raise InvalidModel(f"{reference} cannot be worked out by hand", hint=KINDS)
         reference.check(Traceable)
-    folder, _ = split_out(spec.figure.out)
     inputs = read_inputs(references, spec.text, every=spec.text.inline, out=folder)
     if len(inputs.documents) != 1:
         found = f"{len(inputs.documents)} texts, where a lesson is of one sentence"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from functools import cache
-from importlib.resources import files
 from string import Template
 from typing import Any, cast
 
 from attnviz import store
 from attnviz.commands.lesson.content import choose_layers, describe_model, describe_tokens, read_tokens
+from attnviz.commands.lesson.example import describe_example
 from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
+from attnviz.commands.lesson.words import load_words
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
@@ -24,7 +23,6 @@ from attnviz.running import Events, Result
 from attnviz.views import captions
 
 ROOM = "attnviz.commands.lesson.page"
-WORDS = "words.toml"  # what a lesson says, in every language
 MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
 
 
@@ -33,6 +31,23 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
 
     Raises InvalidText for a sentence that is too long, ExecutionError where arithmetic and model do not agree.
     """
+    found, notices = (describe_example(spec.lang), []) if spec.example else _describe_sentence(inputs)
+    content = {
+        "language": spec.lang,
+        "words": load_words(spec.lang),
+        **found,
+        "reviews": describe_reviews(),
+        "capacity": describe_capacity(),
+        "recall": describe_recall(),
+    }
+    _, name = split_out(spec.figure.out)
+    with store.locked(inputs.out):
+        store.write(inputs.out / name, write_page(content))
+    yield Result(files=(inputs.out / name,), notices=tuple(notices))
+
+
+def _describe_sentence(inputs: Inputs) -> tuple[dict[str, Any], list[str]]:
+    """Return what a page holds of one sentence in the models, and what is to be said about it."""
     (document,) = inputs.documents
     models = [cast(Traceable, reference.open(inputs.corpus.texts)) for reference in inputs.models]
     tokens = read_tokens(models[0], document)
@@ -47,8 +62,6 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
             notices.append(f"the page shows {shown}, and has no room for more")
     n_tokens = len(tokens) - sum(tokens.special)
     content = {
-        "language": spec.lang,
-        "words": {name: words[spec.lang] for name, words in load_table().items()},
         "text": escape_for_display(document.text, MAX_LENGTH),
         "tokens": describe_tokens(tokens),
         "nUnknown": sum(tokens.unknown),
@@ -56,21 +69,8 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
         "mostlyUnknown": tokens.mostly_unknown,
         "cut": models[0].encode(document.text).n_tokens - n_tokens,
         "models": [describe_model(model, document, chosen) for model, chosen in zip(models, layers, strict=True)],
-        "reviews": describe_reviews(),
-        "capacity": describe_capacity(),
-        "recall": describe_recall(),
     }
-    _, name = split_out(spec.figure.out)
-    with store.locked(inputs.out):
-        store.write(inputs.out / name, write_page(content))
-    yield Result(files=(inputs.out / name,), notices=tuple(notices))
-
-
-@cache
-def load_table() -> dict[str, dict[str, str]]:
-    """Return what a lesson says: each entry by its name, in each language, with the same placeholders throughout."""
-    found = tomllib.loads(files("attnviz.commands.lesson").joinpath(WORDS).read_text(encoding="utf-8"))
-    return {f"{part}.{name}": words for part, entries in found.items() for name, words in entries.items()}
+    return content, notices
 
 
 def write_page(content: dict[str, Any]) -> bytes:

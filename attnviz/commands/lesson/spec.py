@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from attnviz.options import MODEL, OUTPUT, Only, Option
+from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
 from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 
 Language = Literal["en", "zh"]
@@ -27,6 +27,9 @@ class LessonSpec:
     """
 
     text: TextOptions = TextOptions()
+    example: Annotated[
+        bool, Option("Three words with published numbers that fit on paper, and no sentence.", TEXT, is_common=True)
+    ] = False
     model: Annotated[ModelOptions, Only(*OF_MODEL)] = ModelOptions()
     # None: single, beside multi:N
     beside: Annotated[

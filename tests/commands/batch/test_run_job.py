@@ -13,7 +13,6 @@ from attnviz import store
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.run_job import fingerprint, read_job, run_job
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.train.spec import PredictSpec
 from attnviz.measures.concentration import entropy
@@ -54,14 +53,6 @@ def test_a_comparison_is_the_same_each_time(tmp_path: Path) -> None:
     (numbers,) = entry.numbers.values()
     assert len(numbers["entropy"][0]) == 2
     assert run_job(job(spec, "compare"), tmp_path / "again") == entry
-
-
-def test_the_worked_example_needs_no_text(tmp_path: Path) -> None:
-    entry = run_job(job(build(ExplainSpec, example=True), "explain"), tmp_path)
-    documents = [f"mine/{name}" for name in ("report.md", "report.tex", "numbers.json")]
-    assert [file.path for file in entry.files] == ["mine/steps-example.png", *documents]
-    assert "](steps-example.png)" in (tmp_path / "mine" / "report.md").read_text(encoding="utf-8")
-    assert entry.inputs == {}
 
 
 def test_predictions(tmp_path: Path) -> None:

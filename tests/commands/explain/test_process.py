@@ -69,18 +69,11 @@ def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None
         (("--layer", "9", *UNTRAINED), "no layer 9. There is only layer 0."),
         (("--top-k", "0"), "--top-k 0 is too small"),
         (("--text", "another"), "2 texts, where one is explained at a time"),
-        (("--lang", "zh"), "--lang is for the labels of --example"),
-        (("--example",), "--text with --example"),
     ],
 )
 def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
     refused(run_here("explain", "--text", TEXT, *asked), said)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("asked", [("--query", "0"), ("--model", "dot"), ("--top-k", "2")])
-def test_the_example_takes_no_other_text_and_no_model(asked: tuple[str, ...], run_here: RunHere) -> None:
-    refused(run_here("explain", "--example", *asked), f"{asked[0]} with --example, which has a text and numbers")
 
 
 def test_arithmetic_that_does_not_give_the_models_output_ends_in_failure(

@@ -17,13 +17,13 @@ Write = Callable[..., Path]
 def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
     """Writes a lesson once for each choice of options."""
     folder = tmp_path_factory.mktemp("lessons")
-    written: dict[tuple[str, ...], Path] = {}
+    written: dict[tuple[str | None, ...], Path] = {}
 
-    def make(*options: str, text: str = SENTENCE) -> Path:
+    def make(*options: str, text: str | None = SENTENCE) -> Path:
         asked = (text, *options)
         if asked not in written:
             written[asked] = folder / f"{len(written)}.html"
-            assert app.run(["lesson", text, *options, "--out", str(written[asked])]) == 0
+            assert app.run(["lesson", *([text] if text else []), *options, "--out", str(written[asked])]) == 0
         return written[asked]
 
     return make

@@ -68,6 +68,8 @@ def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: P
             ("a", "--model", "smollm2"),
             "cannot be worked out by hand. A lesson takes single, multi:8, random:4 and",
         ),
+        (("a", "--example"), "a text with --example, which has a text and numbers of its own. Leave one out."),
+        (("--example", "--model", "dot"), "--model with --example"),
         (("a", "--beside", "nothing"), "nothing cannot be worked out by hand"),
         ((LONG, "--model", "random:2", "--d-model", "2048"), "are too many numbers for one page"),
     ],

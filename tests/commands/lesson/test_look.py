@@ -29,6 +29,12 @@ def test_axe_finds_nothing(opened: Open, write: Write, language: str, scheme: st
     check_axe(page, "all that opens, masked")
 
 
+def test_axe_finds_nothing_in_the_example(opened: Open, write: Write) -> None:
+    page = opened(write("--example", text=None), viewport={"width": 390, "height": 900})
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    check_axe(page, "the example")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everything_is_seen(opened: Open, write: Write, scheme: str) -> None:
     """Every text, edge and ring of focus has the contrast that it needs, also where something is masked or off."""

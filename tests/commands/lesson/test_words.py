@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from attnviz.commands.lesson import page
-from attnviz.commands.lesson.run import load_table
+from attnviz.commands.lesson.words import load_table
 from attnviz.measures.patterns import list_patterns
 from tests.made import tokens
 
@@ -52,6 +52,7 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
         if re.fullmatch(rf"{re.escape(prefix)}\w+", name) and prefix[-1] != "."
     }
     used |= {f"choose.{name}" for name in ("model", "layer", "head", "query", "key")} | {"heads.before", "heads.after"}
+    used |= {name for name in known if name.startswith("judge.")}  # kinds of numbers, and verdicts
     used |= {f"when.{name}" for name in ("heads", "accuracy", "cost", "hidden")}
     assert known - used == set()
 

@@ -5,6 +5,7 @@ import { attend, findLargest, unpackHeads } from "./arithmetic.js";
 import { lesson, tokenText, write } from "./phrases.js";
 
 export const positions = [...lesson.tokens.keys()];
+export const queries = positions.slice(0, lesson.nQueries); // of an example the others are not given
 const heads = new Map();
 
 // Of a layer of a model, by its place among those that the page has.
@@ -19,7 +20,7 @@ export function headsOf(model, layer) {
 function chooseQuery(head, pattern) {
   const [, far = 1, way] = /^(?:(\d+) )?(before|after|previous token|next token)$/.exec(pattern ?? "") ?? [];
   const step = way ? Number(far) * (["before", "previous token"].includes(way) ? -1 : 1) : null;
-  const rows = positions.map((query) => attend(head, query).weights);
+  const rows = queries.map((query) => attend(head, query).weights);
   const peaks = rows.map((row, query) => (step === null ? Math.max(...row) : (row[query + step] ?? 0)));
   return findLargest(peaks.map((peak, query) => (lesson.tokens[query].special ? 0 : peak)));
 }
@@ -73,7 +74,7 @@ const OPTIONS = {
   model: () => lesson.models.map((each) => each.name),
   layer: () => chosenModel().layers.map((each) => String(each.number)),
   head: () => [...Array(chosenModel().nHeads).keys()].map(String),
-  query: () => positions.map(tokenText),
+  query: () => queries.map(tokenText),
   key: () => positions.map(tokenText),
 };
 

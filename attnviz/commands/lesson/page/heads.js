@@ -2,7 +2,7 @@
 
 import { element } from "../../../renderers/page/dom.js";
 import { attend, effectiveKeys, findLargest } from "./arithmetic.js";
-import { change, choice, headsOf, onChange, positions, WHICH_ROW } from "./choice.js";
+import { change, choice, headsOf, onChange, positions, queries, WHICH_ROW } from "./choice.js";
 import { button, decimal } from "./parts.js";
 import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
 
@@ -13,13 +13,10 @@ export function headsSection(place) {
   const found = element("p", { "aria-live": "polite" });
   const [model, other] = lesson.models;
   const sizes = { model: model.name, width: model.dModel, heads: model.nHeads, d: model.layers[0].dHead };
-  const apart = decimal(100 * Math.abs(model.nParameters / other?.nParameters - 1), 1);
-  place.append(
-    other ? paragraph("heads.same", { ...sizes, other: other.name, apart }) : paragraph("heads.alone", sizes),
-    paragraph("heads.lead", { most: MOST }),
-    found,
-    grid,
-  );
+  const apart = other?.nParameters && decimal(100 * Math.abs(model.nParameters / other?.nParameters - 1), 1);
+  if (apart) place.append(paragraph("heads.same", { ...sizes, other: other.name, apart }));
+  else if (!other) place.append(paragraph("heads.alone", sizes));
+  place.append(paragraph("heads.lead", { most: MOST }), found, grid);
   onChange(WHICH_ROW, () => {
     const shown = lesson.models.flatMap(panelsOf);
     const focused = [...grid.children].findIndex((each) => each.contains(document.activeElement));
@@ -32,7 +29,7 @@ export function headsSection(place) {
 function panelsOf(model, at) {
   const layer = Math.min(choice.layer, model.layers.length - 1);
   const heads = headsOf(at, layer);
-  const maps = heads.map((head) => positions.map((query) => attend(head, query, { causal: choice.causal }).weights));
+  const maps = heads.map((head) => queries.map((query) => attend(head, query, { causal: choice.causal }).weights));
   const panels = maps.map((map, head) => {
     const name = heads.length > 1 ? write("heads.head", { head }) : write("heads.only", { model: model.name });
     const isChosen = at === choice.model && layer === choice.layer && head === choice.head;
@@ -51,7 +48,9 @@ function panelsOf(model, at) {
 function panelOf(map, name, title, pattern) {
   const known = pattern === null || pattern === undefined ? [] : [element("p", { class: "hint" }, pattern)];
   const top = token(findLargest(map[choice.query]));
-  return element("article", { class: "head" }, element("h3", {}, title), drawMap(map, name), top, ...known);
+  const drawn = drawMap(map, name);
+  drawn.style.aspectRatio = map[0].length / map.length;
+  return element("article", { class: "head" }, element("h3", {}, title), drawn, top, ...known);
 }
 
 const keysOf = (map) => decimal(effectiveKeys(map[choice.query]), 2);

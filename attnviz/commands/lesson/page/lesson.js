@@ -3,12 +3,20 @@
 import { byId, element, isolated, loadFonts } from "../../../renderers/page/dom.js";
 import { blurSection } from "./blur.js";
 import { headsSection } from "./heads.js";
+import { judgeSection } from "./judge.js";
 import { offSection } from "./off.js";
 import { lesson, paragraph, say, write } from "./phrases.js";
 import { pictureSection } from "./picture.js";
 import { whenSection } from "./when.js";
 
-const SECTIONS = { see: pictureSection, off: offSection, blur: blurSection, heads: headsSection, when: whenSection };
+const isExample = "published" in lesson.models[0];
+const SECTIONS = {
+  see: pictureSection,
+  ...(isExample ? { judge: judgeSection } : { off: offSection }),
+  blur: blurSection,
+  heads: headsSection,
+  when: whenSection,
+};
 
 function* warnings() {
   for (const model of lesson.models) if (!model.trained) yield ["page.untrained", { model: model.name }];
@@ -22,7 +30,7 @@ function start() {
   byId("header").append(
     element("h1", {}, write("page.title")),
     element("p", { class: "sentence" }, isolated(lesson.text)),
-    paragraph("page.lead", { models: element("span", {}, ...names) }),
+    paragraph(isExample ? "page.example" : "page.lead", { models: element("span", {}, ...names) }),
     ...[...warnings()].map(([name, values]) => paragraph(name, values, { class: "warning" })),
   );
   for (const [name, fill] of Object.entries(SECTIONS)) {

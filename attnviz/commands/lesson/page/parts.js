@@ -3,8 +3,10 @@
 import { element } from "../../../renderers/page/dom.js";
 import { write } from "./phrases.js";
 
-// A real minus sign, and none before a zero.
-export function decimal(value, digits = 3) {
+export const MAX_WRITTEN = 4; // components that are written whole, in cells, too
+
+// A real minus sign, and none before a zero; a whole number without digits.
+export function decimal(value, digits = Number.isInteger(value) ? 0 : 3) {
   if (value === -Infinity) return "−∞";
   const written = Math.abs(value).toFixed(digits);
   return value < 0 && Number(written) !== 0 ? `−${written}` : written;
@@ -18,9 +20,9 @@ export function signed(value, digits) {
 // Within a product, a minus sign stands in brackets.
 export const factor = (value) => (decimal(value).startsWith("−") ? `(${decimal(value)})` : decimal(value));
 
-// The first ones, written with what stands between them.
-export const few = (written, between, shown = 3) =>
-  [...written.slice(0, shown), ...(written.length > shown ? ["…"] : [])].join(between);
+// All where they are few, else the first ones, written with what stands between them.
+export const few = (written, between) =>
+  (written.length > MAX_WRITTEN ? [...written.slice(0, 3), "…"] : written).join(between);
 
 export const vector = (values) =>
   `(${few(
@@ -28,17 +30,20 @@ export const vector = (values) =>
     ", ",
   )})`;
 
-// The components side by side: orange above 0, blue below, as strong as they are large.
+// The components side by side: orange above 0, blue below, as strong as they are large; few are written, on paler ones.
 export function strip(name, values, largest) {
-  const step = 100 / values.length;
+  const isWritten = values.length <= MAX_WRITTEN;
+  const [step, strongest] = [100 / values.length, isWritten ? 45 : 100];
   const stops = values.map((each, at) => {
-    const share = Math.min(100, (100 * Math.abs(each)) / (largest || 1));
+    const share = Math.min(strongest, (strongest * Math.abs(each)) / (largest || 1));
     const colour = `color-mix(in srgb, var(--${each < 0 ? "below" : "above"}) ${share.toFixed(1)}%, var(--ground))`;
     return `${colour} ${(at * step).toFixed(3)}% ${((at + 1) * step).toFixed(3)}%`;
   });
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const label = write("see.strip", { name, d: values.length, low: decimal(low), high: decimal(high) });
   const made = element("span", { class: "strip", role: "img", "aria-label": label });
+  if (isWritten)
+    made.append(...values.map((each) => element("span", {}, decimal(each, Number.isInteger(each) ? 0 : 2))));
   made.style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
   return made;
 }

@@ -12,16 +12,21 @@ import {
   chosenModel,
   onChange,
   positions,
+  queries,
   WHICH_ROW,
 } from "./choice.js";
 import { drawMap } from "./heads.js";
 import { answersOf, DIGITS } from "./off.js";
-import { button, decimal, factor, few, largestOf, strip, vector } from "./parts.js";
+import { button, decimal, factor, few, largestOf, MAX_WRITTEN, strip, vector } from "./parts.js";
 import { lesson, say, token, tokenText, write } from "./phrases.js";
 
 const narrow = matchMedia("(max-width: 760px)");
 const [GAP, TOP, HEIGHT] = [14, 34, 286];
-const WIDTHS = { word: 124, q: 58, k: 58, v: 58, score: 60, map: 244, weight: 112, weighted: 58, answer: 130 };
+const WIDTHS = { word: 124, score: 60, map: 244, weight: 112, answer: 130 };
+const CELL = 30; // of a strip that has its numbers in it
+// A strip of many components is a shape to look at, one of few is numbers to read.
+const stripWidth = () => (chosenHead().size <= MAX_WRITTEN ? CELL * chosenHead().size : 58);
+const widthOf = (name, size) => (name === "map" ? size.map : (WIDTHS[name] ?? stripWidth()));
 // What each step lights up, and what a narrow screen has room for.
 const LIT = [["q", "k", "v"], ["k", "score"], ["map", "weight"], ["weighted"], ["answer"]];
 const NEAR = [
@@ -77,8 +82,9 @@ export function pictureSection(place) {
     svg.setAttribute("aria-label", write("see.picture", { step: items[choice.step].textContent }));
     drawPicture(svg, work);
     written.replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
-    checked.hidden = choice.step !== 2;
-    checked.replaceChildren(...say("see.checked", { weights: chosenLayer().weightsError.toExponential(0) }));
+    const error = chosenLayer().weightsError?.toExponential(0);
+    checked.hidden = choice.step !== 2 || !error;
+    checked.replaceChildren(...say("see.checked", { weights: error ?? "" }));
   };
   onChange([...WHICH_ROW, "key", "step", "temperature", "off", "offLayer"], draw);
   narrow.addEventListener("change", () => nextFrame(narrow, draw));
@@ -118,16 +124,16 @@ function writeOut(work) {
 // --- the drawing -----------------------------------------------------------------------------------------------------
 
 function drawPicture(svg, work) {
-  const shown = Object.keys(WIDTHS).filter((name) =>
+  const shown = Object.keys(COLUMNS).filter((name) =>
     narrow.matches ? NEAR[choice.step].includes(name) : name !== "answer" || lesson.models[0].answers,
   );
-  const high = Math.min(26, Math.max(15, HEIGHT / positions.length));
+  const high = Math.min(40, Math.max(15, HEIGHT / positions.length));
   const size = { high, bottom: TOP + high * positions.length, map: narrow.matches ? 124 : WIDTHS.map };
   const places = {};
   let x = 0;
   const columns = shown.map((name) => {
     places[name] = x;
-    x += (name === "map" ? size.map : WIDTHS[name]) + GAP;
+    x += widthOf(name, size) + GAP;
     const isLit = name === "word" || LIT[choice.step].includes(name);
     const title = drawing("text", { y: 16, class: "title" }, write(`see.c_${name}`));
     const place = { class: isLit ? "lit" : "dim", "data-column": name, transform: `translate(${places[name]} 0)` };
@@ -145,11 +151,11 @@ function drawLines(places, size) {
   const curve = (x, y, toX, toY) =>
     drawing("path", { class: "line", d: `M${x} ${y}C${(x + toX) / 2} ${y} ${(x + toX) / 2} ${toY} ${toX} ${toY}` });
   if (choice.step === 1) {
-    const start = places.q + WIDTHS.q;
+    const start = places.q + stripWidth();
     return positions.map((at) => curve(start, middle(choice.query, size), places.k, middle(at, size)));
   }
   if (choice.step !== 4 || !("answer" in places)) return [];
-  return [curve(places.weighted + WIDTHS.weighted, size.bottom + 16, places.answer, TOP + 40)];
+  return [curve(places.weighted + stripWidth(), size.bottom + 16, places.answer, TOP + 40)];
 }
 
 const embed = (made, y, width, height, of = {}) => drawing("foreignObject", { x: 0, y, width, height, ...of }, made);
@@ -162,7 +168,7 @@ const mark = (which, at) => ({
 
 function strips(name, which, vectors, largest, { high }) {
   return vectors.map((each, at) =>
-    embed(strip(`${name}${at}`, each, largest), TOP + at * high + 2, WIDTHS.k, high - 4, mark(which, at)),
+    embed(strip(`${name}${at}`, each, largest), TOP + at * high + 2, stripWidth(), high - 4, mark(which, at)),
   );
 }
 
@@ -172,19 +178,28 @@ function numbers(values, x, size) {
 
 const COLUMNS = {
   word: (_, size) =>
-    positions.map((at) => drawing("text", { y: middle(at, size) + 5, ...mark("query", at) }, shorten(tokenText(at)))),
+    positions.map((at) => {
+      const chosen = at < queries.length ? mark("query", at) : {};
+      return drawing("text", { y: middle(at, size) + 5, ...chosen }, shorten(tokenText(at)));
+    }),
   q: (_, size) =>
-    strips("q", "query", chosenHead().queries, largestOf([chosenHead().queries, chosenHead().keys]), size),
+    strips(
+      "q",
+      "query",
+      chosenHead().queries.slice(0, queries.length),
+      largestOf([chosenHead().queries, chosenHead().keys]),
+      size,
+    ),
   k: (_, size) => strips("k", "key", chosenHead().keys, largestOf([chosenHead().queries, chosenHead().keys]), size),
   v: (_, size) => strips("v", "key", chosenHead().values, largestOf(chosenHead().values), size),
   score: (work, size) => numbers(work.masked, 4, size),
   map: (_, size) => {
     const name = write("heads.head", { head: choice.head });
     const map = drawMap(
-      positions.map((query) => attendChosen(query).weights),
+      queries.map((query) => attendChosen(query).weights),
       name,
     );
-    return [embed(map, TOP, size.map, size.bottom - TOP)];
+    return [embed(map, TOP, size.map, size.high * queries.length)];
   },
   weight: (work, size) => [
     ...work.weights.map((weight, at) =>
@@ -194,8 +209,8 @@ const COLUMNS = {
   ],
   weighted: (work, size) => [
     ...strips("a v", "key", work.weighted, largestOf(chosenHead().values), size),
-    drawing("path", { class: "rule", d: `M0 ${size.bottom + 3}H${WIDTHS.weighted}` }),
-    embed(strip("o", work.output, largestOf(chosenHead().values)), size.bottom + 8, WIDTHS.weighted, 18),
+    drawing("path", { class: "rule", d: `M0 ${size.bottom + 3}H${stripWidth()}` }),
+    embed(strip("o", work.output, largestOf(chosenHead().values)), size.bottom + 8, stripWidth(), 22),
   ],
   answer: () => {
     const { answers } = lesson.models[0];
