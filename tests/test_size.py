@@ -27,7 +27,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 7406,
-    "tests/models": 5234,
+    "tests/models": 5104,
     "tests/renderers": 5002,
     "attnviz/renderers/page": 4293,
     "tests": 3350,
@@ -37,7 +37,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1852,
     "attnviz/views": 1923,
     "attnviz/commands/lesson": 1399,
-    "attnviz/models/capture": 1696,
+    "attnviz/models/capture": 1691,
     "attnviz/text": 1487,
     "attnviz/commands/train": 1471,
     "attnviz/measures": 1484,
@@ -61,7 +61,7 @@ MAX_CODE_LINES = {
     "attnviz/cli": 570,
     "tests/records": 493,
     "attnviz/renderers/terminal": 406,
-    "attnviz/models/decomposition": 441,
+    "attnviz/models/decomposition": 443,
     "attnviz/commands/attribute": 339,
     "attnviz/renderers/documents": 327,
     "attnviz/numbers": 316,

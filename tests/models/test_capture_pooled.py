@@ -132,11 +132,6 @@ def by_sum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     return weights, (states * weights).sum(dim=1)
 
 
-def by_einsum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    weights = scores.squeeze(-1).softmax(-1)
-    return weights, torch.einsum("tn,tnd->td", weights, states)
-
-
 def by_states_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     weights = scores.softmax(1)
     return weights, torch.bmm(states.transpose(1, 2), weights).squeeze(-1)
@@ -153,7 +148,7 @@ def in_place(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     return weights, states.sum(1)
 
 
-WAYS = [by_row, by_sum, by_einsum, by_states_first, by_words_first, in_place]
+WAYS = [by_row, by_sum, by_states_first, by_words_first, in_place]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

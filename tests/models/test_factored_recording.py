@@ -86,23 +86,6 @@ def test_keys_that_heads_share_are_kept_once(n_heads: int) -> None:
         assert same(found[0], dense[0]).factors[0].key.shape[0] == n_heads
 
 
-@pytest.mark.parametrize("kind", ["minilm", "stories"])
-def test_real_models_at_300_tokens(kind: str) -> None:
-    import transformers
-
-    folder = getattr(pretrained, kind)()
-    model = transformers.AutoModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32).eval()
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")[:4000]
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    ids = tokenizer(readme, return_tensors="pt", truncation=True, max_length=300)["input_ids"]
-    assert ids.shape == (1, 300)
-    found, dense = both(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
-    maps = same(found[0], dense[0])
-    assert len(maps.factors[0].key) == {"minilm": 12, "stories": 4}[kind]
-    few, _ = both(model, {"input_ids": ids}, layers=[3], heads=[1, 6])
-    assert np.array_equal(few[0].weights[0], found[0].weights[3, [1, 6]])
-
-
 def test_a_folder_is_attended_with_as_its_weights(tmp_path: Path) -> None:
     for kind in ("bert", "mistral"):
         folder = pretrained.saved(tmp_path / kind, kind)

@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 import attnviz
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture import kernels
-from tests.models.captures import recorded
+from tests.models.captures import SDPA, captured, lying, recorded
 from tests.models.structures import STATES, Attention, Mix, Stack, by_softmax
 
 MADE = "what mixes tokens otherwise, and so has no weights that sum to 1: "
@@ -153,25 +153,20 @@ def test_weights_are_worked_out_in_full_and_held_against_what_the_script_allows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As with TF32, whose rounding no processor has: of a kernel that misses by 1e-3, in its place."""
-    kernel, used = functional.scaled_dot_product_attention, []
-    exact = kernels._work_out
-
-    def rounded(*args: Any, **kwargs: Any) -> Tensor:
-        return kernel(*args, **kwargs) * 1.001
+    used, exact = [], kernels._work_out
 
     def noted(*args: Any) -> Tensor:
         used.append(torch.get_float32_matmul_precision())
         return exact(*args)
 
     monkeypatch.setattr(kernels, "_work_out", noted)
-    query, key, value = torch.randn(3, 1, 2, 5, 8)
-    asked, what = kernels.Asked(query, key, value), "this block"
-    with pytest.raises(InvalidRecord, match="do not give its output"):
-        kernels.dot_product(rounded, asked, what)
-    before = torch.get_float32_matmul_precision()
+    sides, before = torch.randn(3, 1, 2, 5, 8), torch.get_float32_matmul_precision()
+    with lying(1.001), pytest.raises(InvalidRecord, match="do not give its output"):
+        captured(lambda: SDPA(*sides))
     try:
         torch.set_float32_matmul_precision("high")
-        kernels.dot_product(rounded, asked, what)
+        with lying(1.001):
+            captured(lambda: SDPA(*sides))
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)

@@ -75,12 +75,3 @@ def test_only_embeddings_are_rounded(storage: StorageKind) -> None:
         assert unpack_weights(found)[name].equal(weights[name])
     assert found["words"].dtype == getattr(torch, storage)
     assert (found.keys() == weights.keys()) == (storage != "int8")
-
-
-def test_what_is_packed_is_left_as_it_was() -> None:
-    parameter = torch.nn.Parameter(matrix(3).T)
-    before = parameter.detach().clone()
-    found = pack_weights({"words": parameter}, EMBEDDINGS, "int8")["words"]
-    assert not found.requires_grad
-    assert found.is_contiguous()
-    assert parameter.equal(before)

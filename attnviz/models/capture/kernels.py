@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.capture.captured import check_error, find_allowed, full_precision, refuse_dropout
+from attnviz.models.capture.captured import check_error, find_allowed, full_precision
 from attnviz.models.capture.follow import Operation
 
 # In the names of kernels, whoever wrote them.
@@ -49,14 +49,6 @@ class Recomputed(NamedTuple):
     weights: Float32[Tensor, "batch head query key"]
     attendable: Bool[Tensor, "batch query key"]  # by any head
     error: float  # by which weights · value misses the output, relative to the largest value
-
-
-def dot_product(kernel: Callable[..., Any], asked: Asked, what: str) -> tuple[Tensor, Recomputed]:
-    """Run a kernel, and return its own output and its weights. Raises InvalidRecord where they do not give it."""
-    refuse_dropout(asked.dropout_p, what)
-    output = kernel(**vars(asked))
-    with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
-        return output, recompute(asked, output, what)
 
 
 def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:

@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from attnviz.errors import InvalidModel
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.operators import LINEAR, reads_heads
-from attnviz.models.capture.kernels import Asked, dot_product
+from attnviz.models.capture.kernels import Asked, recompute
 from attnviz.models.decomposition.blocks import (
     Arguments,
     Attention,
@@ -139,7 +139,9 @@ class StreamPass(HeldPass):  # type: ignore[no-untyped-call]
         lengths = asked.query.shape[-2], asked.key.shape[-2]
         if self._attention is not None or asked.query.ndim != 4 or lengths != (n_tokens, n_tokens):
             raise self._refuse("a layer of it attends more than once, or to others than its tokens")
-        output, seen = dot_product(kernel, asked, f"a layer of {self._name}")
+        output, what = torch.as_tensor(kernel(**vars(asked))), f"a layer of {self._name}"
+        with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
+            seen = recompute(asked, output, what)
         mask, bias = asked.attn_mask, None
         if mask is not None and mask.dtype != torch.bool:
             bias = mask.detach().expand_as(seen.weights)[0].masked_fill(~seen.attendable[0], 0)
