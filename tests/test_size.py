@@ -29,7 +29,7 @@ MAX_CODE_LINES = {
     "tests/commands": 7406,
     "tests/models": 5104,
     "tests/renderers": 5002,
-    "attnviz/renderers/page": 4293,
+    "attnviz/renderers/page": 4294,
     "tests": 3350,
     "attnviz/renderers/figure": 2884,
     "attnviz/models": 2196,

@@ -28,7 +28,9 @@ def write_font_face(text: str) -> str:
         return ""
     with as_file(FONT) as path:
         packed = b64encode(subset_font(path, characters, UNITS)).decode("ascii")
-    return f'@font-face{{font-family:"{FAMILY}";src:url(data:font/woff;base64,{packed})}}\n'
+    # Without its range it would be the first font that is there, whose height all lines have.
+    span = f"U+{ord(FIRST):X}-{ord(LAST):X}"
+    return f'@font-face{{font-family:"{FAMILY}";unicode-range:{span};src:url(data:font/woff;base64,{packed})}}\n'
 
 
 def subset_font(path: Path, characters: Iterable[int], units: int = 0) -> bytes:
