@@ -355,6 +355,7 @@ Block = Picture | Table | Note
 #   "texts": stretches of them, token by token: "title", "positions", "tokens", each after a space where the text has
 #       room before it; "options" open it again, "" where nothing does.
 #   "words": times in the texts, and the heads that look at them most.
+#   "first": the head to begin with, "18.6".
 #   "commands": questions, and what answers them; {options}, {head} and {query} are filled in.
 Atlas = dict[str, Any]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, write_cost
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.heads import MIN_SUPPORT, Head, compare_words, name_heads, top_words
+from attnviz.commands.survey.heads import MIN_SUPPORT, Head, compare_words, find_telling, name_heads, top_words
 from attnviz.commands.survey.moments import KINDS
 from attnviz.commands.survey.survey import ABLATION, ModelFacts, SurveyInfo
 from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curves
@@ -28,6 +28,7 @@ from attnviz.report import Atlas, Chart, Charts, Heatmap, HeatmapGrid, Scale
 
 N_WORDS = 8  # of each head
 N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
+OF_MOMENT = ("kind", "query", "keys", "weights", "n_keys", "to_first", "effective_keys")
 MIN_LIFT = 1.5  # × an equal share, from which on a head is said to look at a word
 WRITTEN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 MAX_CARDS = 24
@@ -53,7 +54,11 @@ def survey_atlas(survey: Survey) -> Atlas:
             "curve": curve.tolist(),
             "words": [(escape_for_display(word, 24), lift, n) for word, lift, n in of_head if lift > 1],
             "facts": facts[head],
-            "moments": [row | {"text": places[row["text"]]} for row in ranked if (row["layer"], row["head"]) == head],
+            "moments": [
+                {name: row[name] for name in OF_MOMENT} | {"text": places[row["text"]]}
+                for row in ranked
+                if (row["layer"], row["head"]) == head
+            ],
         }
         for head, curve, of_head in zip(info.heads, curves, words, strict=True)
     ]
@@ -69,6 +74,7 @@ def survey_atlas(survey: Survey) -> Atlas:
         "equal": equal.tolist(),
         "words": [*_list_words(survey)],
         "commands": [*_commands(survey)],
+        "first": "{}.{}".format(*find_telling(survey, 1)[0]),
     }
 
 

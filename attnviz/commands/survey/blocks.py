@@ -96,7 +96,8 @@ class SurveyRun:
         if shard == 0 and self.facts is None and "random" in self.plan.on_few_texts and done in (self.n_before, total):
             label = f"what chance gives, by {N_RANDOM} untrained models"
         if n_new and done < total:
-            label += f", {_duration((total - done) / rate)} left"
+            minutes = (total - done) / rate / 60
+            label += f", {60 * minutes:.0f} s left" if minutes < 1.5 else f", {minutes:,.0f} min left"
         left = PART.format(self.survey.folder, done, total)
         return Progress(min(done, total), total, "texts", latest=label, label=label, if_left=(left,))
 
@@ -104,8 +105,3 @@ class SurveyRun:
 def _result(future: Future[Found]) -> Found:
     with report_worker_death("texts", hint="Fewer --max-tokens take less memory."):
         return get_result(future)
-
-
-def _duration(seconds: float) -> str:
-    minutes, hours = seconds / 60, seconds / 3600
-    return f"{seconds:.0f} s" if seconds < 90 else f"{minutes:.0f} min" if minutes < 90 else f"{hours:.1f} h"

@@ -15,6 +15,7 @@ from attnviz.commands.survey.tables import ALPHA, KEYS, SPREAD, TEXTS, list_curv
 from attnviz.records.head_names import write_share
 from attnviz.report import Cell
 
+STRONG = 0.5  # share of attention
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 Head = tuple[int, int]
 
@@ -35,7 +36,8 @@ def label_heads(survey: Survey) -> dict[Head, str]:
 
 
 def find_telling(survey: Survey, n: int) -> list[Head]:
-    """Return up to `n` heads in order: of each pattern the strongest, the rarest first, then the second of each.
+    """Return up to `n` heads in order: of each pattern the strongest, then the second of each. The first are those of
+    the rarest pattern that any head follows by half of its attention.
 
     Where none has a name, those with the largest share of any pattern.
     """
@@ -45,7 +47,8 @@ def find_telling(survey: Survey, n: int) -> list[Head]:
         patterns = (of.rows() for _, of in numbers.having("pattern").group("pattern"))
         leaders = (max(rows, key=lambda row: row["mean"]) for rows in patterns)
         ranked = [[row] for row in sorted(leaders, key=lambda row: -row["mean"])]
-    turns = chain.from_iterable(zip_longest(*sorted(ranked, key=len)))
+    ranked.sort(key=lambda rows: (not rows[0].get("share", 1.0) >= STRONG, len(rows)))
+    turns = chain.from_iterable(zip_longest(*ranked))
     return sorted([*dict.fromkeys((row["layer"], row["head"]) for row in turns if row)][:n])
 
 

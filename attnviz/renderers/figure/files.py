@@ -190,12 +190,3 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
         "Creator": "attnviz",
         "CreationDate": None,
     }
-
-
-def chart_svg(picture: Charts | Calculation) -> bytes:
-    """One chart as vectors for a page: without title and ground."""
-    content = io.BytesIO()
-    with drawing():
-        figure = draw_plan(plan_picture(replace(picture, title=""), Report("", "", ()), FigureStyle()), FigureStyle())
-        figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
-    return content.getvalue()

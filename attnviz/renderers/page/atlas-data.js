@@ -12,34 +12,10 @@ export function openAtlas() {
 
 async function unpackAtlas() {
   const [bytes] = await takeParts("atlas-0");
-  const end = bytes.indexOf(10);
-  Object.assign(atlas, JSON.parse(new TextDecoder().decode(bytes.subarray(0, end))));
-  atlas.texts = atlas.texts.map(([title, options, runs, pieces]) => {
-    const positions = spread(runs);
-    return { title, options, tokens: new Map(positions.map((at, place) => [at, atlas.pieces[pieces[place]]])) };
-  });
-  let at = end + 1;
-  for (const head of atlas.heads) {
-    head.name = `${head.layer}.${head.head}`;
-    head.moments = head.moments.map(([kind, text, query, runs, nKeys, first, effective]) => {
-      const keys = spread(runs);
-      const multiples = keys.map((_, place) => multipleOf(bytes[at + place]));
-      at += keys.length;
-      return { isRandom: kind === "r", text: atlas.texts[text], query, keys, multiples, nKeys, first, effective };
-    });
-  }
+  Object.assign(atlas, JSON.parse(new TextDecoder().decode(bytes)));
+  for (const text of atlas.texts) text.at = new Map(text.positions.map((at, place) => [at, text.tokens[place]]));
+  for (const head of atlas.heads) head.name = `${head.layer}.${head.head}`;
 }
-
-function spread(runs) {
-  const found = [];
-  for (let place = 0; place < runs.length; place += 2) {
-    for (let step = 0; step < runs[place + 1]; step++) found.push(runs[place] + step);
-  }
-  return found;
-}
-
-// How many times an equal share a byte stands for.
-const multipleOf = (code) => (code ? 2 ** ((code - 1) / atlas.steps + atlas.lowest) : 0);
 
 // What is said of heads without a name: that they were held against nothing is something else than that none stands out.
 export function unnamed(otherwise) {
@@ -57,30 +33,28 @@ export function short(value, digits = 3) {
   return String(Number(value.toPrecision(digits))).replace("-", "−");
 }
 
-// Heads by a name such as 18.6, by what they were found to do, or by a word that they look at; each with why.
+// Heads by a name such as 18.6, by what they were found to do or are measured to do, or by a word that they look at.
 export function findHeads(asked) {
   const wanted = asked.trim().toLowerCase();
   if (!wanted) return [];
   const numbers = /^l?(\d+)\s*[.h, ]\s*(\d+)$/.exec(wanted);
   if (numbers) return [[headCalled(`${Number(numbers[1])}.${Number(numbers[2])}`), ""]].filter(([place]) => place >= 0);
   const found = new Map();
-  for (const [place, { names }] of atlas.heads.entries()) {
-    const own = names.filter(([pattern]) => pattern.includes(wanted));
-    if (own.length)
-      found.set(
-        place,
-        own.map(([pattern, strength]) => `${pattern === wanted ? "" : `${pattern} `}${strength}`).join(", "),
-      );
+  const add = (place, why) => found.has(place) || found.set(place, why);
+  const names = atlas.heads.flatMap((head, place) => head.names.map(([name, strength]) => ({ place, name, strength })));
+  names.sort((a, b) => strengthOf(b.strength) - strengthOf(a.strength));
+  for (const { place, name, strength } of names) {
+    if (name.includes(wanted)) add(place, name === wanted ? strength : `${name} ${strength}`);
   }
-  const named = [...found].sort(([, a], [, b]) => strengthOf(b) - strengthOf(a));
-  for (const [word, , heads] of atlas.words) {
-    if (word !== wanted) continue;
-    for (const [place, lift] of heads) if (!found.has(place)) named.push([place, `“${word}” ${short(lift)} ×`]);
+  const { title, unit, values } = atlas.measures.find((measure) => measure.title.includes(wanted)) ?? { values: [] };
+  for (const [place, value] of [...values.entries()].sort(([, a], [, b]) => b - a)) {
+    const said = unit === "share" ? `${Math.round(100 * value)} %` : short(value);
+    if (value >= Math.max(...values) / 2) add(place, `${title} ${said}`);
   }
-  const listed = new Set(named.map(([place]) => place));
+  const lifts = atlas.words.filter(([word]) => word === wanted).flatMap(([, , heads]) => heads);
   for (const [place, { words }] of atlas.heads.entries()) {
-    const own = words.find(([word]) => word === wanted);
-    if (own && !listed.has(place)) named.push([place, `“${own[0]}” ${short(own[1])} ×`]);
+    lifts.push(...words.filter(([word]) => word === wanted).map(([, lift]) => [place, lift]));
   }
-  return named;
+  for (const [place, lift] of lifts) add(place, `“${wanted}” ${short(lift)} ×`);
+  return [...found];
 }

@@ -1,33 +1,40 @@
 // One head of an atlas: what it is called, attention by offset, words, moments as text, and its numbers.
-import { atlas, short, unnamed } from "./atlas-data.js";
-import { axisOf, ruleOf, textOf } from "./atlas-plot.js";
-import { placeOf } from "./colour.js";
-import { copyButton, drawing, element, isolated } from "./dom.js";
-import { directionOf, tint } from "./writing.js";
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM] = [360, 138, 42, 16, 22]; // pixels of the curve, and of the room around it
-const STORED = 2; // digits of a weight that the page holds
+import { pathOf, spotsOf } from "./arcs.js";
+import { atlas, short, unnamed } from "./atlas-data.js";
+import { drawChart } from "./axes.js";
+import { inkOn, paintOf, placeOf } from "./colour.js";
+import { copyButton, drawing, element, isolated } from "./dom.js";
+import { shownTable } from "./table.js";
+import { directionOf } from "./writing.js";
+
+const WIDTH = 340; // pixels of the curve
+const N_FIRST = 3; // moments of a kind
 const TELLING = 2; // equal shares, from which on a number is among the first
-export const SHADES = { is_logarithmic: true, is_multiple: true, low: 1, high: 16, is_signed: false };
+export const SHADES = { is_logarithmic: true, is_multiple: true, low: 1, high: 16, is_signed: false, colours: "lift" };
 
 export function headCard(place, buttons) {
   const head = atlas.heads[place];
   const title = element("h2", { id: `head-${place}` }, `Head ${head.name}`);
-  const said = element("span", { class: "hint" }, `layer ${head.layer}, head ${head.head}`);
   const names = head.names.map(([pattern, strength]) =>
     element("li", {}, element("b", { class: "badge" }, atlas.letters[pattern]), ` ${pattern} ${strength}`),
   );
-  const kinds = [false, true].map((isRandom) => head.moments.filter((moment) => moment.isRandom === isRandom));
+  const kinds = ["strongest", "random"].map((each) => head.moments.filter(({ kind }) => kind === each));
   return element(
     "article",
     { class: "card", "aria-labelledby": `head-${place}` },
-    element("header", {}, title, said, ...buttons),
+    element("header", {}, title, ...buttons),
     names.length
       ? element("ul", { class: "names" }, ...names)
       : element("p", { class: "hint" }, unnamed("no single pattern")),
     ...(head.words.length ? [wordsOf(head)] : []),
-    ...momentsOf("Strongest moments", "where one key takes most beyond an equal share; one of a text", kinds[0], 3),
-    ...momentsOf("Random moments", "what it does all day; the same ones for every head", kinds[1], 3),
+    ...momentsOf(
+      "Strongest moments",
+      "where one key takes most beyond an equal share; one of a text",
+      kinds[0],
+      head.name,
+    ),
+    ...momentsOf("Random moments", "what it does all day; the same ones for every head", kinds[1], head.name),
     element("h3", {}, "Attention by offset from the query"),
     curveOf(head),
     ...numbersOf(place),
@@ -48,74 +55,63 @@ function wordsOf({ words }) {
 }
 
 // The first ones at once, the others when they are asked for.
-function momentsOf(title, about, moments, nFirst) {
+function momentsOf(title, about, moments, head) {
   if (!moments.length) return [];
-  const shown = (some) => some.map(momentOf);
+  const shown = (some) => some.map((moment) => momentOf(moment, head));
   const parts = [
     element("h3", {}, title, element("span", { class: "hint" }, ` ${about}`)),
-    ...shown(moments.slice(0, nFirst)),
+    ...shown(moments.slice(0, N_FIRST)),
   ];
-  const others = moments.slice(nFirst);
-  if (!others.length) return parts;
-  const details = element("details", {}, element("summary", {}, `${others.length} more`));
-  details.addEventListener("toggle", () => details.children.length === 1 && details.append(...shown(others)));
-  return [...parts, details];
+  const others = shown(moments.slice(N_FIRST));
+  return [
+    ...parts,
+    ...(others.length ? [element("details", {}, element("summary", {}, `${others.length} more`), ...others)] : []),
+  ];
 }
 
-function momentOf(moment) {
-  const { text, query, keys, multiples, nKeys, first, effective } = moment;
-  const labels = keys.map((key) => text.tokens.get(key) ?? "");
-  const words = element("p", {
-    class: "moment",
-    dir: directionOf(
-      labels,
-      labels.map(() => false),
-    ),
-  });
+function momentOf(moment, head) {
+  const { query, keys, weights, n_keys, to_first, effective_keys } = moment;
+  const [text, multiples] = [atlas.texts[moment.text], weights.map((weight) => weight * n_keys)];
+  const labels = keys.map((key) => text.at.get(key));
+  const dir = directionOf(labels, []);
+  const words = element("p", { class: "moment", dir });
   for (const [place, key] of keys.entries()) {
     if (place ? key > keys[place - 1] + 1 : key > 0) words.append(" … ");
     const [label, multiple] = [labels[place], multiples[place]];
     if (label.startsWith(" ")) words.append(" ");
     const word = element("span", { class: key === query ? "word query" : "word" }, isolated(label.trimStart()));
-    word.title = `${key} ${label.trimStart()}: ${short(multiple / nKeys, STORED)}, ${short(multiple, STORED)} × an equal share`;
-    if (multiple > 1) word.style.backgroundColor = tint(placeOf(multiple, SHADES));
+    word.title = `${key} ${label.trimStart()}: ${short(weights[place])}, ${short(multiple, 2)} × an equal share`;
+    const shade = placeOf(multiple, SHADES);
+    if (shade) Object.assign(word.style, { backgroundColor: paintOf(SHADES)(shade), color: inkOn(shade, SHADES) });
     words.append(word);
   }
   const best = multiples.indexOf(Math.max(...multiples.map((multiple, place) => (keys[place] ? multiple : -1))));
-  const share = multiples[best] / nKeys;
-  const most = [
-    `${keys[best]} “`,
-    isolated(labels[best].trim()),
-    `” ${short(share, STORED)} (${short(multiples[best], STORED)} ×)`,
-  ];
-  const ofFirst = `first token ${short(first)}`;
-  const numbers = first > share ? [`${ofFirst}, then `, ...most] : ["most to ", ...most, ` · ${ofFirst}`];
+  const share = weights[best];
+  const arc = drawing("svg", { "aria-hidden": true });
+  const places = [...words.children];
+  const draw = () => {
+    const [spots, from] = [spotsOf(words, places), keys.indexOf(query)];
+    const size = { at: 0, width: words.clientWidth, isLeftwards: words.dir === "rtl" };
+    const d = from < 0 || from === best ? "" : pathOf(spots, spots[from], spots[best], size);
+    arc.replaceChildren(drawing("path", { d, "stroke-width": 1 + 2 * share }));
+  };
+  new ResizeObserver(draw).observe(words); // it is laid out, and again
+  words.append(arc);
+  const most = [`${keys[best]} “`, isolated(labels[best].trim()), `” ${short(share)} (${short(multiples[best], 2)} ×)`];
+  const ofFirst = `first token ${short(to_first)}`;
+  const numbers = to_first > share ? [`${ofFirst}, then `, ...most] : ["most to ", ...most, ` · ${ofFirst}`];
   const where = `${text.title}, token ${query} · `;
-  const about = element("p", { class: "hint" }, where, ...numbers, ` · ${short(effective)} effective keys`);
-  return element("div", { class: "of-moment" }, words, about, ...commandsOf(moment, about));
+  const about = element("p", { class: "hint" }, where, ...numbers, ` · ${short(effective_keys)} effective keys`);
+  return element("div", { class: "of-moment" }, words, about, ...commandsOf(text, head, query));
 }
 
 // Commands stand below a moment once they are asked for.
-function commandsOf({ text, query }, about) {
+function commandsOf(text, head, query) {
   const asked = atlas.commands.filter(([, command]) => command.includes("{query}") && text.options);
-  if (!asked.length) return [];
-  const place = element("div", { hidden: true });
-  const button = element("button", { type: "button", class: "plain", "aria-expanded": false }, "draw this");
-  button.addEventListener("click", () => {
-    const name = atlas.heads[Number(button.closest("[data-head]").dataset.head)].name;
-    const filled = { "{options}": text.options, "{head}": name, "{query}": String(query) };
-    const lines = asked.map(([title, command]) =>
-      commandLine(
-        title,
-        command.replace(/\{(options|head|query)\}/g, (part) => filled[part]),
-      ),
-    );
-    place.replaceChildren(...lines);
-    place.hidden = !place.hidden;
-    button.setAttribute("aria-expanded", !place.hidden);
-  });
-  about.append(" · ", button);
-  return [place];
+  const filled = { "{options}": text.options, "{head}": head, "{query}": String(query) };
+  const fill = (command) => command.replace(/\{(options|head|query)\}/g, (part) => filled[part]);
+  const lines = asked.map(([title, command]) => commandLine(title, fill(command)));
+  return lines.length ? [element("details", {}, element("summary", {}, "Draw this"), ...lines)] : [];
 }
 
 export function commandLine(title, command) {
@@ -125,34 +121,18 @@ export function commandLine(title, command) {
 
 // Shares by offset, against what attention gives that favours no key; the largest is labelled.
 function curveOf({ curve, name }) {
-  const reach = (curve.length - 1) / 2;
   const peak = curve.indexOf(Math.max(...curve));
-  const offset = peak - reach;
-  const svg = drawing("svg", { class: "curve", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}` });
-  const label = `${offset > 0 ? "+" : ""}${offset}: ${short(curve[peak])}`.replace("-", "−");
-  svg.setAttribute("aria-label", `attention of head ${name} by offset, the most at ${label}`);
-  const up = axisOf([0, ...curve, ...atlas.equal], HEIGHT - BOTTOM, 20);
-  const across = (place) => LEFT + ((WIDTH - LEFT - RIGHT) * place) / (curve.length - 1);
-  const path = (values) =>
-    values.map((value, place) => `${place ? "L" : "M"}${across(place).toFixed(1)} ${up.place(value).toFixed(1)}`);
-  for (const value of up.ticks) {
-    svg.append(
-      ruleOf(LEFT, up.place(value), WIDTH - RIGHT, up.place(value)),
-      textOf(LEFT - 5, up.place(value) + 4, short(value), "end"),
-    );
-  }
-  for (const at of [-reach, -reach / 2, 0, reach / 2, reach]) {
-    svg.append(textOf(across(at + reach), HEIGHT - 6, `${at > 0 ? "+" : ""}${at}`.replace("-", "−"), "middle"));
-  }
-  svg.append(drawing("path", { class: "equal", d: path(atlas.equal).join("") }));
-  svg.append(drawing("path", { class: "shares", d: path(curve).join("") }));
-  svg.append(drawing("circle", { class: "peak", cx: across(peak), cy: up.place(curve[peak]), r: 3.5 }));
-  const side = peak > curve.length / 2 ? "end" : "start";
-  svg.append(textOf(across(peak) + (side === "end" ? -4 : 4), up.place(curve[peak]) - 6, label, side, "said"));
+  const offsetOf = (place) => place - (curve.length - 1) / 2;
+  const rowsOf = (shares, group) => shares.map((y, place) => ({ x: offsetOf(place), y, group }));
+  const label = `${offsetOf(peak) > 0 ? "+" : ""}${offsetOf(peak)}: ${short(curve[peak])}`.replace("-", "−");
+  const rows = [...rowsOf(curve, "head"), ...rowsOf(atlas.equal, "")];
+  const svg = drawChart({ kind: "line", rows, at: [offsetOf(peak), label] }, WIDTH);
+  svg.role = "img";
+  svg.ariaLabel = `attention of head ${name} by offset, the most at ${label}`;
   return element("div", {}, svg, element("p", { class: "hint" }, "Dashed: attention that favours no key."));
 }
 
-// What stands out first, all of it when it is asked for.
+// What stands out first.
 function numbersOf(place) {
   const rows = atlas.measures.map((measure) => ({
     ...measure,
@@ -162,30 +142,15 @@ function numbersOf(place) {
   const known = rows.filter(({ value }) => value !== null);
   const stands = ({ value, equal, chance }) =>
     equal === null ? chance === null || value > chance : value > 0 && value >= TELLING * equal;
-  const [first, others] = [known.filter(stands), known.filter((row) => !stands(row))];
-  const facts = atlas.heads[place].facts.flatMap(([name, value]) => [
-    element("dt", {}, name),
-    element("dd", {}, value),
-  ]);
-  return [
-    element("h3", {}, "Numbers", element("span", { class: "hint" }, " mean over texts ± half of its 95 % interval")),
-    ...(facts.length ? [element("dl", {}, ...facts)] : []),
-    numberTable(first),
-    ...(others.length
-      ? [element("details", {}, element("summary", {}, "The other measures"), numberTable(others))]
-      : []),
-  ];
-}
-
-function numberTable(rows) {
-  const heads = ["measure", "mean", "equal share", "by chance ≤"].map((text) => element("th", { scope: "col" }, text));
-  const lines = rows.map(({ title, unit, about, value, half, equal, chance }) => {
-    const mean = half === null ? short(value) : `${short(value)} ± ${short(half)}`;
-    const cells = [mean, equal === null ? "" : short(equal), chance === null ? "" : short(chance)];
-    const name = element("th", { scope: "row", title: about }, title, element("span", { class: "hint" }, ` ${unit}`));
-    return element("tr", {}, name, ...cells.map((cell) => element("td", { class: "number" }, cell)));
-  });
-  const [head, body] = [element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...lines)];
-  const around = { class: "wide", tabindex: 0 };
-  return element("div", around, element("table", { class: "numbers" }, head, body));
+  known.sort((a, b) => stands(b) - stands(a));
+  const cells = known.map(({ title, unit, value, half, equal, chance }) => [title, unit, value, half, equal, chance]);
+  const shown = cells.map((row) => row.map((cell, at) => (at < 2 ? cell : cell === null ? "" : short(cell))));
+  const columns = ["measure", "unit", "mean", "±", "equal share", "by chance ≤"].map((header) => ({
+    header,
+    unit: "",
+  }));
+  const numeric = columns.map((_, at) => at > 1);
+  const title = "Numbers: mean over texts ± half of its 95 % interval";
+  const facts = atlas.heads[place].facts.flatMap(([name, said]) => [element("dt", {}, name), element("dd", {}, said)]);
+  return [element("dl", {}, ...facts), shownTable({ title, role: "facts", columns, numeric, rows: cells, shown })];
 }

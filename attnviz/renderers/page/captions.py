@@ -19,10 +19,10 @@ OF_SCREEN = (
 )
 OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
 OF_ATLAS = (
-    "Each point is a head, and a letter says what it was found to do. The strongest moments are those in which one "
-    "key, other than the first token and markers, takes the most attention beyond an equal share, one of a text; the "
-    "random ones are the same for all heads, and show what a head does all day.",
-    "In a moment, the token that attends stands in a frame, and the darker a token, the more times an equal share it "
+    "Each cell or point is a head, and a letter says what it was found to do. The strongest moments are those in which "
+    "one key, other than the first token and markers, takes the most attention beyond an equal share, one of a text; "
+    "the random ones are the same for all heads, and show what a head does all day.",
+    "In a moment, the token that attends stands in a frame, and a token's colour says how many times an equal share it "
     "receives. A name from repeated tokens says what a head can do, not what it does in these texts.",
 )
 DRAWN = (

@@ -1,39 +1,94 @@
-// The report's charts, which stand in the page as pictures, and below each its numbers.
+// The report's charts and calculations, and below each its numbers.
+import { axesAround, drawChart, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
 import { content } from "./content.js";
-import { byId, element, isolated } from "./dom.js";
+import { element, isolated } from "./dom.js";
 import { still } from "./readout.js";
 import { shownTable } from "./table.js";
 import { makers } from "./views.js";
 
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
-const SMALLEST = 0.4; // of a chart's own size: smaller, nobody could read it, so that it scrolls
-
-const sections = content.charts.map(({ title, columns, charts }) => {
-  const grid = element("div", { class: "charts" }, ...charts.map(shownChart));
-  grid.style.setProperty("--columns", Math.min(3, columns, charts.length));
-  return element("section", {}, element("h2", {}, isolated(title)), grid);
-});
+const HEADERS = { group: "of", label: "point", until: "read at" }; // of columns, as a reader knows them
+const SUMMARY = ["numbers", "smallest", "lower quartile", "median", "upper quartile", "largest"];
+const CAPTIONS = {
+  box: "A box is the middle half of 30 numbers or more, its line goes to the smallest and the largest; fewer are points.",
+  arc: "Thickness: weight. A dot alone looks at its own token. Dotted: stays in the residual stream until it is read.",
+};
 
 makers.charts = async (panel) => {
-  panel.append(...sections);
-  return still("Below each chart stand its numbers.");
+  const drawers = [];
+  for (const { title, columns, charts } of content.charts) {
+    const named = ({ columns, rows }) =>
+      rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
+    const all = charts.map((chart) => ({ ...chart, cells: chart.rows, rows: named(chart) }));
+    const looks = looksOf(all);
+    const grid = element("div", { class: "charts" });
+    grid.style.setProperty("--columns", Math.min(3, columns, charts.length));
+    for (const chart of all) {
+      const isPicture = chart.kind === "picture";
+      const lost = isPicture ? 0 : chart.rows.filter((row) => !isDrawn(row)).length;
+      const missing = lost ? element("p", { class: "hint" }, `Not finite, or too large to be drawn: ${lost}.`) : "";
+      const heading = chart.title && chart.title !== title ? element("h3", {}, isolated(chart.title)) : "";
+      const place = element("div", { class: "wide", tabindex: 0 });
+      if (isPicture) place.append(element("img", { src: chart.picture, alt: chart.title }));
+      else drawers.push(() => drawInto(place, chart, looks));
+      const parts = isPicture ? [place] : axesAround(chart, place);
+      grid.append(element("figure", {}, heading, ...parts, missing, numbersOfChart(chart)));
+    }
+    const captions = new Set(all.flatMap(({ kind, footnote }) => [CAPTIONS[kind], footnote]).filter(Boolean));
+    const hint = element("p", { class: "hint" }, [...captions].join(" "));
+    panel.append(element("section", {}, element("h2", {}, isolated(title)), keyOf(looks), grid, hint));
+  }
+  const draw = () => {
+    for (const each of drawers) each();
+  };
+  draw();
+  return { ...still("Below each chart stand its numbers."), draw };
 };
+
+function drawInto(place, chart, looks) {
+  const { title, x_axis, y_axis, rows } = chart;
+  const groups = [...new Set(rows.map(({ group }) => group))].filter(Boolean).join(", ");
+  const svg = drawChart(chart, place.clientWidth, looks);
+  svg.role = "img";
+  svg.ariaLabel = `${title} ${y_axis} by ${x_axis}. ${rows.length} numbers${groups && ` of ${groups}`}.`.trim();
+  place.replaceChildren(svg);
+}
+
+const tableFrom = (headers, rows) => {
+  const isNumber = (_, place) => rows.length > 0 && rows.every((row) => typeof row[place] === "number");
+  return { columns: headers.map((header) => ({ header, unit: "" })), numeric: headers.map(isNumber), rows };
+};
+
+// All numbers of a chart, to be copied; and what of them can be read: of samples a line for each.
+function tablesOf({ kind, columns, x_axis, y_axis, names, cells, rows }) {
+  const headers = columns.map((name) => ({ ...HEADERS, x: x_axis, y: y_axis })[name] ?? name);
+  const named = (cell, place) => (names.length && ["x", "key"].includes(columns[place]) ? names[cell] : cell);
+  const table = tableFrom(
+    headers,
+    cells.map((row) => row.map(named)),
+  );
+  if (kind !== "box") return { all: table, table };
+  const samples = [...Map.groupBy(rows, ({ x }) => x)].map(([x, of]) => {
+    const known = of.filter(isDrawn).map(({ y }) => y);
+    return [of[0].group, names[x], of.length, ...(known.length ? quartilesOf(known) : Array(5).fill(""))];
+  });
+  return { all: table, table: tableFrom(["of", x_axis, ...SUMMARY], samples) };
+}
 
 const sixDigits = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : cell);
 
-function shownChart({ id, title, all, table = all }) {
+function numbersOfChart(chart) {
   const details = element("details", {}, element("summary", {}, "The numbers"));
-  const rows = table.rows.slice(0, MOST_ROWS);
   const fill = () => {
     if (!details.open || details.children.length > 1) return;
+    const { all, table } = tablesOf(chart);
+    const rows = table.rows.slice(0, MOST_ROWS);
     const shown = rows.map((row) => row.map(sixDigits));
-    details.append(shownTable({ ...table, title, rows, shown, role: "facts" }, all));
+    details.append(shownTable({ ...table, title: chart.title, rows, shown, role: "facts" }, all));
     if (rows.length < table.rows.length) {
       details.append(element("p", { class: "hint" }, `The first ${MOST_ROWS} of ${table.rows.length}.`));
     }
   };
   details.addEventListener("toggle", fill);
-  const picture = byId(id);
-  picture.style.minWidth = `${SMALLEST * picture.getAttribute("width")}px`;
-  return element("figure", {}, element("div", { class: "wide", tabindex: 0 }, picture), details);
+  return details;
 }

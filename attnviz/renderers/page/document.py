@@ -19,7 +19,7 @@ from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
 from attnviz.renderers.page.atlas_parts import EXACTNESS, pack_atlas
 from attnviz.renderers.page.captions import CHARTS, OF_ATLAS, OF_CHARTS, OF_MAPS, OF_SCREEN, TABLES, exactness_of_maps
-from attnviz.renderers.page.chart_parts import charts_of
+from attnviz.renderers.page.chart_parts import describe_charts
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import describe_maps, distinct, list_scales
@@ -38,7 +38,6 @@ class Content:
 
     document: Mapping[str, object]
     cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
-    charts: tuple[str, ...] = ()  # SVG
     factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
     atlas: tuple[bytes, ...] = ()  # base64 of what is deflated, of heads to be looked at one by one
     pieces: tuple[str, ...] = ()  # tokens of the atlas
@@ -49,7 +48,7 @@ def content(report: Report, look: FigureStyle) -> Content:
     if report.atlas is not None:  # which shows all that pictures of its heads do
         report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
     maps, exactness = _maps(report, look)
-    charts, drawn = charts_of(report)
+    charts = [*describe_charts(report)]
     tables = [_table(table) for table in report.listed if not (table.in_atlas and report.atlas)]
     atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
     if not (maps.cells or charts or tables or atlas):
@@ -68,7 +67,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         "notes": [note.text for note in report.notes],
         "answer": None if report.answer is None else asdict(report.answer),
         **maps.document,
-        **({"atlas": True, **_colours(look, frozenset())} if atlas else {}),
+        **({"atlas": True, **_colours(look, {"lift"})} if atlas else {}),
         "charts": charts,
         "tables": tables,
         "reading": [
@@ -85,7 +84,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         ],
     }
     pieces = tuple(each for text in (report.atlas or {"texts": ()})["texts"] for each in text["tokens"])
-    return replace(maps, document=document, charts=tuple(drawn), atlas=atlas, pieces=pieces)
+    return replace(maps, document=document, atlas=atlas, pieces=pieces)
 
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:

@@ -26,7 +26,12 @@ def write_font_face(text: str) -> str:
     characters = {ord(each) for each in text if FIRST <= each <= LAST}
     if not characters:
         return ""
-    with as_file(FONT) as path:
+    from fontTools.ttLib import TTFont  # only pages with such characters wait for it
+
+    with as_file(FONT) as path, TTFont(path, lazy=True) as font:
+        characters &= font.getBestCmap().keys()
+        if not characters:
+            return ""  # browsers refuse a font without a glyph
         packed = b64encode(subset_font(path, characters, UNITS)).decode("ascii")
     # Without its range it would be the first font that is there, whose height all lines have.
     span = f"U+{ord(FIRST):X}-{ord(LAST):X}"
@@ -35,7 +40,7 @@ def write_font_face(text: str) -> str:
 
 def subset_font(path: Path, characters: Iterable[int], units: int = 0) -> bytes:
     """Return a font with no more than these characters, packed as WOFF; with `units` of an em if those are given."""
-    from fontTools.subset import Subsetter  # only pages with such characters wait for it
+    from fontTools.subset import Subsetter
     from fontTools.ttLib import TTFont
     from fontTools.ttLib.scaleUpem import scale_upem
 

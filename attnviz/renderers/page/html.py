@@ -29,7 +29,7 @@ PARTS = {
     "tables": "table.js",
     "factored": "long.js",
 }  # what shows a part of the document
-STYLED = ("charts", "atlas")  # parts that have a style of their own
+STYLED = {"charts.css": ("charts", "atlas"), "atlas.css": ("atlas",)}  # and which parts have a style of their own
 MAIN = "main.js"
 STYLES = ("base.css", "page.css")
 
@@ -43,14 +43,13 @@ def page(content: Content) -> bytes:
     """The whole file."""
     script = join_scripts((*(module for part, module in PARTS.items() if content.document.get(part)), MAIN))
     written = json.dumps(content.document, ensure_ascii=False)
-    style = write_font_face("".join((written, *content.charts, *content.pieces)))
-    style += join_styles((*STYLES, *(f"{part}.css" for part in STYLED if content.document.get(part))))
+    style = write_font_face("".join((written, *content.pieces)))
+    style += join_styles((*STYLES, *(name for name, parts in STYLED.items() if any(map(content.document.get, parts)))))
     strings = {
         "title": write_title(str(content.document["title"])),
         "policy": write_policy(script, style),
         "style": style,
         "content": write_json(content.document),
-        "charts": "\n".join(content.charts),
         "script": script,
     }
     halves = read_part("page.html").split("$cells")

@@ -1,5 +1,6 @@
 // A text on one screen: its words by what they did for the answer, arcs from a word to where heads look, and the heads
 // by what they do, each with a switch that shows the answer without it.
+import { pathOf, spotsOf } from "./arcs.js";
 import { legend, paintOf } from "./colour.js";
 import { cellsOf, content, lineOfHead, maps, pictures, readyCells, rowsOf, writingOf } from "./content.js";
 import { byId, drawing, element, isolated, roving } from "./dom.js";
@@ -207,17 +208,14 @@ class Sentence {
   }
 
   draw(place, byKey) {
-    const box = this.part.getBoundingClientRect();
-    const spots = [...this.words.children].map((word) => {
-      const { left, width, top, bottom } = word.getBoundingClientRect();
-      return { x: left + width / 2 - box.left, y: top - box.top, bottom: bottom - box.top };
-    });
+    const width = this.part.clientWidth;
+    const spots = spotsOf(this.part, [...this.words.children]);
     const isLeftwards = this.words.dir === "rtl";
     const arcs = byKey
       .filter(([key]) => key !== place)
       .flatMap(([key, looks]) =>
         looks.map(({ head, weight }, at) => {
-          const path = pathOf(spots, spots[place], spots[key], { at, width: box.width, isLeftwards });
+          const path = pathOf(spots, spots[place], spots[key], { at, width, isLeftwards });
           const line = {
             d: path,
             stroke: head.colour,
@@ -230,28 +228,4 @@ class Sentence {
       );
     this.arcs.replaceChildren(...arcs);
   }
-}
-
-// An arc above the line of both words; where they stand in two lines, to the edge of the one and from that of the other.
-function pathOf(spots, from, to, { at, width, isLeftwards }) {
-  const heightOver = ({ y }, across) => {
-    const above = Math.max(0, ...spots.map(({ bottom }) => bottom).filter((bottom) => bottom < y));
-    return Math.max(6, Math.min(y - above - 6, 14 + 0.3 * across) - 4 * at);
-  };
-  if (Math.abs(from.bottom - to.bottom) < (from.bottom - from.y) / 2) {
-    const higher = from.y < to.y ? from : to;
-    const top = higher.y - (4 / 3) * heightOver(higher, Math.abs(from.x - to.x));
-    return `M${from.x} ${from.y}C${from.x} ${top} ${to.x} ${top} ${to.x} ${to.y}`;
-  }
-  const leaves = to.y > from.y === isLeftwards ? 0 : width;
-  const ends = [
-    [from, leaves],
-    [to, width - leaves],
-  ];
-  return ends
-    .map(([spot, edge]) => {
-      const top = spot.y - heightOver(spot, width);
-      return `M${spot.x} ${spot.y}C${spot.x} ${top} ${spot.x} ${top} ${edge} ${top}`;
-    })
-    .join("");
 }

@@ -241,7 +241,7 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     assert "self-repair" not in shown.stdout
     assert "self-repair" in worked(run_here(*asked, "--table", "full")).stdout
     page = (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
-    assert 'id="chart-0"' in page
+    assert '"kind":"arc"' in page
     (found,) = json.loads(worked(run_here(*asked, "--json")).out)["texts"]
     assert found["sum_of_parts"] == pytest.approx(found["logit_difference"], abs=1e-4)
     assert len(found["heads"]) == 5

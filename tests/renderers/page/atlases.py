@@ -17,8 +17,8 @@ TEXT = {
 }
 INDUCTION, PREVIOUS = "induction on repeated tokens", "previous token"
 NAMES: dict[int, tuple[tuple[str, str], ...]] = {
-    1: ((PREVIOUS, "0.93"),),
-    4: (("first token", "0.61"), (INDUCTION, "0.88")),
+    1: ((PREVIOUS, "93 %"),),
+    4: (("first token", "61 %"), (INDUCTION, "88 %")),
 }
 
 
@@ -58,6 +58,7 @@ def atlas() -> Atlas:
         "equal": (0.1,) * (2 * REACH + 1),
         "words": [("was", 60, ((5, 4.0), (0, 2.0)))],
         "commands": commands,
+        "first": "1.1",
     }
 
 

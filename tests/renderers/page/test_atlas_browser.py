@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.browser import WIDTHS, Open, Opened
+from attnviz.renderers.shades import LIFT
+from tests.browser import WIDTHS, Open, Opened, check_axe
 from tests.renderers.page.atlases import INDUCTION, PREVIOUS, atlas, atlas_report
 
 pytestmark = pytest.mark.slow
+POINTS = "view=atlas&draw=points"
 PHONE = {"viewport": {"width": 390, "height": 844}}
 BROKEN_WORDS = """all => all.filter((each) => {
   const inside = document.createRange();
@@ -21,49 +23,68 @@ BROKEN_WORDS = """all => all.filter((each) => {
 
 
 def cards(page: Opened) -> list[str]:
-    return list(page.page.locator(".card h2").all_inner_texts())
+    return list(page.page.locator(".card header h2").all_inner_texts())
 
 
-def test_the_head_that_stands_highest_is_shown_first_with_its_moments(shown: Open) -> None:
+def test_a_page_opens_at_its_first_head_with_its_moments(shown: Open) -> None:
     page = shown(atlas_report())
     assert page.page.locator("[role=tab]").all_inner_texts() == ["Heads", "Table"]
+    assert page.page.locator(".point rect").count() == 6  # layers × heads
+    assert page.page.locator(".point .letter").all_text_contents() == ["", "P", "", "", "I", ""]
     assert cards(page) == ["Head 1.1"]
-    assert page.page.locator(".names li").all_inner_texts() == ["F first token 0.61", f"I {INDUCTION} 0.88"]
+    assert page.page.locator(".names li").all_inner_texts() == ["F first token 61 %", f"I {INDUCTION} 88 %"]
     words = page.page.locator(".moment").first
     assert words.inner_text() == "… film was … was <b>good</b>"
     assert words.locator(".query").inner_text() == "<b>good</b>"
-    assert words.locator("[style]").all_inner_texts() == ["was"]  # only what receives more than an equal share
-    assert "2 “was” 0.9 (13 ×)" in page.page.locator(".of-moment .hint").first.inner_text()
+    assert words.locator(".word[style]").all_inner_texts() == ["was"]  # only what receives more than an equal share
+    assert "2 “was” 0.9 (14 ×)" in page.page.locator(".of-moment .hint").first.inner_text()
     curve = page.page.get_by_role("img", name="attention of head 1.1 by offset, the most at −1: 0.5")
     assert curve.count() == 1
-    assert page.page.locator(".of-moment").count() == 6  # three of each kind, until more are asked for
-    page.page.locator(".card details").first.locator("summary").click()
-    page.page.locator(".of-moment").nth(8).wait_for()
+    assert page.page.locator(".of-moment:visible").count() == 6  # three of each kind, until more are asked for
+    page.page.get_by_text("3 more").first.click()
+    page.page.locator(".of-moment").nth(5).wait_for(state="visible")
 
 
-def test_heads_are_found_by_pattern_word_and_number(shown: Open) -> None:
+def test_an_arc_goes_from_the_word_that_looks_to_the_one_it_looks_at(shown: Open) -> None:
+    page = shown(atlas_report(), **PHONE)
+    page.page.locator(".moment path[d^=M]").first.wait_for(state="attached")
+    ends = page.page.locator(".moment").first.evaluate("""(moment) => {
+      const middle = (word) => word.getBoundingClientRect().left + word.getBoundingClientRect().width / 2;
+      const arc = moment.querySelector("path");
+      const at = (length) => arc.getPointAtLength(length).matrixTransform(arc.getScreenCTM()).x;
+      const [query, key] = [moment.querySelector(".query"), moment.querySelectorAll(".word")[1]];
+      return [at(0) - middle(query), at(arc.getTotalLength()) - middle(key)];
+    }""")
+    assert ends == pytest.approx([0, 0], abs=1)
+
+
+def test_heads_are_found_by_pattern_measure_word_and_number(shown: Open) -> None:
     page = shown(atlas_report())
 
     def find(asked: str) -> list[str]:
         page.page.get_by_label("Find").fill(asked)
         return list(page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts())
 
-    assert find("previous token") == ["0.1 0.93"]
+    assert find("previous token") == ["0.1 93 %"]
+    assert cards(page) == ["Head 0.1"]  # the best is opened
+    assert find("to prev") == ["0.1 to previous 90 %"]
+    assert find("entropy") == ["0.1 entropy 2", "0.2 entropy 1.5", "1.2 entropy 1.1", "0.0 entropy 1"]
     assert find("was") == ["1.2 “was” 4 ×", "0.0 “was” 2 ×"]
     assert find("film") == ["0.2 “film” 3 ×"]
     assert find("L1H2") == ["1.2"]
-    assert page.page.locator(".point.pale").count() == 4  # of five that have a place, one is found
+    assert cards(page) == ["Head 1.2"]
+    assert page.page.locator(".point.pale").count() == 5
     assert find("nothing of the kind") == []
     assert "Nothing is found" in page.page.inner_text("#view")
     assert page.page.locator(".point.pale").count() == 0
     page.page.get_by_role("button", name=f"I {INDUCTION}").click()
     assert page.page.get_by_label("Find").input_value() == INDUCTION
-    assert page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts() == ["1.1 0.88"]
+    assert page.page.locator("[aria-label='heads that are found'] .chip").all_inner_texts() == ["1.1 88 %"]
     page.page.get_by_role("button", name=f"P {PREVIOUS}").click()
     assert cards(page) == ["Head 0.1"]  # the strongest of them
     find("was")
-    page.page.locator("[aria-label='heads that are found'] .chip").first.click()
-    assert page.page.inner_text(".all-heads .hint[aria-live]").startswith("Head 1.2 ")
+    page.page.locator("[aria-label='heads that are found'] .chip").nth(1).click()
+    assert cards(page) == ["Head 0.0"]
 
 
 def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> None:
@@ -74,14 +95,15 @@ def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> Non
     page.page.get_by_role("button", name="Side by side").click()
     page.page.locator("#point-3").click()
     assert cards(page) == ["Head 0.1", "Head 1.0"]
-    page.page.get_by_label("Heads as").select_option("grid")
+    page.page.get_by_role("combobox", name="Heads").select_option("by a measure")
     page.page.get_by_role("combobox", name="Colour").select_option("entropy")
     page.page.wait_for_url("**y=entropy**")
     state = page.page.url.partition("#")[2]
     other = shown(page.file, state)
     assert cards(other) == ["Head 0.1", "Head 1.0"]
     assert other.page.get_by_role("combobox", name="Colour").input_value() == "entropy"
-    assert other.page.locator(".point rect").count() == 6
+    fills = other.page.locator(".point rect").evaluate_all("all => all.map((each) => each.style.fill)")
+    assert fills[1] == f"rgb({', '.join(map(str, LIFT[-1]))})"  # the largest, by the ramp of figures
     other.page.get_by_role("button", name="Close: head 0.1").click()
     assert cards(other) == ["Head 1.0"]
 
@@ -95,9 +117,11 @@ def test_heads_without_names_say_whether_they_were_tested(shown: Open) -> None:
 
 
 def test_what_a_link_says_that_is_not_there_is_left_out(shown: Open) -> None:
-    page = shown(atlas_report(), "view=atlas&heads=9.9,<b>&x=nothing&y=to+previous&draw=flowers")
-    assert cards(page) == ["Head 0.1"]
-    assert page.page.get_by_label("Up").input_value() == "to previous"
+    page = shown(atlas_report(), "view=atlas&heads=9.9,<b>&x=nothing&y=entropy&draw=points")
+    assert cards(page) == ["Head 1.1"]
+    assert page.page.get_by_label("Up").input_value() == "entropy"
+    assert page.page.get_by_label("Across").input_value() == "to previous"
+    assert shown(atlas_report(), "view=atlas&draw=flowers").page.locator(".point rect").count() == 6
 
 
 def test_points_are_chosen_with_the_keyboard(shown: Open) -> None:
@@ -112,17 +136,13 @@ def test_points_are_chosen_with_the_keyboard(shown: Open) -> None:
     assert page.page.get_attribute(f"#{after}", "aria-pressed") == "true"
 
 
-def test_a_moment_that_no_command_draws_ends_with_its_numbers(shown: Open) -> None:
-    page = shown(atlas_report(commands=()))
-    assert page.page.locator(".of-moment .hint").first.inner_text().endswith(" effective keys")
-
-
 def test_a_moment_says_the_command_that_draws_it(shown: Open) -> None:
     page = shown(atlas_report())
-    page.page.get_by_role("button", name="draw this").first.click()
+    page.page.get_by_text("Draw this").first.click()
     code = page.page.locator(".of-moment code").first
     assert code.inner_text() == "attnviz heatmap --dataset sample --index 7 --model m --pick 1.1 --query 14"
     assert "attnviz survey --dataset sample --model m --ablate zero" in page.page.inner_text("#view")
+    assert shown(atlas_report(commands=())).page.locator(".of-moment details").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -134,11 +154,11 @@ def test_a_phone_shows_all_of_it(shown: Open, scheme: str) -> None:
     page.page.set_viewport_size({"width": 240, "height": 844})
     ends = page.page.locator(".card .wide").evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
     assert 0 < max(ends) <= 240  # numbers scroll in their own box
-    assert page.page.locator(".card thead th").evaluate_all(BROKEN_WORDS) == []
+    assert page.page.locator(".card thead th bdi").evaluate_all(BROKEN_WORDS) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("draw", ["points", "grid"])
+@pytest.mark.parametrize("draw", ["kinds", "measure", "points"])
 def test_no_screen_is_too_narrow(shown: Open, draw: str, width: int) -> None:
     state = f"view=atlas&heads=0.1,1.1&find={PREVIOUS}&draw={draw}"
     page = shown(atlas_report(), state, viewport={"width": width, "height": 844})
@@ -147,21 +167,45 @@ def test_no_screen_is_too_narrow(shown: Open, draw: str, width: int) -> None:
 
 def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> None:
     """Of a crowd in one place a few have it, and how many have not is said."""
-    page = shown(atlas_report())
+    page = shown(atlas_report(), POINTS)
     assert sorted(page.page.locator(".called").all_text_contents()) == ["0.0", "0.1", "1.0", "1.1", "1.2"]
     crowd = [atlas()["heads"][0] | {"head": head} for head in range(9)]
     of_crowd = [each | {"values": (0.5,) * 8 + (1.0,), "halves": ()} for each in atlas()["measures"]]
-    page = shown(atlas_report(heads=crowd, measures=of_crowd, words=()))
+    page = shown(atlas_report(heads=crowd, measures=of_crowd, words=(), first="0.0"), POINTS)
     numbers = page.page.locator(".called").all_text_contents()
     assert "0.8" in numbers
     assert len(numbers) < 9
     assert f"Too close to others for a number: {9 - len(numbers)}." in page.page.inner_text("#view")
 
 
+def test_shares_of_several_sizes_have_an_axis_of_factors(shown: Open) -> None:
+    entropy, previous, induction = atlas()["measures"]
+    shares = previous | {"values": (1.0, 0.1, 0.01, 0.001, 1e-9, 0.0)}
+    page = shown(atlas_report(measures=[entropy, shares, induction]), f"{POINTS}&x=entropy&y=to+previous")
+    up = page.page.locator(".all .point circle").evaluate_all(
+        "all => all.map((each) => Number(each.getAttribute('cy')))"
+    )
+    assert sorted(up)[1:4] == pytest.approx([sorted(up)[0] + n * (max(up) - min(up)) / 3 for n in (1, 2, 3)], abs=0.01)
+    assert up.count(max(up)) == 3  # what is smaller stands at the edge
+    ticks = page.page.locator(".chart.all .tick").all_text_contents()
+    assert {"1", "0.1", "0.01", "≤ 0.001"} <= {*ticks}
+
+
 def test_numbers_of_either_sign_are_held_against_a_line_at_0(shown: Open) -> None:
-    assert shown(atlas_report()).page.locator(".rule.zero").count() == 0
+    assert shown(atlas_report(), POINTS).page.locator(".all .rule.zero").count() == 0
     *measures, last = atlas()["measures"]
     costs = last | {"title": "what it costs", "values": (0.013, -0.02, 0.001, 0.0, 0.1, -0.004)}
-    page = shown(atlas_report(measures=[*measures, costs]))
-    assert page.page.locator(".rule.zero").count() == 1
-    assert "0" in page.page.locator(".heads .tick").all_text_contents()
+    page = shown(atlas_report(measures=[*measures, costs]), POINTS)
+    assert page.page.locator(".all .rule.zero").count() == 1
+    assert "0" in page.page.locator(".all .tick").all_text_contents()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("draw", ["kinds", "measure", "points"])
+def test_all_of_an_atlas_can_be_read(shown: Open, draw: str, scheme: str) -> None:
+    page = shown(atlas_report(), f"view=atlas&draw={draw}", color_scheme=scheme, **PHONE)
+    check_axe(page, f"{draw} {scheme}")
+    sizes = page.page.locator("svg text").evaluate_all(
+        "all => all.map((each) => parseFloat(getComputedStyle(each).fontSize))"
+    )
+    assert min(sizes) >= 11

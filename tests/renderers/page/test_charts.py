@@ -1,4 +1,4 @@
-"""The charts of a page as data: every number as it is, ranges and ticks of the pictures; and pages without maps."""
+"""The charts of a page as data: every number as it is; and pages without maps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.page.chart_parts import charts_of
 from attnviz.renderers.page.html import html
 from attnviz.report import (
     Block,
@@ -25,7 +24,7 @@ from attnviz.report import (
     Table,
 )
 from tests.made import report
-from tests.renderers.figure.reports import ACCURACY, LOSS, box_chart, curves, distributions, heads, line_chart, sample
+from tests.renderers.figure.reports import LOSS, box_chart, curves, distributions, heads, line_chart, sample
 from tests.renderers.page.test_html import ATTACKS, content, page
 
 FACTS = Table("facts", "facts", "facts", (Column("what"), Column("value")), (("a", 1.23456789), ("b", 2.0)))
@@ -51,53 +50,14 @@ def test_every_number_is_stored_as_it_is() -> None:
     at = (0.1 + 0.2, 1.0, 2.0, 3.0, 4.0, 5.0)
     shown = of(curves(line_chart({"l": (at, values)})), distributions(box_chart(sample(*values))))
     (lines,), (boxes,) = (each["charts"] for each in content(shown)["charts"])
-    for rows in (lines["all"]["rows"], boxes["all"]["rows"]):
+    for rows in (lines["rows"], boxes["rows"]):
         assert np.array([row[1] for row in rows]).tobytes() == np.array(values).tobytes()
-    assert lines["all"]["rows"][0] == [0.1 + 0.2, 0.1, "l"]
+    assert lines["rows"][0] == [0.1 + 0.2, 0.1, "l"]
 
 
 def test_what_json_has_no_number_for_goes_by_its_name() -> None:
     (picture,) = content(of(curves(line_chart({"l": ((0.0, 1.0, 2.0, 3.0), (nan, inf, -inf, 1.0))}))))["charts"]
-    assert [row[1] for row in picture["charts"][0]["all"]["rows"]] == ["NaN", "Infinity", "-Infinity", 1.0]
-
-
-def test_median_and_quartiles_are_those_of_the_numbers_that_are_drawn() -> None:
-    chart = box_chart(sample(4.0, nan, 1.0, 2.0, 3.0, inf, 5.0), sample(nan))
-    (picture,) = content(of(distributions(chart)))["charts"]
-    rows = picture["charts"][0]["table"]["rows"]
-    assert [row[2:] for row in rows] == [[7, 1.0, 2.0, 3.0, 4.0, 5.0], [1, *[""] * 5]]
-
-
-def test_a_chart_is_the_picture_without_style_or_ground_and_its_ids_are_its_own() -> None:
-    parsed = page(of(curves(LOSS, ACCURACY), distributions(heads(40))))
-    names = [attributes["id"] for tag, attributes in parsed.elements if tag == "svg"]
-    assert names == ["chart-0", "chart-1", "chart-2"]
-    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
-    assert len(ids) == len(set(ids)) > 100
-    for _, attributes in parsed.elements:
-        assert "style" not in attributes
-        for key in ("href", "clip-path"):
-            assert key not in attributes or re.findall(r"#([\w.-]+)", str(attributes[key]))[0] in ids
-    assert not {"image", "metadata"} & {tag for tag, _ in parsed.elements}
-    colours = {attributes.get("stroke") for _, attributes in parsed.elements}
-    assert colours - {None} == {f"var(--{name})" for name in ("head-0", "head-1", "rule", "ink", "quiet", "paper")}
-
-
-def test_a_chart_has_words_for_those_who_do_not_see_it() -> None:
-    parsed = page(of(curves(LOSS)))
-    assert parsed.inner["chart-0-title"] == "loss"
-    assert parsed.inner["chart-0-desc"] == (
-        "cross-entropy (nats) by epoch. 84 numbers of training (with dropout), held out."
-    )
-    svg = dict(next(attributes for tag, attributes in parsed.elements if tag == "svg"))
-    assert (svg["role"], svg["aria-labelledby"]) == ("img", "chart-0-title")
-
-
-def test_twelve_thousand_numbers_are_a_page_of_few_bytes() -> None:
-    """Drawn as boxes: the picture does not grow with them."""
-    few, many = (charts_of(of(distributions(heads(number))))[1] for number in (40, 1389))
-    assert abs(len(few[0]) - len(many[0])) < 0.05 * len(few[0])
-    assert len(many[0]) < 100_000
+    assert [row[1] for row in picture["charts"][0]["rows"]] == ["NaN", "Infinity", "-Infinity", 1.0]
 
 
 @pytest.mark.parametrize("blocks", [(curves(LOSS),), (distributions(heads(3)),), (FACTS,), (curves(LOSS), FACTS)])
@@ -155,14 +115,12 @@ def test_no_two_modules_have_the_same_name_for_something() -> None:
 
 def test_no_string_of_a_chart_becomes_an_element() -> None:
     plain, hostile = page(of(curves(LOSS), FACTS)), page(attacked_charts())
-    drawn = {"svg", "title", "desc", "defs", "clippath", "rect", "g", "path", "use"}
-    outside = [[tag for tag, _ in each.elements if tag not in drawn] for each in (hostile, plain)]
-    assert outside[0] == outside[1]
+    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
     assert hostile.inner["content"].isascii()
     assert "<" not in hostile.inner["content"]
     (lines, samples) = json.loads(hostile.inner["content"])["charts"]
     for picture in (lines, samples):
-        assert tuple(dict.fromkeys(row[2] for row in picture["charts"][0]["all"]["rows"])) == ATTACKS
+        assert tuple(dict.fromkeys(row[2] for row in picture["charts"][0]["rows"])) == ATTACKS
 
 
 # Where rows lead

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from io import BytesIO, StringIO
-from math import nan
+from io import StringIO
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from attnviz.report import Block, Chart, Heatmap, Report, Scale
-from tests.browser import Open, Opened
+from tests.browser import Open, Opened, check_axe
 from tests.made import random_maps, report
 from tests.renderers.figure.reports import (
     ACCURACY,
@@ -26,11 +25,20 @@ from tests.renderers.figure.reports import (
     curves,
     distributions,
     heads,
+    line_chart,
     sample,
 )
-from tests.renderers.page.test_charts import FACTS, of
+from tests.renderers.page.test_charts import FACTS, attacked_charts, of
 
 pytestmark = pytest.mark.slow
+OVERLAPPING = """all => all.flatMap((each, place) => {
+  const box = each.getBoundingClientRect();
+  return all.slice(place + 1).filter((other) => {
+    const { left, top, right, bottom } = other.getBoundingClientRect();
+    return each.ownerSVGElement === other.ownerSVGElement && left < box.right - 1 && box.left < right - 1
+      && top < box.bottom - 3 && box.top < bottom - 3;
+  }).map((other) => `${each.textContent} on ${other.textContent}`);
+})"""
 
 
 @pytest.fixture
@@ -65,18 +73,6 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     assert tabs(FACTS) == ["Table"]
 
 
-def test_a_page_opens_at_its_maps_else_at_its_charts_else_at_its_tables(shown: Open) -> None:
-    def first(*blocks: Block | Report) -> str | None:
-        page = shown(*blocks)
-        found = page.page.get_attribute("#view", "data-ready")
-        page.close()
-        return str(found)
-
-    assert first(replace(report(), blocks=(curves(LOSS), *report().blocks))) == "screen"
-    assert first(FACTS, curves(LOSS)) == "charts"
-    assert first(FACTS) == "table"
-
-
 def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
     page = shown(replace(report(), blocks=(*report().blocks, curves(LOSS))), state="view=charts")
     assert page.page.get_attribute("#view", "data-ready") == "charts"
@@ -85,46 +81,67 @@ def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
     page.page.wait_for_url("**#view=table*")
     page.go("view=charts")
     assert page.page.get_attribute("#tab-charts", "aria-selected") == "true"
-    alone = shown(curves(LOSS), FACTS)
-    alone.page.click("#tab-table")
-    alone.page.wait_for_url("**#view=table")
 
 
 # Charts
 
 
-def test_letters_of_a_lone_chart_are_no_larger_than_those_of_the_page(shown: Open) -> None:
-    for blocks in ((curves(LOSS),), (curves(LOSS, ACCURACY),)):
-        page = shown(*blocks)
-        body = page.page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
-        heights = page.page.locator("#view svg.chart text, #view svg.chart use").evaluate_all(
-            "all => all.map(each => each.getBoundingClientRect().height)"
-        )
-        assert 0 < max(heights) <= body
-        page.close()
-
-
-def test_charts_stay_when_another_view_is_looked_at(shown: Open) -> None:
-    page = shown(curves(LOSS, ACCURACY), FACTS)
-    assert page.page.locator("#view svg.chart").count() == 2
-    assert page.page.get_by_role("img", name="accuracy").count() == 1
-    page.page.click("#tab-table")
-    page.page.wait_for_selector("#view[data-ready=table]")
-    assert page.page.locator("svg.chart").count() == 0
-    page.page.click("#tab-charts")
-    page.page.wait_for_selector("#view[data-ready=charts]")
-    assert page.page.locator("#view svg.chart").count() == 2
+COLUMNS = ("x", "y", "group", "label", "key", "weight", "until")
+OVER_WORDS = Chart(
+    "arc", "", "token", "layer", COLUMNS, ((9, 0.1, "looks", "0.1", 3, 0.5, 1.0),), ("word",) * 32, y_range=(-0.5, 1.5)
+)
+COSTS = Chart("point", "costs", "head", "lost", ("x", "y", "group"), ((0, 2.0, "a"), (1, -1.0, "b")), ("0.6", "1.2"))
+EVERY_KIND = (curves(LOSS, ACCURACY), distributions(heads(40), heads(3)), curves(COSTS), curves(OVER_WORDS))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_ink_and_lines_stand_out_from_the_paper(shown: Open, scheme: str) -> None:
-    page = shown(curves(LOSS), distributions(heads(40)), color_scheme=scheme)
-    picture = Image.open(BytesIO(page.page.locator("#chart-0").screenshot())).convert("L")
-    pixels = np.asarray(picture).astype(int)
-    paper = int(np.median(pixels))
-    assert (paper > 128) == (scheme == "light")
-    assert np.abs(pixels - paper).max() > 180  # ink
-    assert (np.abs(pixels - paper) > 60).mean() > 0.01
+@pytest.mark.parametrize("width", [390, 1440])
+def test_letters_of_every_kind_of_chart_can_be_read(shown: Open, width: int, scheme: str) -> None:
+    page = shown(*EVERY_KIND, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    letters = page.page.locator("svg.chart text")
+    sizes = letters.evaluate_all(
+        "all => all.map(each => parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a"
+        " || parseFloat(getComputedStyle(each).fontSize))"
+    )
+    assert len(sizes) > 60
+    assert 11 <= min(sizes) <= max(sizes) <= 16
+    assert letters.evaluate_all(OVERLAPPING) == []
+    assert page.page.locator("figure").count() == 6
+    check_axe(page, f"{width} {scheme}")
+
+
+def test_what_cannot_be_drawn_is_said_and_breaks_a_line(shown: Open) -> None:
+    broken = line_chart({"l": ((0.0, 1.0, 2.0, 3.0, 4.0), (1.0, 2.0, nan, inf, 3.0))})
+    page = shown(curves(broken, line_chart({"none": ((0.0,), (nan,))})))
+    (path,) = page.page.locator("path.line").evaluate_all("all => all.map((each) => each.getAttribute('d'))")
+    assert (path.count("M"), path.count("L")) == (2, 1)
+    assert page.page.locator(".point").count() == 3
+    assert "too large to be drawn: 2." in page.page.inner_text("figure >> nth=0")
+    assert "no numbers" in page.page.locator("svg.chart >> nth=1").text_content()
+
+
+def test_no_string_and_no_number_of_a_chart_harms_the_page(shown: Open) -> None:
+    extremes = (0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -1e99, 1e16, 1e16 + 2)
+    charts = [line_chart({"l": ((0.0, 1.0), (value, value))}) for value in extremes]
+    page = shown(
+        *attacked_charts().blocks,
+        curves(*charts, line_chart({"l": ((0.0, 1.0), (1e16, 1e16 + 2))})),
+        state="view=charts",
+    )
+    assert page.page.locator("svg.chart").count() == 6 + len(charts) + 1
+    assert page.page.locator("svg.chart :is(b, script, img)").count() == 0
+
+
+def test_a_chart_is_drawn_anew_for_a_screen_of_another_width(shown: Open) -> None:
+    page = shown(curves(LOSS), viewport={"width": 390, "height": 844})
+    widths = []
+    for width in (390, 800):
+        page.page.set_viewport_size({"width": width, "height": 844})
+        page.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        widths.append(page.page.locator("svg.chart").evaluate("chart => chart.getBoundingClientRect().right"))
+    name = "loss cross-entropy (nats) by epoch. 84 numbers of training (with dropout), held out."
+    assert page.page.get_by_role("img", name=name, exact=True).count() == 1
+    assert 330 < widths[0] <= 390 < 740 < widths[1] <= 800
 
 
 def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
@@ -144,14 +161,9 @@ def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
 
 
 def test_a_wide_chart_scrolls_on_a_phone_and_has_a_wide_screen_to_itself(shown: Open) -> None:
-    columns = ("x", "y", "group", "label", "key", "weight", "until")
-    rows = ((9, 0.1, "looks", "0.1", 3, 0.5, 1.0),)
-    over_words = Chart("arc", "", "token", "layer", columns, rows, ("word",) * 32, y_range=(-0.5, 1.5))
     for width, scrolls in ((360, True), (1440, False)):
-        page = shown(curves(over_words), viewport={"width": width, "height": 740})
+        page = shown(curves(OVER_WORDS), viewport={"width": width, "height": 740})
         chart = page.page.locator("svg.chart")
-        share = chart.evaluate("chart => chart.getBoundingClientRect().width / chart.getAttribute('width')")
-        assert share >= 0.399  # letters of 6 pixels and more
         assert chart.evaluate("({ parentElement: box }) => box.scrollWidth > box.clientWidth") == scrolls
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width
         assert scrolls or chart.bounding_box()["width"] > 900
