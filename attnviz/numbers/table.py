@@ -125,9 +125,9 @@ class Numbers:
         """Return the rows at these places, in this order."""
         return replace(self, table=self.table.take(pa.array(places, pa.int64())))
 
-    def sort(self, *names: str) -> Self:
-        """Return the rows in the order of these columns, by default of the keys."""
-        order = [(name, "ascending") for name in names or self.keys]
+    def sort(self) -> Self:
+        """Return the rows in the order of their keys."""
+        order = [(name, "ascending") for name in self.keys]
         return replace(self, table=self.table.sort_by(order)) if order else self
 
     def aggregate(self, how: Literal["mean", "sum"], *names: str) -> Self:

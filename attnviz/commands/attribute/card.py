@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
 from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report
-from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall, mean_loss
+from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, first_tokens, kendall
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.subject import Subject, attribute
 from attnviz.numbers.table import Numbers
-from attnviz.records.attribution import Attribution, Question, Scores
+from attnviz.records.attribution import Attribution, Question
 from attnviz.running import Events, Progress, Result
 from attnviz.text import Corpus, Document, leave_out_copies
 
@@ -67,7 +66,12 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str,
     orders = [(name, found[name].scores) for name in methods if name != CHANCE]
     generator = np.random.default_rng([subject.seed, *subject.ids])
     orders += [(CHANCE, generator.random(len(subject.ids))) for _ in range(N_CHANCE)]
-    losses = _losses(subject, [scores for _, scores in orders], removable)
+    # What is lost without the first tokens of each order, and with nothing but these, as means over the fractions. The
+    # parts of all orders are read together: a batch of many costs little more than one.
+    chosen = np.array([first_tokens(scores, removable) for _, scores in orders])  # [order, fraction, token]
+    parts = np.stack([~chosen, chosen | ~removable], axis=1)
+    left = np.reshape(subject.values([*parts.reshape(-1, len(removable))]), parts.shape[:3])
+    losses = (subject.target.value - left).mean(axis=-1)  # [order, comprehensiveness and sufficiency]
     for name in methods:
         own = [place for place, (of, _) in enumerate(orders) if of == name]
         taus = [
@@ -76,16 +80,3 @@ def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str,
         ]
         numbers = (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
         yield {"method": name, **dict(zip(NUMBERS, numbers, strict=True))}
-
-
-def _losses(
-    subject: Subject, orders: Sequence[Scores], removable: Bool[np.ndarray, " token"]
-) -> Float64[np.ndarray, "order 2"]:
-    """Comprehensiveness and sufficiency: what is lost without the first tokens, and with nothing but these.
-
-    The parts of all orders are read together: a batch of many costs little more than one.
-    """
-    chosen = np.array([first_tokens(scores, removable) for scores in orders])  # [order, fraction, token]
-    parts = np.stack([~chosen, chosen | ~removable], axis=1)
-    left = subject.values([*parts.reshape(-1, len(removable))]).reshape(parts.shape[:3])
-    return np.array([[mean_loss(subject.target.value, of) for of in each] for each in left])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.5)  # of a text's tokens, the first by score
 MIN_TOKENS = 2  # fewer leave nothing when one is deleted
@@ -36,14 +36,6 @@ def describe_short(n_removable: Sequence[int]) -> Iterator[str]:
         if n_short := sum(int(share * n) == 0 for n in n_removable):
             texts = f"{n_short} of {len(n_removable)} texts"
             yield f"the step of {share:.0%} is left out of {texts}, of fewer than {round(1 / share)} tokens"
-
-
-def mean_loss(whole: float, parts: Sequence[float] | Float64[np.ndarray, " part"]) -> float:
-    """How much of an answer's probability is lost, as a mean over the parts of a text.
-
-    Of parts without the first tokens it is comprehensiveness, of parts of nothing but these it is sufficiency.
-    """
-    return float(np.mean(whole - np.asarray(parts)))
 
 
 def kendall(one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> float:

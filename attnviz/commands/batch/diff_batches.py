@@ -114,7 +114,7 @@ def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts:
 def _list_numbers(entry: Entry, texts: Sequence[str]) -> Numbers:
     """State the numbers of some texts under the names of what they are of, instead of their places in the manifest."""
     models = entry.settings.get("models")
-    known = models if entry.command == "compare" and isinstance(models, tuple) else ()
+    known = models if entry.command == "compare" and isinstance(models, list | tuple) else ()
     rows: list[tuple[object, ...]] = []
     for text in texts:
         layers, heads = (named.get(text, ()) for named in (entry.layers, entry.heads))

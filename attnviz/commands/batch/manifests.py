@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from attnviz.bounded import decode_json, exists, parse_json, read_bytes
+from attnviz.bounded import decode_json, parse_json, read_bytes
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, Job
-from attnviz.commands.batch.paths import NAMES_OR_PATHS, PATHS
+from attnviz.commands.batch.paths import from_folder
 from attnviz.commands.batch.schema import read_settings
 from attnviz.commands.batch.source_file import SourceFile
 from attnviz.display import replace_surrogates
@@ -32,21 +32,33 @@ def to_bytes(manifest: Manifest) -> bytes:
 
     Raises ValueError for a number that JSON does not have.
     """
-    whole = {"schema": manifest.schema, **asdict(manifest)}
-    for entry in whole["jobs"]:  # without what earlier versions do not know, where there is nothing to say of it
-        for name in ("layers", "heads"):
-            if not entry[name]:
-                del entry[name]
+
+    def leave_out(members: list[tuple[str, Any]]) -> dict[str, Any]:  # what earlier versions do not know, if empty
+        return {name: value for name, value in members if value or name not in ("layers", "heads")}
+
+    whole = {"schema": manifest.schema, **asdict(manifest, dict_factory=leave_out)}
     return (json.dumps(_clean(whole), indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
-def from_file(path: str | Path) -> Manifest:
+def from_file(path: Path) -> Manifest:
     """The manifest in a file. Raises InvalidConfig where it cannot be read, or is not one that this version writes."""
-    manifest = _read(Path(path))
-    _check_names(Path(path), manifest.jobs)
-    settings = ({name: _tuples(value) for name, value in entry.settings.items()} for entry in manifest.jobs)
-    jobs = (replace(entry, settings=of) for entry, of in zip(manifest.jobs, settings, strict=True))
-    return replace(manifest, jobs=tuple(jobs))
+    try:
+        data = parse_json(read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8"))
+        json.dumps(data, ensure_ascii=False).encode()  # raises where a text holds half a character
+        found = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
+        if found != SCHEMA:  # told first: of a later schema all the rest may look wrong
+            raise ValueError(f"schema: this attnviz reads {SCHEMA}, not {found!r:.40}; make the batch again")
+        manifest: Manifest = decode_json(Manifest, data, "")
+    except InvalidSource as error:
+        raise InvalidConfig([error.problem]) from error
+    except json.JSONDecodeError as error:
+        raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
+    except (UnicodeError, RecursionError) as error:
+        raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
+    except ValueError as error:
+        raise InvalidConfig([f"{path}: {error}"]) from error
+    _check_names(path, manifest.jobs)
+    return manifest
 
 
 def _check_names(path: Path, entries: Sequence[Entry]) -> None:
@@ -76,30 +88,6 @@ def _is_within(path: str, folder: str) -> bool:
     return plain and first == folder and bool(below) and ".." not in below
 
 
-def _read(path: Path) -> Manifest:
-    try:
-        data = parse_json(read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8"))
-        json.dumps(data, ensure_ascii=False).encode()  # raises where a text holds half a character
-        found = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
-        if found != SCHEMA:  # told first: of a later schema all the rest may look wrong
-            raise ValueError(f"schema: this attnviz reads {SCHEMA}, not {found!r:.40}; make the batch again")
-        manifest: Manifest = decode_json(Manifest, data, "")
-    except InvalidSource as error:
-        raise InvalidConfig([error.problem]) from error
-    except json.JSONDecodeError as error:
-        raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
-    except (UnicodeError, RecursionError) as error:
-        raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
-    except ValueError as error:
-        raise InvalidConfig([f"{path}: {error}"]) from error
-    return manifest
-
-
-def _tuples(value: object) -> object:
-    """JSON has no tuples, and settings have no lists."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
 def _clean(value: Any, name: str = "") -> Any:
     """Sorted where the order says nothing, and every text one that can be read again."""
     match value:
@@ -114,26 +102,15 @@ def _clean(value: Any, name: str = "") -> Any:
 
 
 def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
-    """The job that an entry tells of. A relative path in its settings that is there below `root` starts from there.
+    """The job that an entry tells of. Relative paths in its settings start from `root`, as from a config's folder.
 
     Raises InvalidConfig for a command or a setting that this version does not know.
     """
     if entry.command not in JOBS:
         raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
     source = SourceFile(f"{where}: {entry.name}", values={(): ()})
-    written = read_settings(source, entry.settings, entry.command, ())
+    settings = read_settings(source, entry.settings, entry.command, ())
     if source.problems:
         raise InvalidConfig([*source.problems.values()])
-    found: dict[str, Any] = {
-        name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
-    }
-    changed = {name: value for name, value in written.items() if found[name] != value}
-    return Job(entry.name, entry.command, build(JOBS[entry.command], **found), changed)
-
-
-def _there(value: object, root: Path) -> object:
-    if isinstance(value, tuple):
-        return tuple(_there(each, root) for each in value)
-    if isinstance(value, str) and value and not Path(value).is_absolute() and exists(root / value):
-        return str((root / value).absolute())
-    return value
+    found, written = from_folder(root, settings)
+    return Job(entry.name, entry.command, build(JOBS[entry.command], **found), written)

@@ -42,15 +42,12 @@ class SourceFile:
     keys: dict[Steps, Place] = field(default_factory=dict)
     problems: dict[tuple[Steps, Place], Problem] = field(default_factory=dict)
 
-    def find_written(self, steps: Steps) -> Steps:
-        """Return the way to a value, or to the nearest thing around it where it is not written."""
-        while steps not in self.values:
-            steps = steps[:-1]
-        return steps
-
     def report(self, steps: Steps, text: Text) -> None:
         """Keep a problem where the value is written, or what is around it."""
-        self.report_at(self.values[self.find_written(steps)], steps, text)
+        around = steps
+        while around not in self.values:
+            around = around[:-1]
+        self.report_at(self.values[around], steps, text)
 
     def report_name(self, steps: Steps, text: Text) -> None:
         """Keep a problem where the value's name is written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -63,13 +63,7 @@ def without_markers(maps: AttentionMaps) -> AttentionMaps:
     kept = np.flatnonzero(~marked)
     of_kept = maps.weights[:, :, kept]
     sink = of_kept[..., marked].sum(axis=-1)
-    all_tokens = maps.queries
-    tokens = Tokens(
-        pieces=tuple(all_tokens.pieces[place] for place in kept),
-        offsets=tuple(all_tokens.offsets[place] for place in kept),
-        special=tuple(all_tokens.special[place] for place in kept),
-        unknown=tuple(all_tokens.unknown[place] for place in kept),
-    )
+    tokens = Tokens(*(tuple(getattr(maps.queries, each.name)[place] for place in kept) for each in fields(Tokens)))
     return AttentionMaps(
         weights=np.ascontiguousarray(of_kept[..., kept]),
         queries=tokens,

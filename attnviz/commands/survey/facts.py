@@ -57,7 +57,6 @@ def model_facts(
             random_model = model.with_first_weights(seed)
             found.append(_shares(random_model, texts, names))
             if "repeat" in asked:
-                assert isinstance(random_model, ReadsIds)
                 probed.append(_probes(random_model, 1))
         # of each name the largest share of any head of any model
         chance, by_probe = (
@@ -68,7 +67,6 @@ def model_facts(
     if "shuffled" in asked:
         facts = replace(facts, shuffled=_shares(model, [shuffle_words(text) for text in texts], names))
     if "repeat" in asked:
-        assert isinstance(model, ReadsIds)
         facts = replace(facts, probes=_probes(model, N_DRAWS))
     return facts
 
@@ -102,8 +100,9 @@ def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -
     return {name: tuple(np.mean(found[name], axis=0).tolist()) for name in sorted(found)}
 
 
-def _probes(model: ReadsIds, n_draws: int) -> dict[str, tuple[float, ...]]:
+def _probes(model: AttentionModel, n_draws: int) -> dict[str, tuple[float, ...]]:
     """The scores of `score_repeats`, a mean over several draws of tokens, each as likely as any other."""
+    assert isinstance(model, ReadsIds)
     draws = random.Random(0)  # noqa: S311 - no secret
     drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(n_draws)]
     found = [score_repeats(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]

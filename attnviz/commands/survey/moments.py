@@ -19,7 +19,7 @@ from jaxtyping import Int64, UInt64
 from attnviz.measures.notable import find_strongest, read_row
 from attnviz.measures.rows import real_queries
 from attnviz.numbers.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS
-from attnviz.numbers.table import Numbers, stack
+from attnviz.numbers.table import Numbers, concat, stack
 from attnviz.records import AttentionMaps
 from attnviz.views.tokens import read_piece
 
@@ -39,14 +39,10 @@ COLUMNS = KEYS | {
 
 def keep_moments(parts: Sequence[Numbers]) -> Numbers:
     """Keep the moments of the largest ranks, of equal ones those of the first texts and positions."""
-    whole = parts[0] if len(parts) == 1 else stack(parts)
-    ranks = whole.array("rank")
-    groups = np.unique([f"{layer}.{head} {kind}" for layer, head, kind, *_ in whole.list_keys()], return_inverse=True)[
-        1
-    ]
-    order = np.lexsort((np.arange(len(whole)), -ranks, groups))
-    places = np.arange(len(whole)) - np.searchsorted(groups[order], groups[order])  # in their groups
-    return whole.take(np.sort(order[places < N_MOMENTS]))
+    whole = stack(parts)
+    ranked = ((of, np.argsort(-of.array("rank"), kind="stable")) for _, of in whole.group("layer", "head", "kind"))
+    kept = [of.take(np.sort(order[:N_MOMENTS])) for of, order in ranked]
+    return concat(kept) if kept else whole
 
 
 class MomentCollector:

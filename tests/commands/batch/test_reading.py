@@ -58,7 +58,6 @@ def test_everything_has_its_place(text: str, read: Any) -> None:
     assert document.values["jobs", 0, "name"] == (2, 11)
     assert document.keys["jobs", 0, "heatmap", "heads"] == (3, 15)
     assert document.values["jobs", 0, "heatmap", "index", 2] == (4, 22)
-    assert document.find_written(("jobs", 0, "heatmap", "nothing")) == ("jobs", 0, "heatmap")
 
 
 def test_json_is_a_subset(read: Any) -> None:
