@@ -77,7 +77,7 @@ def test_a_vision_transformer_is_drawn_over_its_image(picture: Path, tmp_path: P
     assert again._repr_mimebundle_() == attnviz.show(maps)._repr_mimebundle_()
 
 
-@pytest.mark.parametrize("painter", ["ours", "matplotlib", "vectors", "axes"])
+@pytest.mark.parametrize("painter", ["ours", "matplotlib", "axes"])
 def test_the_image_is_seen_through_cells(painter: str, picture: Path) -> None:
     maps = attnviz.from_attentions(uniform(16, 1), keys=attnviz.Grid(4, 4, image=picture))
     file = BytesIO()
@@ -91,7 +91,7 @@ def test_the_image_is_seen_through_cells(painter: str, picture: Path) -> None:
         report = attnviz.show(maps).report
         with drawing():
             layout = plan_picture(next(report.pictures), report, FigureStyle())
-            draw_plan(layout, FigureStyle(), vectors=painter == "vectors").savefig(file)
+            draw_plan(layout, FigureStyle()).savefig(file)
     pixels = np.asarray(Image.open(file).convert("RGB")).astype(int)
     dark = (np.abs(pixels - BLACK) <= 1).all(axis=-1)
     rows, columns = (np.flatnonzero(dark.sum(axis=axis) > 50) for axis in (1, 0))  # text has a few such pixels

@@ -21,7 +21,7 @@ from attnviz.models.attribution.subject import Subject
 from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
-from attnviz.models.without import OutputWeights, average_heads, change_heads
+from attnviz.models.without import OutputWeights, Projecting, average_heads, change_heads
 
 COPIES = 64  # of a text in one pass
 Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
@@ -61,11 +61,8 @@ def answers_without_heads(
 
 
 @runtime_checkable
-class Silenceable(Attributable, Protocol):
+class Silenceable(Attributable, Projecting, Protocol):
     """A model whose heads can be silenced while it answers."""
-
-    def list_projections(self) -> list[OutputWeights]:
-        """List the linear layers that read the heads of each layer, as far as there are some."""
 
 
 def answer_without_heads(

@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
-from attnviz.models.without import MAX_TEXTS, OutputWeights, remove_heads
+from attnviz.models.without import OutputWeights, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import ModelOptions
 
@@ -103,10 +101,7 @@ class EncoderModel:
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        passes = (partial(self.attention_to_measure, text) for text in islice(texts, MAX_TEXTS))
-        mean = passes if self.spec.without_mean else None
-        name = self.name.removesuffix(self.spec.removal)
-        remove_heads(self.list_projections(), self.n_layers, self.spec.without, name, mean)
+        remove_heads(self, self.spec, texts, self.attention_to_measure)
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each layer, as far as there are some."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from jaxtyping import Float, Float64
@@ -18,7 +19,9 @@ from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models.attribution.operators import AttendingCall, attending
+from attnviz.models.protocols import AttentionModel
 from attnviz.selection import select_pairs
+from attnviz.specs import ModelOptions
 
 MAX_TEXTS = 32  # whose tokens a mean is over
 
@@ -60,27 +63,30 @@ def find_projections(root: nn.Module, run: Callable[[], object]) -> list[OutputW
     return found
 
 
-def remove_heads(
-    projections: Sequence[OutputWeights],
-    n_layers: int,
-    written: Sequence[str],
-    name: str,
-    passes: Iterable[Callable[[], object]] | None = None,
-) -> None:
-    """Remove heads, for good. `passes`: one for each text that the mean is over; None: nothing stands for them.
+class Projecting(AttentionModel, Protocol):
+    """A model that knows its output projections."""
+
+    def list_projections(self) -> list[OutputWeights]:
+        """List the linear layers that read the heads of each layer, as far as there are some."""
+
+
+def remove_heads(model: Projecting, spec: ModelOptions, texts: Iterable[str], read: Callable[[str], object]) -> None:
+    """Remove the heads that options name, for good. `read` is a pass over one of the texts that their mean is over.
 
     Raises InvalidSelection for a head that there is not, InvalidModel where heads have no projection of their own.
     """
+    projections, n_layers, name = model.list_projections(), model.n_layers, model.name.removesuffix(spec.removal)
     modules = {id(each.module) for each in projections if isinstance(getattr(each.module, "weight", None), Tensor)}
     if len(projections) != n_layers or len(modules) != n_layers:
         raise InvalidModel(
             f"no head can be left out of {name}: not every layer projects what its heads give by weights of its own",
             hint="Leave out --without.",
         )
-    pairs = select_pairs(written, range(n_layers), range(min(each.n_heads for each in projections)))
+    pairs = select_pairs(spec.without, range(n_layers), range(min(each.n_heads for each in projections)))
     if any(head >= projections[layer].n_heads for layer, head in pairs):
         raise InvalidSelection("the mean over heads is not a head", hint="Name heads by their numbers: --without 0.3.")
-    means = None if passes is None else average_heads([each.module for each in projections], passes)
+    passes = (partial(read, text) for text in islice(texts, MAX_TEXTS))
+    means = average_heads([each.module for each in projections], passes) if spec.without_mean else None
     with torch.no_grad():
         for layer, head in pairs:
             projection = projections[layer]

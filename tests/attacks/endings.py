@@ -211,18 +211,12 @@ def _comment(element: ElementTree.Element) -> str:
 
 
 def pdf(file: Path) -> None:
-    """Follows the table of contents at the end to every object, as a reader does."""
+    """Finds one page between the beginning and the end, which says where the table of contents is."""
     data = file.read_bytes()
     assert data.startswith(b"%PDF-1.")
-    assert data.rstrip().endswith(b"%%EOF")
-    found = re.search(rb"startxref\s+(\d+)\s+%%EOF", data)
+    found = re.search(rb"startxref\s+(\d+)\s+%%EOF\s*$", data)
     assert found is not None
-    table = data[int(found[1]) :]
-    assert table.startswith(b"xref")
-    entries = re.findall(rb"(\d{10}) \d{5} n", table)
-    assert len(entries) > 5
-    for entry in entries:
-        assert re.match(rb"\d+ 0 obj", data[int(entry) :]), file
+    assert data[int(found[1]) :].startswith(b"xref")
     assert len(re.findall(rb"/Type /Page\b", data)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Readers that leave, full disks behind a pipe, Ctrl-C and kill: nothing half-written, and a fitting exit code."""
+"""Readers that leave, full disks behind a pipe and Ctrl-C: nothing half-written, and a fitting exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.endings import (
-    RunHere,
     check_streams,
     check_whole,
     ended,
@@ -19,12 +18,10 @@ from tests.attacks.endings import (
     run_in,
     started,
     stopped,
-    wait_for,
     worked,
 )
-from tests.process import PROGRAM, Run, leave_part
+from tests.process import PROGRAM, Run
 
-MANY = ("heatmap", "--dataset", "sample", "--index", "0-7", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
 LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40")
 STOPPED = (130, -signal.SIGINT)  # a shell says 130 for both: the second died while a library had the signal to itself
 
@@ -106,31 +103,3 @@ def test_ctrl_c_at_any_moment(seconds: float, tmp_path: Path) -> None:
     assert "error" not in run.stderr
     (tmp_path / "pipe").unlink()
     check_whole(tmp_path)
-
-
-# kill -9
-
-
-@pytest.mark.slow
-def test_killed_and_run_again(run_here: RunHere, tmp_path: Path) -> None:
-    """Whatever is there is whole; the second run completes, and clears away what the first left half-written."""
-    for n_pictures in (1, 4):
-        process = started(tmp_path, *MANY)
-        wait_for(process, "attention/*/layer-*.png", n_pictures, tmp_path)
-        process.kill()
-        assert ended(process).exit_code == -signal.SIGKILL
-        for part in tmp_path.rglob("*.part"):  # hidden, and never mistaken for a picture
-            assert part.name.startswith(".")
-        assert len(check_whole_but_parts(tmp_path)) >= n_pictures
-        leave_part(tmp_path / f"attention/train-{n_pictures % 2}")
-    again = worked(run_here(*MANY))
-    assert "untrained" in again.stderr
-    assert len(check_whole(tmp_path)) == 8
-    assert len(list(tmp_path.rglob("*.safetensors"))) == 8
-
-
-def check_whole_but_parts(folder: Path) -> list[Path]:
-    pictures = sorted(folder.rglob("*.png"))
-    for picture in pictures:
-        assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
-    return pictures

@@ -6,7 +6,7 @@ places of another text of about the same length do. Beside them each single head
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -15,9 +15,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
+from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.batches import Ids, batch_by_length, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.encoder import EncoderBlock
+from attnviz.models.without import change_heads
 from attnviz.numbers.intervals import Interval, correct_p_values, p_value, summarize
 from attnviz.records.training_metrics import AttentionCost
 
@@ -30,7 +32,7 @@ def measure_costs(classifier: Classifier, texts: Sequence[Ids], gold: Int[np.nda
     """Return by change, "" for none, which texts are still judged rightly."""
     found = {"": _judge(classifier, texts, gold, {})}
     attentions = [block.attention for block in classifier.encoder.blocks if isinstance(block, EncoderBlock)]
-    heads = [(layer, head) for layer, each in enumerate(attentions) for head in range(_count_heads(each))]
+    heads = [(layer, head) for layer, each in enumerate(attentions) for head in range(each.n_heads)]
     for change in (ALIKE, OTHER):
         found[change] = _judge(classifier, texts, gold, dict.fromkeys(heads, change))
     if len(heads) > len(attentions):
@@ -82,41 +84,23 @@ def _changed(classifier: Classifier, changes: dict[tuple[int, int], str], real: 
 
 
 @contextmanager
-def _hook(attention: nn.Module, heads: Sequence[int], change: str, real: Tensor) -> Iterator[None]:
-    projection = attention.get_submodule("output")
-    assert isinstance(projection, nn.Linear)
-    d_head = projection.in_features // _count_heads(attention)
-    columns = torch.cat([torch.arange(head * d_head, (head + 1) * d_head) for head in heads])
+def _hook(attention: MultiHeadAttention, heads: Sequence[int], change: str, real: Tensor) -> Iterator[None]:
+    is_changed = torch.isin(torch.arange(attention.n_heads), torch.tensor(heads)).repeat_interleave(attention.d_head)
     if change == OTHER:
-        name, hook = "query", _replace(columns, lambda states: states.roll(1, dims=0))
-        with attention.get_submodule(name).register_forward_hook(lambda _, __, output: hook(output)):
+
+        def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
+            return torch.where(is_changed, queries.roll(1, dims=0), queries)
+
+        with attention.query.register_forward_hook(ask):
             yield
         return
     values: list[Tensor] = []
     counted = real.unsqueeze(-1).float()
 
-    def average(_: Tensor) -> Tensor:
+    def average(states: Tensor) -> Tensor:
         mean = (values[-1] * counted).sum(dim=1, keepdim=True) / counted.sum(dim=1, keepdim=True)
-        return mean.expand_as(values[-1])
+        return torch.where(is_changed, mean, states)
 
-    put = _replace(columns, average)
-    with (
-        attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output)),
-        attention.get_submodule("output").register_forward_pre_hook(lambda _, given: (put(given[0]),)),
-    ):
+    watching = attention.value.register_forward_hook(lambda _, __, output: values.append(output))
+    with watching, change_heads(attention.output, average):
         yield
-
-
-def _replace(columns: Tensor, change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Of states the columns of some heads, changed."""
-
-    def replaced(states: Tensor) -> Tensor:
-        result = states.clone()
-        result[..., columns] = change(states)[..., columns]
-        return result
-
-    return replaced
-
-
-def _count_heads(attention: Any) -> int:
-    return int(attention.n_heads)

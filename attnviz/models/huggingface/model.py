@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
-from attnviz.models.without import MAX_TEXTS, OutputWeights, find_projections, remove_heads
+from attnviz.models.without import OutputWeights, find_projections, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 
@@ -206,10 +205,7 @@ class HuggingFaceModel:
 
     def remove_heads(self, texts: Iterable[str]) -> None:
         """Leave heads out for good, as its options say. Raises InvalidSelection, InvalidModel: see `remove_heads`."""
-        passes = (partial(self._run, self._read(text)) for text in islice(texts, MAX_TEXTS))
-        mean = passes if self.spec.without_mean else None
-        name = self.name.removesuffix(self.spec.removal)
-        remove_heads(self.list_projections(), self.n_layers, self.spec.without, name, mean)
+        remove_heads(self, self.spec, texts, lambda text: self._run(self._read(text)))
 
     def list_projections(self) -> list[OutputWeights]:
         """List the linear layers that read the heads of each attention, as far as there are some."""

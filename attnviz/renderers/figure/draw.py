@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import ceil
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -51,14 +50,10 @@ UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
 OUTLINE = 0.8  # points, around the token that attends
-MIN_CELL, MIN_IMAGE = 3, 600  # pixels of a cell and of a map in files of vectors
 
 
-def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool = False) -> Figure:
-    """The figure of one plan, for a file of `vectors` or of pixels.
-
-    To be called, and the figure to be saved, within `style.drawing`.
-    """
+def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
+    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
     figure = kind(figsize=(plan.width, plan.height))
     colours = colours_of(plan.scale, cmap, plan.theme)
     for place in plan.places:
@@ -66,7 +61,7 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool
         if plan.kind == "lines":
             _draw_lines(axes, place, plan, colours)
         else:
-            _draw_map(axes, place, plan, colours, draw_image if vectors else draw_mesh)
+            _draw_map(axes, place, plan, colours)
     if plan.words:
         _draw_words(figure, plan, colours)
     draw_bar(axes_at(figure, plan.bar), plan, colours)
@@ -86,23 +81,11 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool
 
 def draw_mesh(
     axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None = None
-) -> None:
+) -> QuadMesh:
     """One coloured box per cell, the first row on top. The same pixels as `seaborn.heatmap`, without its import."""
-    axes.pcolormesh(cells, cmap=cmap, norm=norm, alpha=opacity, linewidth=0, edgecolor="white")
+    mesh = axes.pcolormesh(cells, cmap=cmap, norm=norm, alpha=opacity, linewidth=0, edgecolor="white")
     axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
-
-
-def draw_image(
-    axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None = None
-) -> None:
-    """The same as a small image: thousands of boxes would make a vector file heavy, with seams between them.
-
-    Each cell is several pixels, because many viewers blur where pixels meet.
-    """
-    n_rows, n_columns = cells.shape
-    side = max(MIN_CELL, ceil(MIN_IMAGE / max(cells.shape)))
-    pixels = cmap(norm(cells), bytes=True).repeat(side, axis=0).repeat(side, axis=1)
-    axes.imshow(pixels, alpha=opacity, interpolation="none", aspect="auto", extent=(0, n_columns, n_rows, 0))
+    return mesh
 
 
 def opacity_over(axes: Axes, backdrop: Grey | None, cells: np.ma.MaskedArray) -> float | None:
@@ -132,14 +115,13 @@ def _hatch(axes: Axes, plan: FigurePlan) -> Rectangle:
     return patch
 
 
-def _draw_map(
-    axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours, draw_cells: Callable[..., None]
-) -> None:
+def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     heatmap = place.heatmap
     cells = plan.read_cells(place)
     if np.ma.is_masked(cells) and not heatmap.is_of_pairs:
         _hatch(axes, plan)
-    draw_cells(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
+    mesh = draw_mesh(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
+    mesh.set_rasterized(True)  # in a file of vectors thousands of boxes would be heavy, with seams between them
     if plan.cells.are_apart(cells.shape) and heatmap.backdrop is None:
         _draw_seams(axes, np.ma.getmaskarray(cells), plan.theme.ground)
     for spine in axes.spines.values():

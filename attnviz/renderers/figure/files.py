@@ -143,15 +143,12 @@ def _texts(picture: Picture) -> Iterator[str]:
             assert_never(picture)
 
 
-def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure, vectors: bool = False) -> Figure:
-    """The figure of one plan, of that kind where it shows maps; for a file of `vectors` or of pixels.
-
-    To be called within `style.drawing`.
-    """
+def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure) -> Figure:
+    """The figure of one plan, of that kind where it shows maps. To be called within `style.drawing`."""
     if isinstance(layout, FigurePlan):
         from attnviz.renderers.figure.draw import draw  # what is painted needs nothing of it
 
-        return draw(layout, look.cmap, kind, vectors)
+        return draw(layout, look.cmap, kind)
     from attnviz.renderers.figure.calculation import CalculationPlan, draw_calculation
     from attnviz.renderers.figure.charts import draw_charts
 
@@ -167,8 +164,7 @@ def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind) -> 
     with drawing(layout.theme, look.svg_text):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         metadata = _metadata(layout.title, report, kind)
-        figure = draw_plan(layout, look, vectors=kind != "png")
-        figure.savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
+        draw_plan(layout, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
     return content.getvalue()
 
 

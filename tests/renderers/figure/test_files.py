@@ -15,7 +15,6 @@ from attnviz.errors import InvalidOption, TooLarge
 from attnviz.registry import load
 from attnviz.renderers import RENDERERS
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure import plan as planning
 from attnviz.report import FigureStyle, Report
 from tests.renderers.figure.reports import FACTS, HOSTILE, SCRIPTS, SUBTITLE, heatmap, labelled, panels, report
 
@@ -98,11 +97,6 @@ def test_resolutions_out_of_reason_are_refused(dpi: int) -> None:
         figure.check_look(FigureStyle(dpi=dpi))
     with pytest.raises(InvalidOption):
         figure.png(report(heatmap(3)), FigureStyle(dpi=dpi))
-
-
-@pytest.mark.parametrize("dpi", [30, 2400])
-def test_least_and_most_dots_per_inch(dpi: int) -> None:
-    assert planning.plan(heatmap(1), report(heatmap(1)), FigureStyle(dpi=dpi)).width < 5
 
 
 def test_too_many_pixels_are_refused_before_anything_is_drawn_with_what_would_work() -> None:

@@ -7,8 +7,6 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib.colors import LogNorm, Normalize
 
 from attnviz.renderers.figure import files as figure
@@ -164,16 +162,6 @@ def test_same_bytes_whatever_was_drawn_before() -> None:
     assert len(set(forwards)) == len(heads)
     files(report(labelled(HOSTILE)), FigureStyle("mako", 150))
     assert files(report(*heads), look) == forwards
-
-
-@settings(max_examples=15)
-@given(
-    st.lists(st.text(max_size=6).filter(str.isprintable), min_size=1, max_size=9),
-    st.text(max_size=40).filter(str.isprintable),
-    st.integers(30, 110),
-)
-def test_any_text_can_be_drawn(labels: list[str], title: str, dpi: int) -> None:
-    assert pixels(report(labelled(labels), title=title), FigureStyle(dpi=dpi)).min() < 255
 
 
 def test_a_text_is_drawn_once_and_none_that_is_kept_is_large(monkeypatch: pytest.MonkeyPatch) -> None:

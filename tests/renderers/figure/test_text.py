@@ -12,11 +12,9 @@ from fontTools.ttLib import TTFont
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.renderers.figure.files import undrawable
 from attnviz.renderers.figure.style import FONT_FILES, FONTS
 from attnviz.renderers.figure.text import drawable, extent, is_plain, line_height, missing, wrap, wrap_evenly
 from tests.process import bare_environment
-from tests.renderers.figure.reports import FIXED, labelled, report
 
 
 def test_twice_the_size_is_twice_the_width() -> None:
@@ -83,12 +81,6 @@ def test_what_follows_a_text_from_the_right_stays_on_its_right() -> None:
     assert drawable("שלום · head 3") == "\u200eשלום\u200e · head 3"
     assert drawable("سلام 20") == "سلام 20"
     assert extent("“سلام” x", 10).width == pytest.approx(extent("“\u200eسلام” x", 10).width)
-
-
-def test_undrawable_characters_are_named_once_and_in_order() -> None:
-    shown = report(labelled(["ok", "\ue001", "\ue000\ue001", "猫"]), title="क")
-    assert undrawable(shown) == "क\ue000\ue001"
-    assert undrawable(report(labelled(["ok"]), scale=FIXED)) == ""
 
 
 def test_plain_text_is_one_glyph_after_the_other() -> None:
