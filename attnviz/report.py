@@ -322,7 +322,6 @@ class Table:
     more: str = ""  # what lists the others
     thumbs: tuple[str, ...] = ()  # for each row a picture on a page, as a data: address; "" for none
     is_detail: bool = False  # a screen is too small for it
-    in_atlas: bool = False  # an atlas shows the same
 
     def __post_init__(self) -> None:
         assert not self.links or len(self.links) == len(self.rows), "a link for each row, or none at all"
@@ -354,7 +353,6 @@ Block = Picture | Table | Note
 #       "keys" (positions), "weights", "n_keys" (that the query may attend to), "to_first", "effective_keys".
 #   "texts": stretches of them, token by token: "title", "positions", "tokens", each after a space where the text has
 #       room before it; "options" open it again, "" where nothing does.
-#   "words": times in the texts, and the heads that look at them most.
 #   "first": the head to begin with, "18.6".
 #   "commands": questions, and what answers them; {options}, {head} and {query} are filled in.
 Atlas = dict[str, Any]

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.commands.survey.effects import COST, is_beyond_chance, list_costs, write_cost
 from attnviz.commands.survey.files import Survey
-from attnviz.commands.survey.heads import MIN_SUPPORT, Head, compare_words, find_telling, name_heads, top_words
+from attnviz.commands.survey.heads import MIN_SUPPORT, Head, find_telling, name_heads, top_words
 from attnviz.commands.survey.moments import KINDS
 from attnviz.commands.survey.survey import ABLATION, ModelFacts, SurveyInfo
 from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curves
@@ -27,9 +27,7 @@ from attnviz.numbers.table import Numbers
 from attnviz.report import Atlas, Chart, Charts, Heatmap, HeatmapGrid, Scale
 
 N_WORDS = 8  # of each head
-N_FOUND, N_HEADS_OF_WORD = 300, 3  # words that can be searched for, and heads listed of each
 OF_MOMENT = ("kind", "query", "keys", "weights", "n_keys", "to_first", "effective_keys")
-MIN_LIFT = 1.5  # × an equal share, from which on a head is said to look at a word
 WRITTEN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 MAX_CARDS = 24
 EQUAL = "attention that favours no key"
@@ -72,7 +70,6 @@ def survey_atlas(survey: Survey) -> Atlas:
         "heads": heads,
         "texts": [*texts.values()],
         "equal": equal.tolist(),
-        "words": [*_list_words(survey)],
         "commands": [*_commands(survey)],
         "first": "{}.{}".format(*find_telling(survey, 1)[0]),
     }
@@ -134,15 +131,6 @@ def _describe_texts(survey: Survey, moments: Sequence[Mapping[str, Any]]) -> dic
         title = escape_for_display(names[text], 60)
         found[text] = {"title": title, "options": options, "positions": [*positions], "tokens": tokens}
     return found
-
-
-def _list_words(survey: Survey) -> Iterator[tuple[str, int, tuple[tuple[int, float], ...]]]:
-    """Yield the most frequent words, each with the heads that look at it most."""
-    words, n, lifts = compare_words(survey, MIN_SUPPORT)
-    for word in np.argsort(-n, kind="stable")[:N_FOUND].tolist():
-        best = np.argsort(-lifts[word], kind="stable")[:N_HEADS_OF_WORD].tolist()
-        heads = tuple((place, float(lifts[word, place])) for place in best if lifts[word, place] >= MIN_LIFT)
-        yield escape_for_display(words[word], 24), int(n[word]), heads
 
 
 def _list_facts(survey: Survey) -> Mapping[Head, list[tuple[str, str]]]:

@@ -177,7 +177,7 @@ def _probes_table(survey: Survey) -> Table:
     rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
     title = "Random tokens that come twice: shares of attention"
     columns = tuple(map(Column, ("layer", "head", *probes)))
-    return Table("probes", title, "facts", columns, tuple(rows), is_detail=True, in_atlas=True)
+    return Table("probes", title, "facts", columns, tuple(rows), is_detail=True)
 
 
 def _extremes(survey: Survey, top: int, telling: Sequence[Head]) -> Iterator[Table]:
@@ -211,7 +211,7 @@ def _words_table(survey: Survey) -> Table:
     rows = rows if any(row[2] != "-" for row in rows) else []  # too few texts have words often enough
     title = "Words attended to: × what equal attention gives them (times in the texts)"
     columns = (Column("layer"), Column("head"), Column("words"))
-    return Table("words", title, "facts", columns, tuple(rows), is_detail=True, in_atlas=True)
+    return Table("words", title, "facts", columns, tuple(rows), is_detail=True)
 
 
 def _write_notes(survey: Survey) -> Iterator[str]:

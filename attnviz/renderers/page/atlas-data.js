@@ -1,21 +1,11 @@
-// The heads of an atlas, unpacked when they are first shown, and which of them a search finds.
+// The heads of an atlas, and which of them a search finds.
 import { strengthOf } from "./chips.js";
 import { takeParts } from "./content.js";
 
-export const atlas = {};
-let unpacking = null;
-
-export function openAtlas() {
-  unpacking ??= unpackAtlas();
-  return unpacking;
-}
-
-async function unpackAtlas() {
-  const [bytes] = await takeParts("atlas-0");
-  Object.assign(atlas, JSON.parse(new TextDecoder().decode(bytes)));
-  for (const text of atlas.texts) text.at = new Map(text.positions.map((at, place) => [at, text.tokens[place]]));
-  for (const head of atlas.heads) head.name = `${head.layer}.${head.head}`;
-}
+const [packedAtlas] = await takeParts("atlas-0");
+export const atlas = JSON.parse(new TextDecoder().decode(packedAtlas));
+for (const text of atlas.texts) text.at = new Map(text.positions.map((at, place) => [at, text.tokens[place]]));
+for (const head of atlas.heads) head.name = `${head.layer}.${head.head}`;
 
 // What is said of heads without a name: that they were held against nothing is something else than that none stands out.
 export function unnamed(otherwise) {
@@ -51,10 +41,9 @@ export function findHeads(asked) {
     const said = unit === "share" ? `${Math.round(100 * value)} %` : short(value);
     if (value >= Math.max(...values) / 2) add(place, `${title} ${said}`);
   }
-  const lifts = atlas.words.filter(([word]) => word === wanted).flatMap(([, , heads]) => heads);
-  for (const [place, { words }] of atlas.heads.entries()) {
-    lifts.push(...words.filter(([word]) => word === wanted).map(([, lift]) => [place, lift]));
+  const lifts = atlas.heads.map(({ words }) => words.find(([word]) => word === wanted)?.[1] ?? 0);
+  for (const [place, lift] of [...lifts.entries()].sort(([, a], [, b]) => b - a)) {
+    if (lift) add(place, `“${wanted}” ${short(lift)} ×`);
   }
-  for (const [place, lift] of lifts) add(place, `“${wanted}” ${short(lift)} ×`);
   return [...found];
 }

@@ -2,7 +2,7 @@
 
 import { pathOf, spotsOf } from "./arcs.js";
 import { atlas, short, unnamed } from "./atlas-data.js";
-import { drawChart } from "./axes.js";
+import { drawChart, dress } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";
 import { copyButton, drawing, element, isolated } from "./dom.js";
 import { shownTable } from "./table.js";
@@ -92,7 +92,7 @@ function momentOf(moment, head) {
   const draw = () => {
     const [spots, from] = [spotsOf(words, places), keys.indexOf(query)];
     const size = { at: 0, width: words.clientWidth, isLeftwards: words.dir === "rtl" };
-    const d = from < 0 || from === best ? "" : pathOf(spots, spots[from], spots[best], size);
+    const d = from < 0 || from === best || multiples[best] <= 1 ? "" : pathOf(spots, spots[from], spots[best], size);
     arc.replaceChildren(drawing("path", { d, "stroke-width": 1 + 2 * share }));
   };
   new ResizeObserver(draw).observe(words); // it is laid out, and again
@@ -127,8 +127,7 @@ function curveOf({ curve, name }) {
   const label = `${offsetOf(peak) > 0 ? "+" : ""}${offsetOf(peak)}: ${short(curve[peak])}`.replace("-", "−");
   const rows = [...rowsOf(curve, "head"), ...rowsOf(atlas.equal, "")];
   const svg = drawChart({ kind: "line", rows, at: [offsetOf(peak), label] }, WIDTH);
-  svg.role = "img";
-  svg.ariaLabel = `attention of head ${name} by offset, the most at ${label}`;
+  dress(svg, { role: "img", "aria-label": `attention of head ${name} by offset, the most at ${label}` });
   return element("div", {}, svg, element("p", { class: "hint" }, "Dashed: attention that favours no key."));
 }
 

@@ -1,5 +1,5 @@
 // The atlas of heads: which are found, all of them as points or as a grid, and one or two of them beside each other.
-import { atlas, findHeads, headCalled, measureCalled, openAtlas, unnamed } from "./atlas-data.js";
+import { atlas, findHeads, headCalled, measureCalled, unnamed } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { chipsOfHeads, nothingFound } from "./chips.js";
@@ -28,14 +28,6 @@ links.atlas = {
   },
 };
 
-const keepThere = () => {
-  const [x, y] = atlas.axes.map((place) => atlas.measures[place].title);
-  const known = (title, other) => (measureCalled(title) < 0 ? other : title);
-  const heads = state.atlas.heads.filter((name) => headCalled(name) >= 0);
-  Object.assign(state.atlas, { x: known(state.atlas.x, x), y: known(state.atlas.y, y) });
-  state.atlas.heads = heads.length ? heads : [atlas.first];
-};
-
 const alter = (changes) => change({ atlas: { ...state.atlas, ...changes } });
 
 function chooseHead(place) {
@@ -53,7 +45,6 @@ function look(find) {
 }
 
 makers.atlas = async (panel) => {
-  await openAtlas();
   const page = new AtlasPage(panel);
   page.show();
   return { legend: () => "", mark: () => page.show(), draw: () => page.show() };
@@ -86,7 +77,11 @@ class AtlasPage {
   }
 
   show() {
-    keepThere();
+    const [x, y] = atlas.axes.map((place) => atlas.measures[place].title);
+    const known = (title, other) => (measureCalled(title) < 0 ? other : title);
+    const heads = state.atlas.heads.filter((name) => headCalled(name) >= 0);
+    Object.assign(state.atlas, { x: known(state.atlas.x, x), y: known(state.atlas.y, y) });
+    state.atlas.heads = heads.length ? heads : [atlas.first];
     if (this.search.value !== state.atlas.find) this.search.value = state.atlas.find;
     this.showControls();
     const shades = legend(SHADES, paintOf(SHADES), "shade in a moment: × an equal share", false);
@@ -135,7 +130,6 @@ class AtlasPage {
     const cards = heads.map((name) => headCard(headCalled(name), this.buttons(name)));
     const second = element("p", { class: "hint card" }, "Choose another head to stand here.");
     this.cards.replaceChildren(...cards, ...(isPinned && heads.length < 2 ? [second] : []));
-    this.cards.classList.toggle("two", this.cards.children.length > 1);
   }
 
   buttons(name) {

@@ -11,8 +11,11 @@ from typing import Any
 
 from attnviz.report import Atlas
 
-DIGITS = 3  # of each number
-EXACTNESS = f"Numbers of heads are stored with {DIGITS} digits. texts-*.parquet has all of them, text by text."
+DIGITS, PLACES = 3, 5  # of each number
+EXACTNESS = (
+    f"Numbers of heads are stored with {DIGITS} digits, and with {PLACES} places at most. texts-*.parquet has all of "
+    "them, text by text."
+)
 
 
 def pack_atlas(atlas: Atlas) -> bytes:
@@ -29,4 +32,4 @@ def _round(value: Any) -> Any:
         return [*map(_round, value)]
     if not isinstance(value, float):
         return value
-    return float(f"{value:.{DIGITS}g}") if isfinite(value) else None
+    return round(float(f"{value:.{DIGITS}g}"), PLACES) if isfinite(value) else None

@@ -95,7 +95,7 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
   }
   if (at) {
     const side = x(at[0]) > width / 2 ? "end" : "start";
-    svg.append(ruleOf(x(at[0]), HEAD, x(at[0]), foot, "at"), textOf(x(at[0]), 12, at[1], side, "said"));
+    svg.append(ruleOf(x(at[0]), HEAD, x(at[0]), foot, "at"), textOf(x(at[0]), 12, at[1], side));
   }
   for (const row of known.filter(({ low, high }) => isKnown(low) && isKnown(high))) {
     const bar = ruleOf(x(row.x), y(row.low), x(row.x), y(row.high), "interval");

@@ -1,5 +1,5 @@
 // The report's charts and calculations, and below each its numbers.
-import { axesAround, drawChart, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
+import { axesAround, drawChart, dress, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
 import { content } from "./content.js";
 import { element, isolated } from "./dom.js";
 import { still } from "./readout.js";
@@ -30,7 +30,8 @@ makers.charts = async (panel) => {
       const heading = chart.title && chart.title !== title ? element("h3", {}, isolated(chart.title)) : "";
       const place = element("div", { class: "wide", tabindex: 0 });
       if (isPicture) place.append(element("img", { src: chart.picture, alt: chart.title }));
-      else drawers.push(() => drawInto(place, chart, looks));
+      else
+        drawers.push(() => place.replaceChildren(dress(drawChart(chart, place.clientWidth, looks), inWordsOf(chart))));
       const parts = isPicture ? [place] : axesAround(chart, place);
       grid.append(element("figure", {}, heading, ...parts, missing, numbersOfChart(chart)));
     }
@@ -45,13 +46,11 @@ makers.charts = async (panel) => {
   return { ...still("Below each chart stand its numbers."), draw };
 };
 
-function drawInto(place, chart, looks) {
-  const { title, x_axis, y_axis, rows } = chart;
+// What a chart says to somebody who does not see it.
+function inWordsOf({ title, x_axis, y_axis, rows }) {
   const groups = [...new Set(rows.map(({ group }) => group))].filter(Boolean).join(", ");
-  const svg = drawChart(chart, place.clientWidth, looks);
-  svg.role = "img";
-  svg.ariaLabel = `${title} ${y_axis} by ${x_axis}. ${rows.length} numbers${groups && ` of ${groups}`}.`.trim();
-  place.replaceChildren(svg);
+  const said = `${title} ${y_axis} by ${x_axis}. ${rows.length} numbers${groups && ` of ${groups}`}.`;
+  return { role: "img", "aria-label": said.trim() };
 }
 
 const tableFrom = (headers, rows) => {
@@ -75,15 +74,14 @@ function tablesOf({ kind, columns, x_axis, y_axis, names, cells, rows }) {
   return { all: table, table: tableFrom(["of", x_axis, ...SUMMARY], samples) };
 }
 
-const sixDigits = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : cell);
-
 function numbersOfChart(chart) {
   const details = element("details", {}, element("summary", {}, "The numbers"));
   const fill = () => {
     if (!details.open || details.children.length > 1) return;
     const { all, table } = tablesOf(chart);
     const rows = table.rows.slice(0, MOST_ROWS);
-    const shown = rows.map((row) => row.map(sixDigits));
+    const written = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : cell);
+    const shown = rows.map((row) => row.map(written));
     details.append(shownTable({ ...table, title: chart.title, rows, shown, role: "facts" }, all));
     if (rows.length < table.rows.length) {
       details.append(element("p", { class: "hint" }, `The first ${MOST_ROWS} of ${table.rows.length}.`));

@@ -49,7 +49,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
     maps, exactness = _maps(report, look)
     charts = [*describe_charts(report)]
-    tables = [_table(table) for table in report.listed if not (table.in_atlas and report.atlas)]
+    tables = [*map(_table, report.listed)]
     atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
     if not (maps.cells or charts or tables or atlas):
         raise InvalidOption(

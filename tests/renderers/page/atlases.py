@@ -30,7 +30,7 @@ def moment(title: str, query: int = 14, weights: tuple[float, ...] = (0.02, 0.9,
 def head(place: int) -> dict[str, Any]:
     curve = [0.05] * (2 * REACH + 1)
     curve[REACH - 1] = 0.1 * (place + 1)
-    words = (("film", 3.0, 40), ("good", 2.0, 25)) if place == 2 else ()
+    words = {0: (("was", 2.0, 60),), 2: (("film", 3.0, 40), ("good", 2.0, 25)), 5: (("was", 4.0, 60),)}.get(place, ())
     moments = (*(moment("strongest") for _ in range(6)), *(moment("random", 11) for _ in range(6)))
     facts = (("worth, replaced by zero", "+0.0210 of the right answer"),) if place == 1 else ()
     found = {"layer": place // 3, "head": place % 3, "names": NAMES.get(place, ()), "curve": curve}
@@ -56,16 +56,14 @@ def atlas() -> Atlas:
         "heads": [*map(head, range(6))],
         "texts": [TEXT],
         "equal": (0.1,) * (2 * REACH + 1),
-        "words": [("was", 60, ((5, 4.0), (0, 2.0)))],
         "commands": commands,
         "first": "1.1",
     }
 
 
 def atlas_report(**changed: Any) -> Report:
-    """The atlas, some of whose parts are changed, beside a table of its own, and one that the atlas shows."""
+    """The atlas, some of whose parts are changed, beside a table."""
     columns = (Column("layer"), Column("head"), Column("entropy"))
     rows = tuple((place // 3, place % 3, 0.5 * place) for place in range(6))
-    own = Table("heads", "Each head", "heads", columns, rows)
-    tables = (own, Table("words", "Words", "facts", columns, rows, in_atlas=True))
+    tables = (Table("heads", "Each head", "heads", columns, rows),)
     return Report("m over sample", "six heads", tables, atlas=atlas() | changed)

@@ -23,21 +23,14 @@ def test_an_atlas_is_read_back() -> None:
     assert found["texts"][0] == {**TEXT, "positions": [*TEXT["positions"]], "tokens": [*WORDS]}
     assert found["heads"][4]["names"] == [["first token", "61 %"], ["induction on repeated tokens", "88 %"]]
     assert found["measures"][2]["values"][2] is None  # NaN
-    assert found["heads"][0]["moments"][0]["weights"] == pytest.approx(weights, rel=0.0051)
-
-
-def test_a_page_of_an_atlas_leaves_out_what_it_shows() -> None:
-    found = content(atlas_report(), FigureStyle()).document
-    tables: Any = found["tables"]
-    assert [table["title"] for table in tables] == ["Each head"]
-    assert tables[0]["shown"][1] == ["0", "1", "0.500"]
+    assert found["heads"][0]["moments"][0]["weights"] == pytest.approx(weights, rel=0.0051, abs=6e-6)
 
 
 def test_cells_that_are_written_as_they_are_stand_in_the_page_once() -> None:
     from dataclasses import replace
 
     whole = atlas_report()
-    (table, _) = whole.tables
+    (table,) = whole.tables
     worded = replace(table, rows=tuple((*row[:2], f"{row[2]} ± 0.1") for row in table.rows))
     tables: Any = content(replace(whole, blocks=(worded,)), FigureStyle()).document["tables"]
     assert tables[0]["shown"][1] == ["0", "1", None]

@@ -171,7 +171,7 @@ def test_points_have_the_numbers_of_heads_where_there_is_room(shown: Open) -> No
     assert sorted(page.page.locator(".called").all_text_contents()) == ["0.0", "0.1", "1.0", "1.1", "1.2"]
     crowd = [atlas()["heads"][0] | {"head": head} for head in range(9)]
     of_crowd = [each | {"values": (0.5,) * 8 + (1.0,), "halves": ()} for each in atlas()["measures"]]
-    page = shown(atlas_report(heads=crowd, measures=of_crowd, words=(), first="0.0"), POINTS)
+    page = shown(atlas_report(heads=crowd, measures=of_crowd, first="0.0"), POINTS)
     numbers = page.page.locator(".called").all_text_contents()
     assert "0.8" in numbers
     assert len(numbers) < 9
