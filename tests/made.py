@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -264,9 +266,11 @@ class Bomb:
 TRACE = "code-was-run"  # a file that a bomb leaves beside the one that it lies in
 
 
-def page_content(file: Path) -> Any:
-    """What a page holds for its script."""
-    return json.loads(file.read_text(encoding="utf-8").partition('id="content">')[2].partition("</script>")[0])
+def page_content(page: Path | bytes) -> Any:
+    """What a page, or the file of one, holds for its script."""
+    page = page if isinstance(page, bytes) else page.read_bytes()
+    content, packed = (page.split(b'id="%b">' % name)[1].split(b"</script>")[0] for name in (b"content", b"packed"))
+    return json.loads(content) | json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def half(file: Path) -> None:

@@ -10,7 +10,8 @@ from tests.attacks.endings import RunHere, worked
 
 NUMBER = re.compile(r"(?<![\w:.])[-+~]?(\d+(,\d{3})*)?\.?\d+(?![\w:])")  # none within a name such as multi:8
 REVIEW = "This movie was boring but my sister loved it, and the acting (the whole cast) saved the rest of it."
-LONG = " ".join([REVIEW] * 4)
+LONG = " ".join([REVIEW] * 12)
+UNKNOWN = " ".join(["zyx qwop blorf , snarg glimp drax"] * 36)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,9 @@ LONG = " ".join([REVIEW] * 4)
     [
         (("heatmap", "the cat sat"), 25, 60),
         (("heatmap", LONG), 25, 60),
-        (("heatmap", LONG, "--model", "single"), 25, 60),
+        (("heatmap", LONG, "--max-tokens", "64"), 25, 60),
+        (("heatmap", UNKNOWN), 25, 60),
+        (("heatmap", UNKNOWN, "--max-tokens", "64"), 25, 60),
         (("heatmap", REVIEW), 25, 60),
         (("heatmap", REVIEW, "--model", "random"), 25, 60),
         (("heatmap", "这部电影很好看", "--model", "multi-zh"), 25, 60),
@@ -34,7 +37,9 @@ LONG = " ".join([REVIEW] * 4)
 def test_lines_and_numbers_of_a_first_screen(
     run_here: RunHere, asked: tuple[str, ...], n_lines: int, n_numbers: int
 ) -> None:
-    shown = worked(run_here(*asked)).stdout
-    assert len(shown.splitlines()) <= n_lines
+    ran = worked(run_here(*asked))
+    shown = ran.stdout
+    beside = ran.stderr.splitlines() if asked[0] == "heatmap" else []  # notes on how long it takes, and what is written
+    assert len(shown.splitlines() + beside) <= n_lines
     assert len(NUMBER.findall(shown)) <= n_numbers
     assert max(map(len, shown.splitlines())) <= 80

@@ -82,6 +82,7 @@ def refused(call: Callable[[], object], said: str, kind: type[AttnvizError] = In
 
 def test_axes_are_one_of_matplotlibs() -> None:
     axes: Any = Figure().subplots(1, 2)
+    refused(lambda: attnviz.heatmap(random_maps("a")), "nothing to draw. There is one token")
     refused(lambda: attnviz.heatmap(random_maps(), ax=axes, layer=0, head=0), r"not matplotlib axes.*ax=axes\[0\]")
 
 

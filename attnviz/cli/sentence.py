@@ -35,7 +35,7 @@ def complete_line(arguments: Sequence[str], commands: Collection[str], of_progra
     first = found[0]
     if first in commands or first in of_program:
         return found
-    is_word = len(first.split()) == 1 and first.isascii() and first[0] != "-" and "." not in first
+    is_word = len(first.split()) == 1 and first.isascii() and first[0] != "-" and not {".", "/"} & {*first}
     if is_word and not exists(Path(first)):
         as_text = f"{suggest_name(first, list(commands))} A text of one word: attnviz heatmap {first}"
         raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS.get(first, as_text))

@@ -29,6 +29,7 @@ from attnviz.views.tables import measures_rows, parse_sort, weights_rows
 
 MAX_PICTURES = 500  # of heads that nobody chose; 24 layers of 16 are 384
 DRAWN_CELL_BYTES, POOLED_CELL_BYTES = 16, 32  # bytes for each cell of a picture, measured from above
+WEIGHTS_PER_MINUTE = 9_000_000_000  # worked out from q and k and pooled, as measured
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
 HEAD_OPTIONS = ("layer", "head", "pick")  # options that choose them
 # Of the options of a picture those that a page lets its reader choose, those that change no picture or add others.
@@ -90,10 +91,10 @@ class Drawing:
         part = choose_from_record(maps, self.spec)
         # What takes minutes of a long text is said before it begins; of other texts there is nothing to say.
         n_weights = len(part.layers) * part.maps.n_heads * len(part.maps.queries) * len(part.maps.keys)
-        walk = f"walking over {n_weights:,} weights of {len(part.maps.keys):,} tokens, layer by layer"
+        log = () if with_record else estimate_work(n_weights, len(part.maps.keys))  # of a new record it is said before
         for done, layer in enumerate(part.walk()):
             label = f"weights of layer {part.maps.layer_numbers[layer]}"
-            yield Progress(done, len(part.layers), "layers", label=label, log=() if done else (walk,))
+            yield Progress(done, len(part.layers), "layers", label=label, log=() if done else log)
         (maps, layers, heads, _), found = part, part.measure(self.spec)
         places = find_places(maps, self.spec, layers, heads)
         rows: Iterable[Row] = LazyRows(lambda: measures_rows(maps, found, places))
@@ -140,6 +141,15 @@ class Drawing:
 def _write_flag(name: str, value: object) -> str:
     flag = f"--{name.replace('_', '-')}"
     return flag if value is True else f"{flag} {shlex.quote(str(value))}"
+
+
+def estimate_work(n_weights: int, n_tokens: int) -> tuple[str, ...]:
+    """Say what so many weights take; nothing of what takes seconds."""
+    minutes = n_weights / WEIGHTS_PER_MINUTE
+    if minutes < 1 / 6:
+        return ()
+    takes = f"about {max(1, round(minutes))} min on one core; fewer tokens or heads take less"
+    return (f"working out {n_weights:,} weights of about {n_tokens:,} tokens: {takes}",)
 
 
 def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: float) -> None:

@@ -116,15 +116,17 @@ def mend_surrogates(
 def resolve_argument(spec: TextOptions) -> TextOptions:
     """Return the options with the argument among them: as the file or folder of that name, else as a text.
 
-    Raises InvalidOption for a file of many texts beside another data set, InvalidSource for one word that is called as
-    files are and names none.
+    Raises InvalidOption for a file of many texts beside another data set, InvalidSource for what is written as a path
+    is, or is one word that is called as files are, and names none.
     """
     given = spec.inline_text
     if given is None or given in (*spec.text[:1], *spec.text_file[:1], spec.dataset):  # it was resolved before
         return spec
     path = Path(given)
     if not given or not (is_file(path) or is_folder(path)):
-        if (path.suffix.lower() == ".txt" or _holds_many_texts(path)) and len(given.split()) == 1:
+        is_word = len(given.split()) == 1
+        is_path = path.suffix.lower() == ".txt" or _holds_many_texts(path) or (given.isascii() and "/" in given)
+        if (is_word and is_path) or given.startswith(("./", "../", "~/", "/")):
             raise InvalidSource(f"no file {given}", hint=f"--text {shlex.quote(given)} takes its name as words.")
         return replace(spec, text=(given, *spec.text))
     if path.suffix.lower() == ".txt" or not (is_folder(path) or _holds_many_texts(path)):

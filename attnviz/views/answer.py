@@ -23,18 +23,23 @@ from attnviz.views.head_pictures import Place, is_mean, name_head
 from attnviz.views.tables import find_unremarkable_keys
 from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
 
-MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 24  # of the weight table
-MAX_NAMED = 2  # heads of a kind in a line
+MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 20  # of the weight table
 MAX_KINDS = 6
+MAX_HEADS = 8  # named in all: two of a kind, and of the last ones only the clearest where there are many kinds
 N_PAIRS = 3
 MAX_LABEL = 12  # graphemes of a token of a pair
-MORE = "every head: --table heads (in numbers), heatmap, top or full."
+MORE = "every head: --table heads, heatmap, top or full."
 
 
 def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
     """Say what the heads at some places do, by kind, and which pairs of tokens that are no neighbours stand out."""
     kinds = _group_by_kind(maps, places)
-    said = [_describe_kind(maps, kind, named) for kind, named in [*kinds.items()][:MAX_KINDS]]
+    said = []
+    for place, (kind, named) in enumerate([*kinds.items()][:MAX_KINDS]):
+        n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
+        heads = [f"{name_head(maps, head)} {write_share(name.share)}".rstrip() for name, head in named]
+        none = " (none in this text)" if isnan(named[0][0].share) else ""
+        said.append(f"{kind} {list_first(heads, n_named)}{none}")
     if len(kinds) > MAX_KINDS:
         said.append(f"{len(kinds) - MAX_KINDS} more kinds")
     n_nameless = sum(not is_mean(maps, place) for place in places) - sum(map(len, kinds.values()))
@@ -81,12 +86,6 @@ def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, li
 
     several = {kind: sorted(of_kind, key=order) for kind, of_kind in found.items()}
     return dict(sorted(several.items(), key=lambda item: order(item[1][0])))
-
-
-def _describe_kind(maps: AttentionMaps, kind: str, named: Sequence[tuple[HeadPattern, Place]]) -> str:
-    heads = [f"{name_head(maps, place)} {write_share(name.share)}".rstrip() for name, place in named]
-    none = " (none in this text)" if isnan(named[0][0].share) else ""
-    return f"{kind} {list_first(heads, MAX_NAMED)}{none}"
 
 
 def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:

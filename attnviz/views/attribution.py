@@ -46,7 +46,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     answer = describe_value(first.target.name, first.target.probability, first.target.score, MAX_NAME)
     blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
     blocks += map(Note, _compose_notes(found, target))
-    name = escape_for_display(provenance.text_name, MAX_NAME)
+    name = captions.quote_text(provenance, first.tokens)
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
         title=captions.choose_title(title, f"{model} reads {name} as {answer}"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from attnviz.display import escape_for_display, list_first, pluralize
+from attnviz.display import escape_for_display, list_first, pluralize, quote_beginning
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.specs import OTHER_LANGUAGES
-from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, name_token
+from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, name_token, read_words
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
@@ -46,9 +46,8 @@ def drop_hash(status: str) -> str:
     return re.sub(r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$", keep_package, status)
 
 
-def compose_title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
+def compose_title(provenance: Provenance, own: str | None, texts: str) -> str:
     """Return the user's own title, else which model attends to which text, or to how many."""
-    texts = _escape_text(provenance) if n_texts == 1 else f"{n_texts} texts"
     return choose_title(own, f"{_escape_model(provenance)} attends to {texts}")
 
 
@@ -68,7 +67,7 @@ def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | 
     origin = describe_origin(provenance)
     parts = [origin and escape_for_display(origin, MAX_NAME_LENGTH), _describe_maps_extent(maps)]
     if own_title:
-        parts = [_escape_model(provenance), parts[0], _escape_text(provenance), parts[1]]
+        parts = [_escape_model(provenance), parts[0], quote_text(provenance, maps.queries), parts[1]]
     if maps.weighed:
         parts.append(WEIGHED_LABEL)
     if provenance.facts.causal:
@@ -247,7 +246,9 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
         verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
         found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
-        yield Note(f"{found} {verb} not in the vocabulary (read as [UNK]): {named}.")
+        listed = f"{found} {verb} not in the vocabulary (read as [UNK]): {named}."
+        # Of most of a text the subtitle says it; which they are is worth a line where all are named.
+        yield Note(listed, is_detail=tokens.mostly_unknown and len(places) > MAX_NAMED)
         if tokens.mostly_unknown:
             yield Note(ANOTHER)
 
@@ -292,5 +293,12 @@ def _escape_model(provenance: Provenance) -> str:
     return escape_for_display(provenance.model, MAX_NAME_LENGTH)
 
 
-def _escape_text(provenance: Provenance) -> str:
-    return escape_for_display(provenance.text_name, MAX_NAME_LENGTH)
+def quote_text(provenance: Provenance, tokens: Tokens) -> str:
+    """Return the first words of a text, whatever file or data set it is from, which the facts say.
+
+    What is no text keeps its name: a window of one, patches of an image, tokens that are called by their numbers.
+    """
+    name, is_numbered = provenance.text_name, tokens.pieces == tuple(map(str, range(len(tokens))))
+    if not name.startswith("“") and provenance.facts.window is None and not is_numbered:
+        name = quote_beginning(read_words(tokens))
+    return escape_for_display(name, MAX_NAME_LENGTH)

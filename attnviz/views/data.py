@@ -19,6 +19,7 @@ numpy arrays; a renderer writes them out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 
@@ -99,9 +100,4 @@ def describe_provenance(provenance: Provenance) -> Mapping[str, object]:
 
 def describe_tokens(tokens: Tokens) -> Mapping[str, object]:
     """Describe tokens for machines: as they are, nothing escaped."""
-    return {
-        "pieces": list(tokens.pieces),
-        "offsets": [list(offset) for offset in tokens.offsets],
-        "special": list(tokens.special),
-        "unknown": list(tokens.unknown),
-    }
+    return asdict(tokens)

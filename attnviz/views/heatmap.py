@@ -37,7 +37,7 @@ from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, 
 
 MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
 MAX_WORDS = 60  # tokens of a text that is read at a glance
-MAX_LISTED = 16  # heads whose queries are listed if no head was chosen
+ONE_KEY = "There is one token, which gets all attention of every head: nothing is drawn."
 
 
 def heatmap_report(
@@ -73,7 +73,9 @@ def heatmap_report(
     curves = tuple(distance_curves(maps, places, whole=share is None)) if spec.distance else ()
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec, notable)
     of_layers = layers_table(maps, measurements, layers)
-    listed = _choose_listed(pictures, places, notable, spec) if not pooled else ()
+    listed = () if pooled else pictures
+    if notable and not pooled and spec.table != "full":  # of very many heads those that are worth a look
+        listed = tuple(picture for picture, place in zip(pictures, places, strict=True) if place in notable)
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.collect_notes(maps.heads_alone)]
     if share_hidden is not None:
@@ -85,15 +87,10 @@ def heatmap_report(
     said, answer = describe_heads(maps, order), tabulate_answer(maps, order, TokenSelection(asked, part.keys))
     if notable:
         notes.append(describe_notable(maps, places, notable, spec.sort))
-    elif not listed:
-        several = "maps" if any(is_mean(maps, place) for place in places) else "heads"  # a mean over heads is no head
-        layer, head, *_ = numbers.rows[0]
-        one = f"--layer {layer} --head {head} lists what each query of one attends to"
-        notes.append(Note(f"Of {len(pictures)} {several} only these numbers are listed; {one}.", is_detail=True))
     hides = _describe_mean_hides(maps, places, measurements)
-    title = captions.compose_title(maps.provenance, spec.title)
+    title = captions.compose_title(maps.provenance, spec.title, captions.quote_text(maps.provenance, maps.queries))
     extent = max(float(picture.values.max()) for picture in pictures), len(maps.keys), part.renormalizes(maps)
-    return Report(
+    report = Report(
         title=title,
         subtitle=captions.join(
             captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None), hides
@@ -112,6 +109,8 @@ def heatmap_report(
         screen=_choose_for_screen(maps, places, part, notable),
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
+    is_alone = len(maps.keys) == 1 and maps.sink is None
+    return replace(report, blocks=(Note(ONE_KEY, leads=True), *notes), screen=()) if is_alone else report
 
 
 def _choose_for_screen(
@@ -134,19 +133,6 @@ def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measureme
     low, high = (f"{float(end(found.values[layers])):.2f}" for end in (np.min, np.max))
     apart = low if low == high else f"{low} to {high}"
     return f"heads differ from their mean by {apart} of at most {found.bounds[1]:.2f} nats (Jensen-Shannon divergence)"
-
-
-def _choose_listed(
-    pictures: tuple[Heatmap, ...], places: Sequence[Place], worth: Collection[Place], spec: FigureOptions
-) -> tuple[Heatmap, ...]:
-    """Choose the heads whose queries are listed: of very many only those that are worth a look or were chosen.
-
-    Where maps are to be shaded, the list stands in for those that are too wide.
-    """
-    if worth and spec.table != "full":
-        return tuple(picture for picture, place in zip(pictures, places, strict=True) if place in worth)
-    chosen = spec.table != "top" or bool(spec.layer or spec.head or spec.pick)
-    return pictures if chosen or len(pictures) <= MAX_LISTED else ()
 
 
 def find_places(

@@ -47,7 +47,7 @@ def batch_page(manifest: Manifest, thumbs: Mapping[str, str] | None = None, chan
 def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entry]) -> Report:
     """Report several texts of one model: a table that leads to the page of each, with its numbers. An entry is one."""
     return Report(
-        title=captions.compose_title(provenance, title, len(entries)),
+        title=captions.compose_title(provenance, title, f"{len(entries)} texts"),
         subtitle=escape_for_display(captions.describe_status(provenance), MAX_TEXT_LENGTH),
         blocks=tuple(
             replace(
@@ -98,11 +98,7 @@ def _describe(parts: Sequence[str]) -> str:
 
 
 def _choose_link(files: Sequence[File]) -> str:
-    for ending in LINK_ENDINGS:
-        for file in files:
-            if file.path.endswith(ending):
-                return file.path
-    return ""
+    return next((file.path for ending in LINK_ENDINGS for file in files if file.path.endswith(ending)), "")
 
 
 def _write_value(value: object) -> str:

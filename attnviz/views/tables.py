@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import DEFAULT_MEASURES, MEASURES, Measure
+from attnviz.measures import MEASURES, Measure
 from attnviz.measures.names import name_heads
 from attnviz.measures.rows import compute_statistics, count_attendable, real_queries, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
@@ -20,7 +20,6 @@ from attnviz.shapes import RealQueries
 from attnviz.specs import FigureOptions
 from attnviz.views.tokens import TokenSelection, label_keys, label_queries, name_token, select_tokens
 
-MINOR_COLUMNS = frozenset(DEFAULT_MEASURES) - {"effective_keys"}  # columns left out first, unless chosen
 MAX_ROWS = 2**20  # of weights: as many as a spreadsheet holds
 MIN_MULTIPLE = 2.0  # of an equal share, from which on the first token is a sink of a head
 MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
@@ -70,17 +69,13 @@ def heads_table(
     no room for all, those of `first` are listed. Measurements per layer are left out (see `layers_table`).
     """
     measurements = [m for m in measurements if m.level == "head"]
-    order, title, sorted_by = list(places), "heads", ""
+    order, title = list(places), "heads"
     if spec.sort is not None:
         order, title = sort_places(measurements, order, spec.sort), f"heads by {describe_order(spec.sort)}"
-        sorted_by = parse_sort(spec.sort)[0].name
     columns = (
         Column("layer"),
         Column("head"),
-        *(
-            _create_column(m, minor=not spec.measure and m.name in MINOR_COLUMNS and m.name != sorted_by)
-            for m in measurements
-        ),
+        *map(_create_column, measurements),
         Column("looks at", "in this text"),
         Column("strongest pair", "without sinks"),
         Column("weight"),
@@ -118,9 +113,9 @@ def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layer
     return (Table("layers", title, "facts", (Column("layer"), *map(_create_column, of_layers)), rows),)
 
 
-def _create_column(measurement: Measurement, minor: bool = False) -> Column:
+def _create_column(measurement: Measurement) -> Column:
     name, unit = measurement.name.replace("_", " "), measurement.unit
-    return Column(name, unit, digits=3 if unit in ("nats", "share") else 2, minor=minor)
+    return Column(name, unit, digits=3 if unit in ("nats", "share") else 2)
 
 
 def measures_rows(

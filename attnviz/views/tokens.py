@@ -61,6 +61,12 @@ def read_piece(tokens: Tokens, position: int) -> str:
     return f"{' ' * apart}{piece}"[:MAX_PIECE]
 
 
+def read_words(tokens: Tokens) -> str:
+    """Return the beginning of a text as its tokens have it, markers left out."""
+    places = [place for place in range(min(len(tokens), MAX_PIECE)) if not tokens.special[place]]
+    return "".join(read_piece(tokens, place) for place in places if not (place and _overlap(tokens, place - 1)))
+
+
 def label_tokens(tokens: Tokens) -> tuple[str, ...]:
     """Label all tokens, in order."""
     return tuple(label_token(tokens, position) for position in range(len(tokens)))

@@ -39,6 +39,7 @@ MISTAKES = (
     ("heatmap 'good film' --query god", "The nearest is 0 'good'."),
     ("train --dataset sample --validation 2", "0 ≤ validation < 0.5"),
     # texts, models and folders
+    ("./nothing", "no file ./nothing. --text ./nothing takes its name as words."),
     ("heatmap review.txt", "no file review.txt. --text review.txt takes its name as words."),
     ("heatmap ''", "no tokens in the text. It is empty"),
     ("heatmap --dataset sampel", "Did you mean 'sample'"),

@@ -13,7 +13,7 @@ from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import vendi_score
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import merge_words
-from attnviz.records import AttentionMaps, Facts
+from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Charts, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
@@ -28,6 +28,7 @@ from tests.made import (
     record,
     report,
     sink_maps,
+    table,
     tokens,
     uniform_maps,
     windowed_maps,
@@ -100,7 +101,10 @@ def test_the_digest_of_weights_is_in_the_file_and_not_in_the_picture() -> None:
 
 
 def test_titles() -> None:
-    assert report().title == "multi:2 attends to sample train[0]"
+    assert report().title == "multi:2 attends to “the plot was thin , yet i loved every…”"
+    assert dict(report().facts)["text"] == "sample train[0]"
+    bytes_of_one = Tokens(("好", "好", " a"), ((0, 1), (0, 1), (1, 3)), (False,) * 3)
+    assert report(record(np.full((1, 1, 3, 3), 1 / 3), bytes_of_one)).title == "multi:2 attends to “好 a”"
     own = report(spec=FigureOptions(title="My \x1b[31m [red] $$ title"))
     assert own.title == r"My \x1b[31m [red] $$ title"
     assert own.subtitle.startswith("multi:2 · ")
@@ -235,7 +239,7 @@ def test_every_string_is_safe_to_show() -> None:
 def test_data_hold_texts_and_numbers_as_they_are() -> None:
     maps = random_maps(HOSTILE, n_layers=2, n_heads=3)
     data = only(maps, [1], [2, 0]).data
-    assert data["queries"]["pieces"] == list(HOSTILE) == data["keys"]["pieces"]  # type: ignore[index]
+    assert data["queries"]["pieces"] == HOSTILE == data["keys"]["pieces"]  # type: ignore[index]
     assert data["layers"] == [1]
     assert data["heads"] == [2, 0]
     assert np.array_equal(data["weights"], maps.weights[[1]][:, [2, 0]])  # type: ignore[arg-type]
@@ -455,23 +459,11 @@ def tops(of: Report) -> int:
     return sum(table.role == "top" for table in of.tables)
 
 
-def test_of_many_heads_only_the_numbers_are_listed() -> None:
-    sixteen, more = random_maps("ab", n_layers=2, n_heads=8), random_maps("ab", n_layers=3, n_heads=6)
-    assert tops(report(sixteen)) == 16
-    shown = report(more, FigureOptions(table="top"))
-    assert tops(shown) == 0
-    assert [len(table.rows) for table in shown.tables] == [2, 18]
-    assert remarks(shown) == [
-        "Of 18 heads only these numbers are listed; --layer 0 --head 0 lists what each query of one attends to."
-    ]
-    assert tops(report(more, FigureOptions(rollout=True, table="top"))) == 1
-
-
 def test_the_first_of_sorted_heads_is_the_one_to_look_at() -> None:
     maps = random_maps("ab", n_layers=3, n_heads=6)
     shown = report(maps, FigureOptions(sort="peak", table="top"))
-    layer, head = np.unravel_index(measure_maps(maps, ["peak"])[0].values.argmax(), (3, 6))
-    assert f"--layer {layer} --head {head} lists" in list(shown.notes)[-1].text
+    layer, head = map(int, np.unravel_index(measure_maps(maps, ["peak"])[0].values.argmax(), (3, 6)))
+    assert table(shown, "heads").rows[0][:2] == (layer, head)
 
 
 @pytest.mark.parametrize(

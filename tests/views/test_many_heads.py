@@ -11,7 +11,7 @@ import pytest
 from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps
 from attnviz.records.mean import add_mean
-from attnviz.report import HeatmapGrid, Report
+from attnviz.report import HeatmapGrid, Note, Report
 from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from tests.made import cross_maps, notes, provenance, random_maps, record, report, table
@@ -156,10 +156,10 @@ def test_two_texts_have_no_first_token_to_fold() -> None:
     assert grids(shown)[1].title == "2 heads worth a look: they attend far from equally, each unlike the others"
 
 
-def test_a_text_without_a_choice_has_no_head_worth_a_look() -> None:
+def test_of_one_token_there_is_one_line_and_no_picture() -> None:
     shown = report(many(pieces=("one",)))
-    assert names(shown) == ["overview"]
-    assert table(shown, "heads").first == ()
+    said = "There is one token, which gets all attention of every head: nothing is drawn."
+    assert shown.blocks == (Note(said, leads=True),)
 
 
 def test_a_page_calls_a_head_by_its_whole_name() -> None:

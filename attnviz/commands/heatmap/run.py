@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,19 +19,21 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
-from attnviz.running.drawing import Drawing, check_factored_room
+from attnviz.running.drawing import Drawing, check_factored_room, estimate_work
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.selection import select_numbers, select_pairs
 from attnviz.store.manifest import PAGE, Entry, File
 from attnviz.views.index_page import texts_page
 
-LONG_TEXT = "working out the attention of a long text"
+BYTES_PER_TOKEN = 5  # of UTF-8, about: of English a word and a space, of Chinese nearly two characters
 
 
 def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     """Read, attend and draw, one text after the other."""
     drawing = Drawing.from_options(spec.figure, spec.printing)
     out, documents = inputs.out, inputs.documents
+    log = tuple(note for document in documents for note in _estimate(spec, inputs, document.text))
+    yield Progress(0, len(documents), "texts", label="loading the model", log=log[:1])
     # With --causal a classifier draws other attention than it answers by.
     is_asked = html in drawing.pictures.renderers and not spec.model.causal
     model = (inputs.model.answering() if is_asked else inputs.model).open(inputs.corpus.texts)
@@ -47,8 +50,7 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     with store.locked(out):
         entries = []
         for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
-            if plan.notice:
-                yield Progress(count, len(documents), "texts", label=LONG_TEXT, log=(LONG_TEXT,))
+            yield Progress(count, len(documents), "texts", label="attention of the text")
             maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawing = replace(drawing, ask=partial(ask_answer, model, document.text) if is_asked else None)
@@ -62,6 +64,13 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
             ((_, page),) = html(texts_page(maps.provenance, spec.figure.title, entries), FigureStyle())
             store.write(out / PAGE, page)
             yield Result(files=(out / PAGE,))
+
+
+def _estimate(spec: HeatmapSpec, inputs: Inputs, text: str) -> tuple[str, ...]:
+    """Say how long a long text takes, before the model is loaded, which takes seconds by itself."""
+    n_layers, n_heads = inputs.model.n_layers, inputs.model.n_heads
+    n_tokens = min(len(text.encode()) // BYTES_PER_TOKEN, spec.model.max_tokens or sys.maxsize)
+    return estimate_work((n_layers or 1) * (n_heads or 1) * n_tokens**2, n_tokens)
 
 
 def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:

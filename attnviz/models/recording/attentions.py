@@ -67,7 +67,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         array: which array of a file that holds several; several names with commas are layers.
         model: as titles call it; without it "module", or the name of the file.
         trained: whether the weights of the model are; None where nothing is to be said of it.
-        text_name: as titles call the text; without it they quote its first words.
+        text_name: as tables and files call the text; without it they quote its first words, as titles do.
 
     Returns:
         The record, with float32 weights [layer, head, query, key]. Rows that half precision has rounded are scaled to

@@ -98,8 +98,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
 
     As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.
 
-    Titles call the model `model`, else by the class of the outermost module, and the text `text_name`, else by its
-    first words: "Reader attends to “the cat sat”".
+    Titles call the model `model`, else by the class of the outermost module, and the text by its first words: "Reader
+    attends to “the cat sat”". Tables and files call the text `text_name`, or likewise.
 
     `attention_mask` is [batch, token], 1 for a token and 0 for padding, of `keys` where a model reads both, else of
     `tokens`. Padding is left out of the records; without a mask, keys that no query attends to are.

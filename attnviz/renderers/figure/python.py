@@ -23,7 +23,7 @@ from attnviz.renderers.figure.layout import CLOSE
 from attnviz.renderers.figure.scale import cells_of, colours_of, ground, plan_ticks
 from attnviz.renderers.figure.style import drawing, look_of
 from attnviz.renderers.figure.text import drawable
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
 
 class NotebookFigure(Figure):
@@ -35,11 +35,17 @@ class NotebookFigure(Figure):
         return content.getvalue()
 
 
+def _find_picture(report: Report) -> Picture:
+    for picture in report.pictures:
+        return picture
+    raise InvalidOption("there is nothing to draw", hint=" ".join(note.text for note in report.notes if note.leads))
+
+
 def figure(report: Report, look: FigureStyle) -> Figure:
     """The first picture of a report. Raises InvalidOption, TooLarge."""
     check_look(look)
     with drawing(look_of(look.theme, look.font_size)[0]):
-        made = draw_plan(plan_picture(next(report.pictures), report, look), look, NotebookFigure)
+        made = draw_plan(plan_picture(_find_picture(report), report, look), look, NotebookFigure)
     made.set_dpi(look.dpi)
     return made
 
@@ -52,7 +58,7 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     found: object = axes  # nobody has checked what Python hands over
     if not isinstance(found, Axes):
         raise InvalidOption(f"a {type(found).__name__} is not matplotlib axes", hint="Of several, as in ax=axes[0].")
-    picture = next(report.pictures)
+    picture = _find_picture(report)
     if isinstance(picture, HeatmapGrid) and len(picture.maps) == 1:
         (picture,) = picture.maps
     if not isinstance(picture, Heatmap):

@@ -2,7 +2,8 @@
 import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
 import { byId } from "./dom.js";
 
-export const content = JSON.parse(byId("content").textContent);
+const packed = new TextDecoder().decode(await inflated(bytesOf(byId("packed").textContent)));
+export const content = { ...JSON.parse(byId("content").textContent), ...JSON.parse(packed) };
 export const pictures = content.pictures;
 // What all have alike is held once.
 export const maps = content.maps.map((own, number) => {

@@ -6,8 +6,7 @@ Lists and pairs throughout, never an object whose keys are tokens.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 
@@ -23,13 +22,10 @@ from attnviz.renderers.page.chart_parts import describe_charts
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import describe_maps, distinct, list_scales
-from attnviz.renderers.page.packing import Precision
 from attnviz.report import FigureStyle, Picture, Report, Table
-from attnviz.shapes import Cells
 
 N_COLOURS = 256
-MAX_THREADS = 4
-CELLS_PER_THREAD = 32_768  # of the largest map; measured
+MAX_DIGITS = 6  # of a number of a table
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ def content(report: Report, look: FigureStyle) -> Content:
     charts = [*describe_charts(report)]
     tables = [*map(_table, report.listed)]
     atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
-    if not (maps.cells or charts or tables or atlas):
+    if not (maps.cells or charts or tables or atlas or any(note.leads for note in report.notes)):
         raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
@@ -110,16 +106,8 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
     }
     block *= originals[0].block
     said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *exactness)
-    return Content(document, tuple(_pack([each.values for each in maps], chosen)), factors=blocks), said
-
-
-def _pack(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
-    """In the order of the maps. Large ones by several threads; small ones would mostly wait for each other."""
-    n_threads = min(MAX_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
-    with ThreadPoolExecutor(max(1, n_threads)) as pool:
-        apply = pool.map if n_threads > 1 else map
-        for parts in apply(cells.pack, maps, precisions):
-            yield b" ".join(map(b64encode, parts))
+    packed = (cells.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
+    return Content(document, tuple(b" ".join(map(b64encode, parts)) for parts in packed), factors=blocks), said
 
 
 def _table(table: Table) -> Mapping[str, object]:
@@ -129,9 +117,7 @@ def _table(table: Table) -> Mapping[str, object]:
         "role": table.role,
         "columns": [asdict(column) for column in table.columns],
         "numeric": numbers.numeric(table),
-        "rows": [
-            [None if isinstance(cell, float) and not isfinite(cell) else cell for cell in row] for row in table.rows
-        ],
+        "rows": [[_round(cell) if isinstance(cell, float) else cell for cell in row] for row in table.rows],
         "shown": [  # how a cell is written; None for one that is written as it is
             [
                 None if (written := numbers.write_cell(*each)) == each[0] else written
@@ -142,6 +128,11 @@ def _table(table: Table) -> Mapping[str, object]:
         **({"links": links} if any(links) else {}),
         **({"thumbs": table.thumbs} if table.thumbs else {}),
     }
+
+
+def _round(cell: float) -> float | None:
+    """Keep as many digits as anybody reads: all of a double can hardly be packed."""
+    return float(f"{cell:.{MAX_DIGITS}g}") if isfinite(cell) else None
 
 
 def _colours(look: FigureStyle, used: Collection[str]) -> Mapping[str, Mapping[str, str]]:

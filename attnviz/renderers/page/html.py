@@ -6,8 +6,10 @@ The parts lie in this folder; how they become one file is `bundle`. The same rep
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from string import Template
+from zlib import compress
 
 from attnviz.renderers.page.bundle import (
     join_scripts,
@@ -31,6 +33,7 @@ PARTS = {
 }  # what shows a part of the document
 STYLED = {"charts.css": ("charts", "atlas"), "atlas.css": ("atlas",)}  # and which parts have a style of their own
 MAIN = "main.js"
+PACKED = ("tables", "pictures", "maps")  # of which each head has its part, alike to those of others
 STYLES = ("base.css", "page.css")
 
 
@@ -41,6 +44,7 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 def page(content: Content) -> bytes:
     """The whole file."""
+    packed = write_json({name: part for name, part in content.document.items() if name in PACKED})
     script = join_scripts((*(module for part, module in PARTS.items() if content.document.get(part)), MAIN))
     written = json.dumps(content.document, ensure_ascii=False)
     style = write_font_face("".join((written, *content.pieces)))
@@ -49,14 +53,15 @@ def page(content: Content) -> bytes:
         "title": write_title(str(content.document["title"])),
         "policy": write_policy(script, style),
         "style": style,
-        "content": write_json(content.document),
+        "content": write_json({name: part for name, part in content.document.items() if name not in PACKED}),
+        "packed": b64encode(compress(packed.encode("ascii"), 9)).decode("ascii"),
         "script": script,
     }
     halves = read_part("page.html").split("$cells")
     before, after = (Template(half).substitute(strings).encode("utf-8") for half in halves)
     kinds = ((b"cells", content.cells), (b"factors", content.factors), (b"atlas", content.atlas))
     blocks = (  # bytes throughout, because they are most of the page
-        b'<script type="application/octet-stream" id="%b-%d">%b</script>\n' % (name, number, packed)
+        b'<script type="text/base64" id="%b-%d">%b</script>\n' % (name, number, packed)
         for name, of_kind in kinds
         for number, packed in enumerate(of_kind)
         if packed

@@ -103,6 +103,8 @@ function start() {
   if (parent !== window) new ResizeObserver(tell).observe(document.body);
   for (const name of ["title", "subtitle"]) byId(name).append(isolated(content[name]));
   about(byId("about"));
+  byId("more").hidden = !VIEWS.length;
+  if (!VIEWS.length) return byId("readout").append(content.notes[0]); // which says why there is nothing to see
   roving(byId("views"), "[role=tab]");
   listen(show);
   Object.assign(state, read(location.hash));

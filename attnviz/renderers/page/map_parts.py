@@ -105,6 +105,7 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
 def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
     maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
     edges = picture.edges if isinstance(picture, HeatmapGrid) else None
+    shares = picture.shares.items() if isinstance(picture, HeatmapGrid) else ()
     return {
         "name": picture.name,
         "title": picture.title,
@@ -113,7 +114,7 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "maps": [places[_key(each)] for each in maps],
         "titles": [each.title for each in maps],
         "edges": asdict(edges) if edges else None,
-        "looks": dict(picture.shares) if isinstance(picture, HeatmapGrid) else {},
+        "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in shares},
         "names": [each.note for each in maps] if any(each.note for each in maps) else None,
         "strengths": [each.strength for each in maps] if any(each.strength for each in maps) else None,
     }

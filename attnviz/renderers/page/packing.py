@@ -14,13 +14,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from attnviz.shapes import Cells
 
 ROOM = 820_000  # bytes for the cells of a page: as base64 and with all else, the page stays below 1.25 MB
+EXACT_ROOM = 32_000  # bytes up to which every bit is kept: all heads of a packaged model over 20 tokens
 MIN_BITS = 1.5  # of room for each cell of a larger page
 EXACT_BITS = 28  # that a float32 takes when compressed, as measured
 PACKED = 0.7  # of the entropy of the levels is what they take: a pair of keys is packed, and rows are alike
@@ -38,13 +38,6 @@ class Precision:
     fine: int  # from this power upwards 8 significant bits are kept
 
 
-class Packed(NamedTuple):
-    """What deflate makes shorter, and bits as good as random, which it does not."""
-
-    deflated: bytes  # a zlib stream
-    raw: bytes
-
-
 EXACT = None
 LADDER = tuple(
     Precision(*rung) for rung in ((14, 14), (10, 10), (8, 8), (6, 6), (6, 4), (6, 3), (5, 3), (5, 2), (4, 1))
@@ -57,7 +50,7 @@ def precision_for(maps: Sequence[Cells], *, pooled: bool = False) -> Precision |
     Means of blocks, `pooled`, lie far below 1 and close together: of them there are fewer, and all are fine.
     """
     n_cells = sum(cells.size for cells in maps)
-    if n_cells * EXACT_BITS <= ROOM * 8:
+    if n_cells * EXACT_BITS <= EXACT_ROOM * 8:
         return EXACT
     if pooled:
         highest = np.array([[max(cells.max() for cells in maps)]], dtype=np.float32)
@@ -76,12 +69,14 @@ def fits_ranges(cells: Cells) -> bool:
     return bool(cells.min() >= 0 and cells.max() <= 1.001)  # written so that NaN fits nothing
 
 
-def pack(cells: Cells, precision: Precision | None) -> Packed:
-    """Cells that `fits_ranges` does not take are to be kept exactly."""
+def pack(cells: Cells, precision: Precision | None) -> tuple[bytes, bytes]:
+    """Return a zlib stream of what deflate makes shorter, and bits as good as random, which it does not.
+
+    Cells that `fits_ranges` does not take are to be kept exactly."""
     if precision is EXACT:
         # float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is.
         planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
-        return Packed(_deflate(planes[:2].tobytes()), planes[2:].tobytes())
+        return _deflate(planes[:2].tobytes()), planes[2:].tobytes()
     # Levels, key by key, two queries to a byte; as they are, query by query, one byte for each cell that is fine.
     codes = _codes(cells)
     levels = codes.view(np.uint8)[:, 1::2]
@@ -91,7 +86,7 @@ def pack(cells: Cells, precision: Precision | None) -> Packed:
         nibbles = np.pad(nibbles, ((0, 1), (0, 0)))
     pairs = (nibbles[0::2] << 4 | nibbles[1::2]).T
     fine = codes[levels >= UNIT_LEVEL - precision.fine].astype(np.uint8)
-    return Packed(_deflate(pairs.tobytes()), fine.tobytes())
+    return _deflate(pairs.tobytes()), fine.tobytes()
 
 
 def _codes(cells: Cells) -> np.ndarray:

@@ -25,25 +25,20 @@ const headsOf = (n) => `${n} head${n === 1 ? "" : "s"}`;
 
 export async function screen(panel) {
   await Promise.all(content.screen.map(cellsOf));
-  const kinds = kindsOfHeads();
+  const heads = headsByKind();
   const answer = content.answer && new AnswerBar(content.answer);
-  const sentence = new Sentence(kinds);
-  const rows = element("div", { class: "kinds" });
-  for (const { name, colour, heads } of kinds) {
-    const made = heads.map((head) => {
-      head.small = smallMap(head, () => sentence.mark());
-      return element("div", {}, head.small.button, answer?.switchOf(head) ?? "");
-    });
-    const title = element("h2", {}, name, " ", element("span", { class: "hint" }, headsOf(made.length)));
-    title.style.color = colour;
-    rows.append(element("section", {}, title, element("div", { class: "heads" }, ...made)));
+  const sentence = new Sentence(heads);
+  const rows = element("div", { class: "heads" });
+  for (const head of heads) {
+    head.small = smallMap(head, () => sentence.mark());
+    rows.append(element("div", {}, head.small.button, answer?.switchOf(head) ?? ""));
   }
   roving(rows, ".map");
   roving(rows, "[role=switch]");
   panel.append(answer?.part ?? keyTo([RECEIVED, "the more attention a word receives"]), sentence.part);
   panel.append(byId("readout"), rows);
   const draw = () => {
-    drawAll(kinds.flatMap(({ heads }) => heads.map(({ small }) => small)));
+    drawAll(heads.map(({ small }) => small));
     sentence.mark();
   };
   draw();
@@ -57,8 +52,8 @@ export async function screen(panel) {
   };
 }
 
-// What heads look at, the clearest kind first; what is not in this text, or has no name, comes last.
-function kindsOfHeads() {
+// Heads by what they look at, the clearest kind first; what is not in this text, or has no name, comes last.
+function headsByKind() {
   const heads = content.screen.map((number) => {
     const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
     const { name, share = 0 } = SAID.exec(looks).groups;
@@ -68,21 +63,23 @@ function kindsOfHeads() {
     return { number, kind, share: Number(share), title: `${layer}.${head}`, pair, weight };
   });
   heads.sort((a, b) => (a.kind === NAMELESS) - (b.kind === NAMELESS) || b.share - a.share);
-  const named = [...Map.groupBy(heads, ({ kind }) => kind)];
-  return named.map(([name, of], place) => {
-    const colour = name === NAMELESS || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
+  const named = [...Map.groupBy(heads, ({ kind }) => kind).values()];
+  for (const [place, of] of named.entries()) {
+    const colour = of[0].kind === NAMELESS || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
     for (const head of of) head.colour = colour;
-    return { name, colour, heads: of };
-  });
+  }
+  return named.flat();
 }
 
 // A map with words at its sides, and below it the head's strongest pair.
-function smallMap({ number, title, share, pair, weight }, rest) {
+function smallMap({ number, title, kind, colour, share, pair, weight }, rest) {
   const { labels, positions } = rowsOf(maps[number]);
   const places = pair && [pair.query, pair.key].map((position) => positions.indexOf(position));
   const [query, key] = places?.map((place) => isolated(labels[place])) ?? [];
   const said = pair ? [element("br"), query, " → ", key, ` ${inPercent(weight)}`] : [];
-  const caption = () => [element("b", {}, title), share ? ` ${share} %` : "", ...said];
+  const looks = element("b", { class: "kind" }, kind);
+  looks.style.color = colour;
+  const caption = () => [element("b", {}, title), " ", looks, share ? ` ${share} %` : "", ...said];
   const picture = pictures.find((each) => each.maps.includes(number));
   const ways = { caption, smallest: 0, largest: SIDE / labels.length, pair: places };
   const small = new Thumbnail(picture, picture.maps.indexOf(number), scaleOf(), ways, rest);
@@ -145,9 +142,9 @@ class AnswerBar {
 }
 
 class Sentence {
-  constructor(kinds) {
+  constructor(heads) {
     const axis = rowsOf(maps[content.screen[0]]);
-    Object.assign(this, { ...axis, heads: kinds.flatMap(({ heads }) => heads), over: null });
+    Object.assign(this, { ...axis, heads, over: null });
     const point = (place) => {
       this.over = place;
       this.mark();

@@ -52,7 +52,7 @@ def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Tex
     answers = answers if kind == "answer" else []
     for table in answers or report.listed:  # last, because the end of a long output is what stays on the screen
         if kind == "full" or not table.is_detail:
-            yield from listing(page, table if kind == "full" else _shorten(table, kind), compact=kind == "heads")
+            yield from listing(page, table if kind == "full" else _shorten(table, kind))
             is_short = kind != "full" and (bool(table.first) or kind == "answer")
             yield from page.prose(table.more, DIM) if is_short and table.more else ()
     for picture in report.focus if kind in ("answer", "heads") else ():

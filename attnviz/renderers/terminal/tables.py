@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.table import Table as Grid
 from rich.text import Text
 
+from attnviz.display import pluralize
 from attnviz.renderers import numbers
 from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout
 from attnviz.report import Table
@@ -24,11 +25,8 @@ MAX_ON_ONE_LINE = 8  # columns of the screen for a heading
 MIN_WRAPPED = 12  # columns of the screen for a text that takes several lines, if no word is longer
 
 
-def listing(page: ScreenLayout, table: Table, compact: bool = False) -> Iterator[Text]:
-    """A line per row under the table's title, or several where texts are wrapped.
-
-    A `compact` table does without minor columns, as many as it takes, and one of heads says so.
-    """
+def listing(page: ScreenLayout, table: Table) -> Iterator[Text]:
+    """A line per row under the table's title, or several where texts are wrapped."""
     yield Text()
     if table.title and table.role != "heads":
         yield from page.prose(table.title, BOLD)
@@ -45,12 +43,7 @@ def listing(page: ScreenLayout, table: Table, compact: bool = False) -> Iterator
         is_wrapped = table.role in ("facts", "compared") and not numeric[n]  # of others a row is one line
         wrapped = max(heading, MIN_WRAPPED, min(longest, page.screen.width // 2))
         least.append(min(full[n], wrapped) if is_wrapped else full[n])
-    places, left_out = list(range(len(headers))), list[str]()
-    minor = [n for n in places if compact and table.columns[n].minor]
-    while minor and _add_up(full, places) > page.screen.width:
-        left_out.insert(0, headers[place := minor.pop()])
-        places.remove(place)
-    for number, group in enumerate(_fold(page, table, places, least)):
+    for number, group in enumerate(_fold(page, table, least)):
         grid = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False, header_style=BOLD)
         grid.border_style = DIM
         for n in group:
@@ -66,16 +59,15 @@ def listing(page: ScreenLayout, table: Table, compact: bool = False) -> Iterator
             blanks = {n: " " * (full[n] - cell_len(row[n])) for n in group}
             line = [blanks[n] + row[n] if numeric[n] else row[n] + blanks[n] for n in group]
             yield Text((" " * GAP).join(line).rstrip())
-    if left_out and table.role == "heads" and not table.more:
-        yield from page.prose(f"No room to show {', '.join(left_out)}: --measure NAME shows one.", DIM)
 
 
 def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
     """The first queries, each with its strongest keys."""
     yield from listing(page, replace(table, rows=table.rows[:MAX_QUERIES]))
     if (more := len(table.rows) - MAX_QUERIES) > 0:
-        queries = "query" if more == 1 else "queries"
-        yield from page.prose(f"… {more} more {queries}: --table full or --json shows all of them.", DIM)
+        yield from page.prose(
+            f"… {more} more {pluralize(more, 'queries')}: --table full or --json shows all of them.", DIM
+        )
 
 
 def _halve(header: str) -> int:
@@ -90,12 +82,12 @@ def _add_up(widths: Sequence[int], places: Sequence[int]) -> int:
     return sum(widths[n] for n in places) + GAP * (len(places) - 1)
 
 
-def _fold(page: ScreenLayout, table: Table, places: Sequence[int], widths: Sequence[int]) -> list[list[int]]:
+def _fold(page: ScreenLayout, table: Table, widths: Sequence[int]) -> list[list[int]]:
     """As many columns at a time as fit, at least one, each time after those that say what a row is of."""
     n_labels = 2 if table.role == "top" or [column.header for column in table.columns[:2]] == ["layer", "head"] else 1
-    groups = [[*places[:n_labels]]]
-    for n in places[n_labels:]:
+    groups = [[*range(n_labels)]]
+    for n in range(n_labels, len(widths)):
         if len(groups[-1]) > n_labels and _add_up(widths, [*groups[-1], n]) > page.screen.width:
-            groups.append([*places[:n_labels]])
+            groups.append([*range(n_labels)])
         groups[-1].append(n)
     return groups

@@ -19,7 +19,7 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
-from attnviz.running import Progress, Result
+from attnviz.running import Progress, Result, drawing
 from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
@@ -220,15 +220,19 @@ def test_a_long_text_says_what_takes_so_long_before_it_begins(
         return rows.compute_statistics(maps, layer, **how)
 
     monkeypatch.setattr(head_pictures, "compute_statistics", noting)
+    monkeypatch.setattr(drawing, "WEIGHTS_PER_MINUTE", 6000)
     events = heatmap(spec(tmp_path, layers=2))
-    first, second = (next(events) for _ in range(2))
+    first, _, second = (next(events) for _ in range(3))
     assert isinstance(first, Progress)
     assert isinstance(second, Progress)
-    assert (first.label, *first.log) == ("working out the attention of a long text",) * 2
-    assert second.log == (f"walking over {2 * 2 * 51 * 51:,} weights of 51 tokens, layer by layer",)
-    assert (second.done, second.total, second.label, walked) == (0, 2, "weights of layer 0", [])
+    assert first.log[0].startswith("working out ")
+    assert first.log[0].endswith(" tokens: about 1 min on one core; fewer tokens or heads take less")
+    assert (second.log, second.done, second.total, second.label, walked) == ((), 0, 2, "weights of layer 0", [])
     third = next(events)
     assert isinstance(third, Progress)
     assert (third.done, third.label, third.log, walked) == (1, "weights of layer 1", (), [0])
     short = build(HeatmapSpec, text=("the film",), heads=2, out=str(tmp_path / "short"), dpi=50)
-    assert {(each.what, each.log) for each in heatmap(short) if isinstance(each, Progress)} == {("pictures", ())}
+    assert {(each.what, each.log) for each in heatmap(short) if isinstance(each, Progress)} == {
+        ("pictures", ()),
+        ("texts", ()),
+    }

@@ -17,7 +17,6 @@ from attnviz.renderers.page.packing import (
     LADDER,
     MIN_BITS,
     ROOM,
-    Packed,
     Precision,
     fits_ranges,
     pack,
@@ -29,28 +28,28 @@ WEIGHTS = stn.arrays(np.float32, (5, 3), elements=st.floats(0, 1, width=32))
 NUMBERS = stn.arrays(np.float32, (3, 4), elements=st.floats(width=32, allow_nan=False))
 
 
-def from_block(block: str) -> Packed:
+def from_block(block: str) -> tuple[bytes, bytes]:
     """What stands in a page."""
     deflated, raw = map(b64decode, block.split(" "))
-    return Packed(deflated, raw)
+    return deflated, raw
 
 
-def unpacked_exact(data: Packed, shape: tuple[int, int]) -> np.ndarray:
+def unpacked_exact(data: tuple[bytes, bytes], shape: tuple[int, int]) -> np.ndarray:
     """What the page does, another way: big-endian numbers whose bytes lie apart."""
-    planes = np.frombuffer(zlib.decompress(data.deflated) + data.raw, dtype=np.uint8).reshape(4, -1)
+    planes = np.frombuffer(zlib.decompress(data[0]) + data[1], dtype=np.uint8).reshape(4, -1)
     return np.frombuffer(planes.T.tobytes(), dtype=">f4").reshape(shape)
 
 
-def intervals(data: Packed, shape: tuple[int, int], precision: Precision) -> tuple[np.ndarray, np.ndarray]:
+def intervals(data: tuple[bytes, bytes], shape: tuple[int, int], precision: Precision) -> tuple[np.ndarray, np.ndarray]:
     """What is known of each cell: at least, and below. By arithmetic on numbers, where the page works on bits."""
     n_rows, n_columns = shape
     height = -(-n_rows // 2)
-    pairs = np.frombuffer(zlib.decompress(data.deflated), dtype=np.uint8).reshape(n_columns, height)
+    pairs = np.frombuffer(zlib.decompress(data[0]), dtype=np.uint8).reshape(n_columns, height)
     nibbles = np.stack([pairs >> 4, pairs & 15], axis=-1).reshape(n_columns, -1)[:, :n_rows].T.astype(int)
     low = np.where(nibbles == 0, 0.0, 4.0 ** (nibbles - 1 - precision.floor))
     high = 4.0 ** (nibbles - precision.floor)
     fine = nibbles > precision.floor - precision.fine
-    steps = np.frombuffer(data.raw, dtype=np.uint8).astype(int)
+    steps = np.frombuffer(data[1], dtype=np.uint8).astype(int)
     assert len(steps) == fine.sum()
     octave, within = np.divmod(steps, 128)  # a factor of four is two octaves of 128 steps each
     low[fine] = low[fine] * 2.0**octave * (1 + within / 128)

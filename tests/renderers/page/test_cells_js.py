@@ -19,7 +19,8 @@ from tests.renderers.page.test_cells import intervals
 SHAPE = (7, 5)  # odd, so that the last pair of queries is half empty
 DRIVER = """
 const given = JSON.parse(process.argv[1]);
-const parts = [await inflated(bytesOf(given.deflated)), bytesOf(given.raw)];
+const [deflated, raw] = given.parts.map(bytesOf);
+const parts = [await inflated(deflated), raw];
 const [nRows, nColumns] = given.shape;
 const stored = given.precision
   ? unpackedRanges(...parts, nRows, nColumns, given.precision)
@@ -44,7 +45,7 @@ def read(cells: np.ndarray, precision: Precision | None) -> dict[str, Any]:
     module = files("attnviz.renderers.page").joinpath("cells.js").read_text(encoding="utf-8")
     kept = None if precision is None else {"floor": precision.floor, "fine": precision.fine}
     given = {
-        **{name: b64encode(part).decode("ascii") for name, part in pack(cells, precision)._asdict().items()},
+        "parts": [b64encode(part).decode("ascii") for part in pack(cells, precision)],
         "shape": cells.shape,
         "precision": kept,
     }

@@ -121,6 +121,7 @@ def test_a_word_is_found_in_all_heads_and_stays_chosen_in_one(shown: Open) -> No
     assert "film" in page.readout
     assert page.page.get_by_label("Find").input_value() == "2 film"
     page.page.get_by_role("button", name="layer 1, head 1").click()
+    page.page.mouse.move(0, 0)
     page.ready()
     assert f"query 2 film attends to key {maps.weights[1, 1, 2].argmax()} " in page.readout
     find(page, "4 The")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from attnviz.records.attribution import Question
 from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened
-from tests.made import random_maps, record, report, tokens
+from tests.made import page_content, random_maps, record, report, tokens
 from tests.renderers.page.test_html import content
 
 pytestmark = pytest.mark.slow
@@ -95,19 +96,22 @@ def test_words_have_the_colour_of_what_they_receive_where_nothing_is_answered(sh
     assert page.page.get_by_role("meter").count() == page.page.get_by_role("switch").count() == 0
 
 
-def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered: Opened) -> None:
-    rows = answered.page.evaluate("JSON.parse(document.querySelector('#content').textContent).tables[0].rows")
-    said: dict[str, tuple[str, str]] = {}
-    for row in answered.page.locator(".kinds section").all():
-        kind = row.locator("h2").inner_text().rpartition(" ")[0].rpartition(" ")[0]
-        said |= {each.split()[0]: (kind, each) for each in row.locator(".caption").all_inner_texts()}
+def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered: Opened, tmp_path: Path) -> None:
+    rows = page_content(tmp_path / "attention.html")["tables"][0]["rows"]
+    said = answered.page.locator(".heads .caption").all_inner_texts()
+    kinds = [each.text_content() for each in answered.page.locator(".heads .kind").all()]
+    assert len([kind for kind, _ in groupby(kinds)]) == len({*kinds})
     assert len(said) == len(rows) == 16
     for layer, head, *_, looks, pair, weight in rows:
-        kind, caption = said[f"{layer}.{head}"]
-        assert looks.startswith(kind)
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
-        share = looks.removeprefix(f"{kind} ") if looks.endswith("%") else ""
-        assert caption == f"{layer}.{head} {share}".strip() + f"\n{words} {weight:.0%}".replace("%", " %")
+        expected = f"{layer}.{head} {looks.removesuffix(' (none)')}\n{words} {f'{weight:.0%}'.replace('%', ' %')}"
+        assert expected in said
+
+
+def test_twelve_heads_and_the_sentence_fit_a_laptop(answered: Opened) -> None:
+    answered.page.set_viewport_size({"width": 1280, "height": 800})
+    ends = answered.page.locator(".heads .map").evaluate_all("all => all.map((x) => x.getBoundingClientRect().bottom)")
+    assert ends[11] <= 800 < ends[12]
 
 
 def test_the_screen_is_of_short_texts_and_of_many_heads_shows_twelve() -> None:
