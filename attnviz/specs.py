@@ -25,7 +25,7 @@ WeighKind = Literal["attention", "values"]
 
 MODELS = "attnviz.models:MODELS"
 # Where a model knows few words of a text.
-OTHER_LANGUAGES = "--model multi-zh reads Chinese; attnviz train makes models of other languages."
+OTHER_LANGUAGES = "--model multi-zh and single-zh read Chinese; attnviz train makes models of other languages."
 OF_DATA_SETS = ("dataset", "split", "text_column", "label_column", "encoding")
 # Options of a model that mean the same for several models.
 SHARED_BY_ALL = (

@@ -16,7 +16,7 @@ RECORDS = (".safetensors", ".npy", ".npz", ".pt")  # endings of what `render` dr
 FORMATS = ("--html", "--png", "--svg", "--pdf")
 ANSWERS = {
     "show": 'attnviz "the cat sat on the mat" draws and opens a page; attnviz render FILE draws a saved record.',
-    "models": "--model takes single, multi:8, multi-zh, random:4, minilm, smollm2, or a folder.",
+    "models": "--model takes single, multi:8, single-zh, multi-zh, random:4, minilm, smollm2, or a folder.",
     "version": "attnviz --version prints it.",
 }
 TRY = """Try one of these:

@@ -154,16 +154,15 @@ def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
     return TrainedReference(spec, extras, f"recall:{written}", n_layers=1, n_heads=int(written), folder=folder)
 
 
-def multi_zh(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
-    """Refer to the model that was trained on Chinese reviews, character by character."""
+def chinese(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
+    """Refer to a model that was trained on Chinese reviews, character by character. Raises InvalidOption for sizes."""
     if ":" in spec.model:
         return None
-    if spec.heads not in (None, DEFAULT_HEADS):
-        raise InvalidOption(f"--heads {spec.heads} with --model multi-zh", hint=f"It has {DEFAULT_HEADS} heads.")
-    refuse_sizes("multi-zh", replace(spec, heads=None))
-    return TrainedReference(
-        spec, extras, "multi-zh", n_layers=LAYERS, n_heads=DEFAULT_HEADS, folder=SHIPPED / "multi-zh"
-    )
+    n_heads = 1 if spec.model == "single-zh" else DEFAULT_HEADS
+    if spec.heads not in (None, n_heads):
+        raise InvalidOption(f"--heads {spec.heads} with --model {spec.model}", hint="single-zh has one, multi-zh 8.")
+    refuse_sizes(spec.model, replace(spec, heads=None))
+    return TrainedReference(spec, extras, spec.model, n_layers=LAYERS, n_heads=n_heads, folder=SHIPPED / spec.model)
 
 
 def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:

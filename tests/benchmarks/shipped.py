@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -59,18 +59,16 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     asked = {"dataset": data, "split": "train", "out": str(folder), "resume": True, **RECIPE}
     *_, last = train(build(TrainSpec, heads=heads, seed=seed, pretrain_rate=pretrain_rate, learning_rate=rate, **asked))
     assert isinstance(last, Result)
-    seconds = time.monotonic() - begun  # on one core, which other runs may share
-    saved = load_checkpoint(folder)
-    corpus = load_corpus(TextOptions(dataset=data, split="test"))
-    right, costs = ask_once(saved, corpus)
+    note_answers(folder, TextOptions(dataset=data, split="test"), seconds=time.monotonic() - begun)
+
+
+def note_answers(folder: Path, tests: TextOptions, **known: Any) -> None:
+    """Ask the model of a folder each text of a test split once, and keep beside it which it judged rightly."""
+    corpus = load_corpus(tests)
+    right, costs = ask_once(load_checkpoint(folder), corpus)
     np.savez(folder / COSTS, allow_pickle=False, **costs)
     np.save(folder / RIGHT, right)
-    found = {
-        "data": corpus.name,
-        "n_texts": len(right),
-        "accuracy": float(right.mean()),
-        "seconds": seconds,
-    }
+    found = {"data": corpus.name, "n_texts": len(right), "accuracy": float(right.mean()), **known}
     (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
@@ -118,9 +116,9 @@ def pack(name: str, source: Path, tested: TestMetrics) -> None:
     print(name, tested.mean)
 
 
-def ship(runs: Path) -> None:
+def ship(runs: Path, names: Mapping[int, str]) -> None:
     """Copy seed 0 of each number of heads into the package, with a card that tells of every seed."""
-    for heads in HEADS:
+    for heads, name in names.items():
         files = {seed: runs / f"heads-{heads}-seed-{seed}" / TESTED for seed in SEEDS}
         found = {seed: json.loads(file.read_bytes()) for seed, file in files.items() if file.exists()}
         tested = list(found.values())
@@ -136,7 +134,7 @@ def ship(runs: Path) -> None:
             costs=_read_costs([runs / f"heads-{heads}-seed-{seed}" / COSTS for seed in found]),
             n_cost_texts=N_COST_TEXTS,
         )
-        pack("single" if heads == 1 else f"multi-{heads}", runs / f"heads-{heads}-seed-{SEEDS[0]}", report)
+        pack(name, runs / f"heads-{heads}-seed-{SEEDS[0]}", report)
 
 
 def compare(runs: Path) -> None:
@@ -196,7 +194,7 @@ def main() -> None:
         case "compare":
             compare(asked.runs)
         case "ship":
-            ship(asked.runs)
+            ship(asked.runs, {heads: "single" if heads == 1 else f"multi-{heads}" for heads in HEADS})
 
 
 if __name__ == "__main__":

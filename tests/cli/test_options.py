@@ -57,8 +57,9 @@ def test_what_is_no_option_of_a_spec_is_refused() -> None:
 
 def test_help_is_for_the_command_line_or_for_configs() -> None:
     option = list_options(Spec)[0].option
-    assert option.write_command_line_help() == "Size; once. single, multi, multi-zh, random, dot, recall; --left-out"
-    assert option.write_config_help() == "Size. single, multi, multi-zh, random, dot, recall; left_out"
+    models = "single, multi, single-zh, multi-zh, random, dot, recall"
+    assert option.write_command_line_help() == f"Size; once. {models}; --left-out"
+    assert option.write_config_help() == f"Size. {models}; left_out"
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.__name__)

@@ -81,7 +81,7 @@ def test_what_the_hub_does_not_give(whole: Path, tmp_path: Path) -> None:
     assert "'some-org/none' cannot be had from the hub: there is no such model, or it is private" in told[0]
     assert "its owner has to let you in first" in told[1]
     assert "it has no such revision" in told[2]
-    assert "There are single, multi, multi-zh, random, dot" in told[3]
+    assert "There are single, multi, single-zh, multi-zh, random, dot" in told[3]
     assert f"the weights of {REPOSITORY} need" in small
 
 

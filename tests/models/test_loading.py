@@ -115,6 +115,7 @@ def test_a_folder_whose_name_says_nothing_is_called_as_its_card_says(card: str, 
     [
         ("single", {Traceable, Classifies}),
         ("multi", {Traceable, Classifies}),
+        ("single-zh", {Traceable, Classifies}),
         ("multi-zh", {Traceable, Classifies}),
         ("random", {Traceable}),
         ("dot", {Traceable}),
@@ -150,7 +151,7 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
 
 def test_every_kind_is_tested_above() -> None:
     kinds = {plugin.name for plugin in (*MODELS, *FORMATS)}
-    of_models = {"single", "multi", "multi-zh", "random", "dot", "recall", "minilm", "smollm2"}
+    of_models = {"single", "multi", "single-zh", "multi-zh", "random", "dot", "recall", "minilm", "smollm2"}
     assert kinds == of_models | {"checkpoint", "huggingface", "hub"}
 
 

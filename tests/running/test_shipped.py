@@ -31,8 +31,8 @@ from tests.starting import heatmap, survey
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if not folder.name.startswith("recall"))
 
 
-def test_five_models_ship() -> None:
-    assert MODELS == ["multi-2", "multi-4", "multi-8", "multi-zh", "single"]
+def test_six_models_ship() -> None:
+    assert MODELS == ["multi-2", "multi-4", "multi-8", "multi-zh", "single", "single-zh"]
 
 
 @pytest.mark.parametrize("model", ["single", "multi-2", "multi-8"])
