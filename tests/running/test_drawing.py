@@ -58,16 +58,6 @@ def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
     assert report(drawn).subtitle.endswith(" · 2 words from 3 tokens and 2 markers")
 
 
-def test_hiding_changes_pictures_and_no_number(tmp_path: Path) -> None:
-    maps = marked()
-    plain, hiding = draw(maps, tmp_path / "a"), draw(maps, tmp_path / "b", hide_special=True, drop_first=True)
-    assert [file.name for file in plain.files] == [file.name for file in hiding.files]
-    assert all(one.read_bytes() != other.read_bytes() for one, other in zip(plain.files, hiding.files, strict=True))
-    assert data(hiding)["weights"] is maps.weights
-    for name, found in data(hiding)["measures"].items():
-        assert np.array_equal(found["values"], data(plain)["measures"][name]["values"])
-
-
 @pytest.mark.parametrize(("kind", "words"), [("png", "a cat"), ("pdf", "قطة جميلة")])
 def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
     maps = random_maps(words.split())
