@@ -65,17 +65,13 @@ def model_facts(
         )
         facts = replace(facts, n_random=N_RANDOM, chance=chance, probe_chance=by_probe)
     if "shuffled" in asked:
-        facts = replace(facts, shuffled=_shares(model, [shuffle_words(text) for text in texts], names))
+        words = [text.split() for text in texts]
+        for text, of_text in zip(texts, words, strict=True):
+            random.Random(text).shuffle(of_text)  # noqa: S311 - no secret; the same order each time
+        facts = replace(facts, shuffled=_shares(model, map(" ".join, words), names))
     if "repeat" in asked:
         facts = replace(facts, probes=_probes(model, N_DRAWS))
     return facts
-
-
-def shuffle_words(text: str) -> str:
-    """The words of a text in random order, the same one each time."""
-    words = text.split()
-    random.Random(text).shuffle(words)  # noqa: S311 - no secret
-    return " ".join(words)
 
 
 def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[float, ...]]:

@@ -28,6 +28,7 @@ links.atlas = {
   },
 };
 
+const hasNames = () => Object.keys(atlas.letters).length > 0;
 const alter = (changes) => change({ atlas: { ...state.atlas, ...changes } });
 
 function chooseHead(place) {
@@ -82,6 +83,7 @@ class AtlasPage {
     const heads = state.atlas.heads.filter((name) => headCalled(name) >= 0);
     Object.assign(state.atlas, { x: known(state.atlas.x, x), y: known(state.atlas.y, y) });
     state.atlas.heads = heads.length ? heads : [atlas.first];
+    if (!hasNames() && state.atlas.draw === "kinds") state.atlas.draw = "measure";
     if (this.search.value !== state.atlas.find) this.search.value = state.atlas.find;
     this.showControls();
     const shades = legend(SHADES, paintOf(SHADES), "shade in a moment: × an equal share", false);
@@ -103,7 +105,10 @@ class AtlasPage {
     const of = (label, name, options = titles) =>
       chooser(label, options, state.atlas[name], (value) => alter({ [name]: value }));
     const axes = { kinds: [], measure: [of("Colour", "y")], points: [of("Across", "x"), of("Up", "y")] };
-    this.controls.replaceChildren(of("Heads", "draw", Object.entries(WAYS)), ...axes[state.atlas.draw]);
+    this.controls.replaceChildren(
+      of("Heads", "draw", Object.entries(WAYS).slice(hasNames() ? 0 : 1)),
+      ...axes[state.atlas.draw],
+    );
     this.controls.querySelectorAll("select")[focused]?.focus();
   }
 

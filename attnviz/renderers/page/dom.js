@@ -67,16 +67,6 @@ export function roving(group, selector, columns = () => 1) {
   rest(items.find((each) => each.matches("[aria-current], [aria-selected=true], [aria-pressed=true]")) ?? items[0]);
 }
 
-// Tells which of a group's buttons is pointed at or has the focus, null when none, and which one is chosen.
-export function watch(group, point, choose) {
-  const placeOf = (event) => event.target.closest?.("[data-place]")?.dataset.place;
-  for (const [kinds, heard] of Object.entries({ "pointerover focusin": point, click: choose })) {
-    const hear = (event) => placeOf(event) !== undefined && heard(Number(placeOf(event)));
-    for (const kind of kinds.split(" ")) group.addEventListener(kind, hear);
-  }
-  for (const kind of ["pointerleave", "focusout"]) group.addEventListener(kind, () => point(null));
-}
-
 // A page that was opened as a file may have no clipboard: then the text is shown, to be copied by hand.
 export function copyButton(label, name, textOf) {
   const copy = async () => {

@@ -1,7 +1,7 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
-import { chooser, element, isolated, named, roving, watch } from "./dom.js";
+import { chooser, element, isolated, named, roving } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
 import { directionOf } from "./writing.js";
@@ -22,9 +22,11 @@ export function writeWords(axis, name, point, choose) {
     if (spaced[place] || special[place] || special[place - 1]) words.append(" ");
     const kind = special[place] ? "word special" : "word";
     const title = tokenOf(place, axis);
-    words.append(element("button", { type: "button", class: kind, "data-place": place, title }, isolated(label)));
+    const [over, onclick] = [() => point(place), () => choose(place)];
+    const hears = { onclick, onpointerover: over, onfocusin: over };
+    words.append(element("button", { type: "button", class: kind, title, ...hears }, isolated(label)));
   }
-  watch(words, point, choose);
+  for (const kind of ["pointerleave", "focusout"]) words.addEventListener(kind, () => point(null));
   roving(words, ".word");
   return words;
 }
