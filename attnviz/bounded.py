@@ -10,6 +10,7 @@ import json
 import math
 import os
 import stat
+import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -167,7 +168,7 @@ def decode_json(kind: Any, found: Any, name: str) -> Any:
         if inner is float and {*map(type, found)} <= {float}:  # there may be millions
             return origin(found)
         return origin(decode_json(inner, value, f"{name}[{place}]") for place, value in enumerate(found))
-    return found
+    return float(found) if kind is float else found
 
 
 def _decode_members(kinds: Mapping[str, Any], found: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def _decode_members(kinds: Mapping[str, Any], found: Mapping[str, Any], name: st
 def _matches(kind: Any, found: Any) -> bool:
     """Whether `found` is written as JSON writes a `kind`."""
     if kind is float:
-        return type(found) in (float, int)
+        return type(found) in (float, int) and abs(found) <= sys.float_info.max
     if is_dataclass(kind) or get_origin(kind) is dict:
         return type(found) is dict
     return kind is object or type(found) is (list if get_origin(kind) in (tuple, list) else kind)

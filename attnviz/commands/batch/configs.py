@@ -92,15 +92,15 @@ class _Batch:
                 self.source.report(steps, f"no command here; write one of {', '.join(JOBS)}")
             return ""
         self.numbers[command] += 1
+        if command not in self.defaults_of:
+            written = {name: value for name, value in self.defaults.items() if name in settings(command)}
+            self.defaults_of[command] = read_settings(self.source, written, command, ("defaults",))
+        n_problems = len(self.source.problems)
         for key in entry.keys() - {"name", command, "matrix"}:
             if key in JOBS:
                 self.source.report_name((*steps, key), "a job has one command; make this one a job of its own")
             elif key in settings(command):
                 self.source.report_name((*steps, key), f"belongs under {command}; indent it")
-        if command not in self.defaults_of:
-            written = {name: value for name, value in self.defaults.items() if name in settings(command)}
-            self.defaults_of[command] = read_settings(self.source, written, command, ("defaults",))
-        n_problems = len(self.source.problems)
         read_members(self.source, entry, ("name", command, "matrix"), steps)
         name = read_value(self.source, entry.get("name"), str | None, (*steps, "name"), naming.name_error)
         own = read_settings(self.source, entry[command], command, (*steps, command))

@@ -130,8 +130,7 @@ def _list_numbers(entry: Entry, texts: Sequence[str]) -> Numbers:
                     elif isinstance(head, str):
                         of = f"layer {layer}, head {head}"
                     rows.append((text, measure, layer, number, of, float(row[place])))
-    columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in (*KEYS, "value")]
-    return Numbers.from_columns(dict(zip((*KEYS, "value"), columns, strict=True)), KEYS)
+    return Numbers.from_rows((dict(zip((*KEYS, "value"), row, strict=True)) for row in rows), KEYS)
 
 
 def _name_places(names: Sequence[int | str], n_places: int) -> Sequence[int | str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import MISSING, asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,7 +13,7 @@ from attnviz.bounded import decode_json, parse_json, read_bytes
 from attnviz.commands.batch import naming
 from attnviz.commands.batch.jobs import JOBS, Job
 from attnviz.commands.batch.paths import from_folder
-from attnviz.commands.batch.schema import read_settings
+from attnviz.commands.batch.schema import read_settings, settings
 from attnviz.commands.batch.source_file import SourceFile
 from attnviz.display import replace_surrogates
 from attnviz.errors import InvalidConfig, InvalidSource
@@ -109,8 +109,11 @@ def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
     if entry.command not in JOBS:
         raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
     source = SourceFile(f"{where}: {entry.name}", values={(): ()})
-    settings = read_settings(source, entry.settings, entry.command, ())
+    read = read_settings(source, entry.settings, entry.command, ())
+    for name, option in settings(entry.command).items():
+        if option.default is MISSING and name not in entry.settings:
+            source.report((), f"{name} is missing")
     if source.problems:
         raise InvalidConfig([*source.problems.values()])
-    found, written = from_folder(root, settings)
+    found, written = from_folder(root, read)
     return Job(entry.name, entry.command, build(JOBS[entry.command], **found), written)

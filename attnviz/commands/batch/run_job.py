@@ -19,7 +19,7 @@ from attnviz.renderers.documents import json as json_documents
 from attnviz.report import Report
 from attnviz.running import Command, Result
 from attnviz.running.versions import read_versions
-from attnviz.store.manifest import Entry, File, Numbers
+from attnviz.store.manifest import Entry, File
 
 REPORT = "report.md"
 
@@ -49,14 +49,13 @@ def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
     out = folder / job.name
     inputs, files, warnings = read_job(job, out).sha256(), list[Path](), list[str]()
-    numbers, layers, heads = Numbers(), dict[str, list[int]](), dict[str, list[int | str]]()
+    kept: dict[str, Any] = {"numbers": {}, "layers": {}, "heads": {}}
     for event in start_command(_command(job), _write_to(job.spec, out)):
         warnings += event.notices
         if isinstance(event, Result):
             files += event.files
-            numbers |= event.numbers
-            layers |= event.layers
-            heads |= event.heads
+            for name, of_texts in kept.items():
+                of_texts |= getattr(event, name)
             if event.report is not None:  # it lies beside the files that the command writes itself, and so do its rows
                 files += _write_documents(event.report, event, event.files[0].parent if event.files else out, job)
     return Entry(
@@ -66,11 +65,9 @@ def run_job(job: Job, folder: Path) -> Entry:
         | {name: value for name, value in list_values(job.spec).items() if name == "seed"},  # also if 0
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
-        numbers=numbers,
+        **kept,
         warnings=tuple(warnings),
         files=tuple(describe_file(path, folder) for path in files),
-        layers=layers,
-        heads=heads,
     )
 
 

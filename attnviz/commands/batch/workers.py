@@ -78,8 +78,11 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
     """Make one job, unless it would come out as it is. Whatever goes wrong is told in what it gives."""
     try:
         store.refuse_links(folder, job.name)
-        if earlier is not None and not earlier.error and _is_unchanged(earlier, job, folder):
-            return Done(earlier, "unchanged")
+        if earlier is not None and not earlier.error:  # it may come out as it is there
+            inputs = read_job(job, folder / job.name / "new")  # within its own folder it may find a model it wrote
+            is_same = earlier.fingerprint == fingerprint(job, inputs.sha256())
+            if is_same and all(_is_as_made(file, folder) for file in earlier.files):
+                return Done(earlier, "unchanged")
         with store.replacing(folder) as new:
             entry = run_job(job, new.path)
             new.names.update(file.path for file in entry.files)
@@ -92,14 +95,6 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
         return _describe_failure(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
     except Exception as error:
         return _describe_failure(job, f"this is a bug of attnviz ({type(error).__name__}: {error}); please report it")
-
-
-def _is_unchanged(entry: Entry, job: Job, folder: Path) -> bool:
-    """Whether the job would make the same again, and every file is there as it was made."""
-    place = folder / job.name / "new"  # within its own folder it may find what it wrote itself, such as a model
-    if entry.fingerprint != fingerprint(job, read_job(job, place).sha256()):
-        return False
-    return all(_is_as_made(file, folder) for file in entry.files)
 
 
 def _is_as_made(file: File, folder: Path) -> bool:

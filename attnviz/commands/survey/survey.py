@@ -86,9 +86,7 @@ class ModelFacts:
 
     n_texts: int = 0
     n_random: int = 0  # models of first weights
-    plain: dict[str, tuple[float, ...]] = field(
-        default_factory=dict
-    )  # by measure or offset: each head's mean over these texts
+    plain: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by measure or offset: the mean of each head
     chance: dict[str, float] = field(default_factory=dict)  # the largest mean of any head of any random model
     shuffled: dict[str, tuple[float, ...]] = field(default_factory=dict)  # as `plain`, words in random order
     probes: dict[str, tuple[float, ...]] = field(default_factory=dict)  # by score: each head's, on repeated tokens

@@ -104,10 +104,9 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
         headings = ["score"]
     yield ("text", *verdict, "given", "tokens", "tokens_read", *headings)
     for row in _list_answers(predictions, answers):
-        found = {"label": row.get("label"), "probability": row.get("probability")}
-        found["labels"] = "; ".join(row.get("predicted") or ())
-        numbers = row["tokens"], row["tokens_read"], *_list_values(row, answers)
-        yield (row["text"], *(found[name] for name in verdict), row["given"], *numbers)
+        found = {**row, "labels": "; ".join(row.get("predicted") or ())}
+        cells = (found[name] for name in ("text", *verdict, "given", "tokens", "tokens_read"))
+        yield (*cells, *_list_values(row, answers))
 
 
 def _list_values(row: Mapping[str, Any], answers: AnswerInfo) -> Sequence[float | None]:
