@@ -63,13 +63,6 @@ def attention_weights(
     return weights
 
 
-def attend(
-    weights: Float[Tensor, "*batch query key"], value: Float[Tensor, "*batch key d_value"]
-) -> Float[Tensor, "*batch query d_value"]:
-    """Compute weights · value: for each query, the mean of the values under its weights."""
-    return weights @ value
-
-
 def attend_fused(
     query: Float[Tensor, "*batch query d_head"],
     key: Float[Tensor, "*batch key d_head"],
@@ -77,7 +70,7 @@ def attend_fused(
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
     by_distance: Float[Tensor, "*#batch distance"] | None = None,
 ) -> Float[Tensor, "*batch query d_head"]:
-    """Compute `attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights.
+    """Compute `attention_weights(query, key) @ value` by a kernel of torch's that never holds the weights.
 
     Of a bias by distance no more is held than of some queries at a time, and nothing where every key is attendable:
     the kernel takes the queries from the last to the first, whose biases overlap in memory.
@@ -195,7 +188,7 @@ class DotAttention(nn.Module):
     ) -> AttentionOutput:
         """Attend from queries to memory. `attendable` is True where attention is allowed."""
         weights = attention_weights(queries, memory, attendable)
-        return AttentionOutput(attend(weights, memory), weights.unsqueeze(-3))
+        return AttentionOutput(weights @ memory, weights.unsqueeze(-3))
 
 
 class MultiHeadAttention(nn.Module):
@@ -233,7 +226,7 @@ class MultiHeadAttention(nn.Module):
                 self.output(self._concatenate(attend_fused(query, key, value, every_head, bias))), None
             )
         weights = attention_weights(query, key, every_head, bias)
-        return AttentionOutput(self.output(self._concatenate(attend(weights, value))), weights)
+        return AttentionOutput(self.output(self._concatenate(weights @ value)), weights)
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)

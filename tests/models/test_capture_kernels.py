@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.attention import attention_weights
+from attnviz.models.capture import kernels
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
@@ -180,3 +181,14 @@ def test_gradients_flow_as_before() -> None:
         SDPA(query, KEY, VALUE).sum().backward()  # type: ignore[no-untyped-call]
     torch.testing.assert_close(query.grad, expected)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 1, 4)])
+def test_kernels_may_take_other_axes_than_four(shape: tuple[int, ...]) -> None:
+    """As those of mps do: [head, query, d], or several axes of texts."""
+    query, key, value = (drawn(place, *shape, 5, 8) for place in range(3))
+    allowed = torch.ones(*shape[:-1], 1, 5, 5, dtype=torch.bool).tril()
+    output = SDPA(query, key, value, allowed)
+    found = kernels.recompute(kernels.Asked(query, key, value, allowed), output, "this block")
+    expected = attention_weights(query, key, allowed)
+    np.testing.assert_allclose(found.weights, expected.reshape(-1, 4, 5, 5), atol=1e-6)

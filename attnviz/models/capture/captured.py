@@ -50,6 +50,11 @@ def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     return ~forbidden | evenly
 
 
+def to_batch_heads(tensor: Tensor) -> Tensor:
+    """Return [batch, head, …, …] of 3 axes or more: some devices' kernels take what has other axes than 4."""
+    return tensor[None].flatten(0, -4)
+
+
 def renormalise(
     weights: Float32[Tensor, "*rows key"], sink: Float32[Tensor, "*rows"] | None, of: torch.dtype
 ) -> tuple[Float32[Tensor, "*rows key"], Float32[Tensor, "*rows"] | None, float]:

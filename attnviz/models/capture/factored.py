@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.models.capture.captured import check_error
+from attnviz.models.capture.captured import check_error, to_batch_heads
 from attnviz.models.capture.kernels import Asked
 from attnviz.models.capture.masks import SymbolicMask, symbolic
 from attnviz.models.protocols import LayersAndHeads
@@ -64,7 +64,8 @@ class Factoring:
         self, asked: Asked, output: Tensor, log_sum_exp: Tensor | None, what: str
     ) -> tuple[FactoredRows, float]:
         """Return factors, and by how much some rows worked out from them miss the output. Raises InvalidRecord."""
-        query, key, value = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
+        sides = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value, output))
+        query, key, value, output = map(to_batch_heads, sides)
         shape = (*output.shape[:-1], key.shape[-2])
         heads = list(self._choice.heads_of(shape[1], what))
         masks = self._symbolic(asked, shape, what)

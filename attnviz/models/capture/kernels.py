@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.capture.captured import check_error, find_allowed, full_precision
+from attnviz.models.capture.captured import check_error, find_allowed, full_precision, to_batch_heads
 from attnviz.models.capture.follow import Operation
 
 # In the names of kernels, whoever wrote them.
@@ -31,7 +31,7 @@ AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the proc
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What F.scaled_dot_product_attention takes, whatever way its arguments come. At kernels tensors have 4 axes."""
+    """What F.scaled_dot_product_attention takes, whatever way its arguments come."""
 
     query: Tensor
     key: Tensor
@@ -58,10 +58,11 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     dtype = asked.query.dtype if output is None else output.dtype
     query, key, value = (tensor.to(dtype) for tensor in (asked.query, asked.key, asked.value))
     of_kernel = value.new_empty(*query.shape[:-1], 0) if output is None else output
+    mask = _mask(asked, (*of_kernel.shape[:-1], key.shape[-2]))
+    query, key, value, of_kernel = map(to_batch_heads, (query, key, value, of_kernel))
     value = value[..., :0] if output is None else value
     n_batch, n_heads, n_queries, _ = of_kernel.shape
     n_keys = key.shape[-2]
-    mask = _mask(asked, of_kernel.shape[:-1], n_keys)
     exact = torch.float64 if query.dtype == torch.float64 else torch.float32
     query = query.to(exact) * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
     key, value = (_per_head(tensor.to(exact), n_batch, n_heads) for tensor in (key, value))
@@ -137,15 +138,15 @@ def _per_head(tensor: Tensor, n_batch: int, n_heads: int) -> Tensor:
     return tensor.expand(n_batch, n_heads, -1, -1)
 
 
-def _mask(asked: Asked, rows: Sequence[int], n_keys: int) -> Tensor | None:
+def _mask(asked: Asked, shape: Sequence[int]) -> Tensor | None:
     """Return the mask of every head, bool (True lets attention through) or additive, without a copy."""
     if asked.is_causal:
-        mask = torch.ones(rows[-1], n_keys, dtype=torch.bool, device=asked.query.device).tril()
+        mask = torch.ones(*shape[-2:], dtype=torch.bool, device=asked.query.device).tril()
     elif asked.attn_mask is not None:
         mask = asked.attn_mask
     else:
         return None
-    return mask.expand(*rows, n_keys)
+    return to_batch_heads(mask.expand(*shape))
 
 
 # --- kernels below that function --------------------------------------------------------------------------------------
