@@ -29,7 +29,7 @@ MAX_CODE_LINES = {
     "tests/commands": 7401,
     "tests/models": 5094,
     "tests/renderers": 4945,
-    "attnviz/renderers/page": 4264,
+    "attnviz/renderers/page": 4262,
     "tests": 3360,
     "attnviz/renderers/figure": 2872,
     "attnviz/models": 2187,

@@ -1,6 +1,6 @@
 // All heads at once: layers × heads by what they do or by one measure, or as points by two measures.
 import { atlas, measureCalled, short } from "./atlas-data.js";
-import { axesAround, drawChart, dress, textOf } from "./axes.js";
+import { axesAround, drawChart, dress, N_COLOURS, textOf } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";
 import { drawing, element, roving } from "./dom.js";
 import { state } from "./state.js";
@@ -9,7 +9,6 @@ const [BESIDE, ABOVE, AROUND] = [44, 40, 12]; // pixels beside and above the gri
 const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 15, 600]; // pixels of a cell of the grid, and of all of it
 const REACH = 22; // pixels: how far from a point a finger may be
 const SPREAD = 20; // times the smallest number, from which on the largest asks for a logarithm
-const N_COLOURS_OF_PATTERNS = 6;
 
 // The measures that are seen.
 export const axesOf = () => {
@@ -26,8 +25,7 @@ export const scaleOfGrid = () => {
 
 // The pattern that a head is lettered with: one that repeated tokens show is rarer, and says more than the first token.
 const patternOf = ({ names }) => names.at(-1)?.[0] ?? "";
-export const colourOfPattern = (pattern) =>
-  `var(--head-${Object.keys(atlas.letters).indexOf(pattern) % N_COLOURS_OF_PATTERNS})`;
+export const colourOfPattern = (pattern) => `var(--head-${Object.keys(atlas.letters).indexOf(pattern) % N_COLOURS})`;
 
 export class HeadPlot {
   constructor(choose) {

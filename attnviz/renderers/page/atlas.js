@@ -3,7 +3,7 @@ import { atlas, findHeads, headCalled, measureCalled, unnamed } from "./atlas-da
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { chipsOfHeads, nothingFound } from "./chips.js";
-import { legend, paintOf } from "./colour.js";
+import { groundOf, legend, paintOf } from "./colour.js";
 import { chooser, element } from "./dom.js";
 import { change, state } from "./state.js";
 import { links, makers } from "./views.js";
@@ -47,7 +47,6 @@ function look(find) {
 
 makers.atlas = async (panel) => {
   const page = new AtlasPage(panel);
-  page.show();
   return { legend: () => "", mark: () => page.show(), draw: () => page.show() };
 };
 
@@ -75,6 +74,7 @@ class AtlasPage {
       this.cards,
       ...asking,
     );
+    this.show();
   }
 
   show() {
@@ -129,7 +129,7 @@ class AtlasPage {
 
   showCards() {
     const { heads, isPinned } = state.atlas;
-    const now = `${heads.join(",")}|${isPinned}`;
+    const now = [...heads, isPinned, groundOf()].join(); // shades are others on paper, as that of a print is
     if (this.shown === now) return;
     this.shown = now;
     const cards = heads.map((name) => headCard(headCalled(name), this.buttons(name)));
