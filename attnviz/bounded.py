@@ -19,15 +19,52 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, BinaryIO, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
-from attnviz.errors import InputError
+from attnviz.errors import InputError, InvalidOption, TooLarge
 
 MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest that are in use have 10 MB
 MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
 MAX_HEADER = 2**26  # bytes of a safetensors header: a record of 400,000 tokens
+JSON_SIZES = {",": 64, ":": 64, "[": 64, "{": 192}  # bytes for each in memory, of short texts and numbers
+GIB = 2**30
 MAX_WAIT = 5.0  # seconds to wait for a writer to open a named pipe
 NO_FILE = "No file can have this name"
 ITEM_SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
 ITEM_SIZES |= {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
+
+
+class Budget:
+    """Memory that what is read may hold, made from `--max-memory`: each part is drawn before it is parsed.
+
+    What is drawn under a name replaces what was drawn under it before: a table may be read again and again. Raises
+    InvalidOption for no memory.
+    """
+
+    def __init__(self, max_gib: float = 4.0) -> None:
+        check_room("", 0, max_gib)
+        self.max_gib = max_gib
+        self._held: dict[str, int] = {}
+
+    def draw(self, what: str, n_bytes: int) -> None:
+        """Hold so many bytes for `what`, a plural. Raises TooLarge where all that is held has no room."""
+        self._held[what] = n_bytes
+        check_room(what, sum(self._held.values()), self.max_gib)
+
+    def draw_json(self, what: str, written: str) -> None:
+        """Hold what JSON becomes, by the signs in it: a `{}` of two characters becomes 64 bytes, with a name 184."""
+        self.draw(what, 4 * len(written) + sum(size * written.count(sign) for sign, size in JSON_SIZES.items()))
+
+
+def check_room(what: str, needed: int, max_gib: float, hint: str = "") -> None:
+    """Raise TooLarge when `what`, a plural, would take more bytes than `max_gib` GiB, before anything is allocated.
+
+    `hint` says what takes less. Raises InvalidOption for a --max-memory that is no number above 0.
+    """
+    if not max_gib > 0:  # NaN is not either
+        raise InvalidOption(f"--max-memory {max_gib:g} leaves no memory", hint="Give GiB, such as 4 or 0.5.")
+    if needed > max_gib * GIB:
+        said = f"{needed / GIB:.2g}" if needed < 99 * GIB else f"{needed / GIB:,.0f}"
+        least = f"{hint}--max-memory {math.ceil(100 * needed / GIB) / 100:.6g} allows it."
+        raise TooLarge(f"{what} need {said} GiB, allowed are {max_gib:g}", hint=least)
 
 
 class Header(NamedTuple):
@@ -102,9 +139,8 @@ def check_file_size(path: Path, largest: float, invalid: type[InputError], hint:
     if not stat.S_ISREG(state.st_mode):
         raise invalid(f"cannot read {path}: not a regular file", hint=hint)
     if state.st_size > largest:
-        raise invalid(
-            f"{path} is {format_bytes(state.st_size)} long, at most {format_bytes(largest)} are read", hint=hint
-        )
+        problem = f"{path} is {format_bytes(state.st_size)} long, at most {format_bytes(largest)} are read"
+        raise invalid(problem, hint=hint)
     return state.st_size
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attnviz import store
@@ -66,14 +66,19 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     `out` cannot be a folder.
     """
     folder = None if out is None else store.check_output_folder(out)
-    corpus = load_corpus(text)
+    memory = max((model.spec.max_memory for model in models), default=4.0)
+    reads_all = any(model.learns_from_texts or model.spec.without_mean for model in models)
+    corpus = load_corpus(text, memory, only_index=not reads_all)
     documents = corpus.choose(text.index, every=every)
+    notices = (said for model in models for said in model.find_notices([each.text for each in documents]))
+    corpus = replace(corpus, notices=tuple(dict.fromkeys((*corpus.notices, *notices))))
     return Inputs(tuple(models), corpus, documents, folder=folder)
 
 
 def stream_inputs(models: Sequence[ModelReference], text: TextOptions, *, out: str) -> Inputs:
     """Stream all texts that `text` names, one after the other. Raises as `read_inputs` does."""
-    return Inputs(tuple(models), stream=stream_corpus(text), folder=store.check_output_folder(out))
+    memory = max(model.spec.max_memory for model in models)
+    return Inputs(tuple(models), stream=stream_corpus(text, memory), folder=store.check_output_folder(out))
 
 
 def _digest(documents: Iterable[Document]) -> str:

@@ -58,9 +58,8 @@ def find_token(written: str, pieces: Sequence[str]) -> int:
     place_of = {piece.casefold()[:MAX_WORD_LENGTH]: place for place, piece in reversed(list(enumerate(pieces)))}
     near = get_close_matches(written.casefold()[:MAX_WORD_LENGTH], list(place_of), n=1)
     nearest = f"The nearest is {place_of[near[0]]} {_shorten(pieces[place_of[near[0]]])}." if near else ""
-    raise InvalidSelection(
-        f"no token {_shorten(written)} in the text", hint=nearest or _list_available(range(len(pieces)), "token")
-    )
+    problem = f"no token {_shorten(written)} in the text"
+    raise InvalidSelection(problem, hint=nearest or _list_available(range(len(pieces)), "token"))
 
 
 def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -76,9 +75,8 @@ def select_pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[i
         if match is None:
             meant = re.sub(r"\s*[,:/]\s*", ".", written.strip())
             near = f"Did you mean {meant}? " if _PAIR.fullmatch(meant) else ""
-            raise InvalidSelection(
-                f"{_shorten(item.strip())} does not say which head of which layer", hint=near + PAIR_GRAMMAR
-            )
+            problem = f"{_shorten(item.strip())} does not say which head of which layer"
+            raise InvalidSelection(problem, hint=near + PAIR_GRAMMAR)
         layer, head = match.groups()
         of_head = len(heads) if head == MEAN else heads.index(_parse_number(head, heads, "head"))
         found.append((layers.index(_parse_number(layer, layers, "layer")), of_head))

@@ -105,6 +105,7 @@ class TextOptions:
     encoding: Annotated[
         str | None, Option("How the files are encoded, if not in UTF-8: for example latin-1.", TEXT, "NAME")
     ] = None
+    keep_markup: Annotated[bool, Option("Read tags, times, <br /> and messages as they are written.", TEXT)] = False
     # empty: every text given as such, the first of a data set
     index: Annotated[
         tuple[str, ...], Option("Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N", is_common=True)
@@ -156,6 +157,7 @@ class ModelOptions:
     max_tokens: MaxTokens = None
     keep: Keep = "head"
     max_memory: Annotated[float, MAX_MEMORY] = 4.0
+    chat: Annotated[bool, Option("Read a text as a message to the model, by its own template.", MODEL)] = False
     show_padding: Annotated[bool, Option("Pad shorter texts to --max-tokens and show the padding.", MODEL)] = False
     without: Annotated[
         tuple[str, ...],

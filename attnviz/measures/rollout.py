@@ -22,10 +22,8 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
     if maps.unseen_heads:
         raise InvalidOption("rollout needs all heads, and the record has only some", hint="Record all heads.")
     if (window := maps.provenance.facts.window) is not None:
-        raise InvalidOption(
-            f"rollout needs attention over a whole text, and this is window {window + 1}",
-            hint="In another layer a window may hold other tokens.",
-        )
+        problem = f"rollout needs attention over a whole text, and this is window {window + 1}"
+        raise InvalidOption(problem, hint="In another layer a window may hold other tokens.")
     stay = np.eye(len(maps.queries))
     rolled = stay
     for layer in maps.weights:

@@ -260,10 +260,8 @@ def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:
     pieces = [tokens.pieces[place].strip() for place in places]
     n = len(pieces) // 2
     if not n or pieces[:n] != pieces[n:]:
-        raise InvalidOption(
-            "the second half of the tokens does not repeat the first",
-            hint="The model's tokenizer cuts the halves differently.",
-        )
+        problem = "the second half of the tokens does not repeat the first"
+        raise InvalidOption(problem, hint="The model's tokenizer cuts the halves differently.")
     weights = maps.weights[:, :, places[0] : places[-1] + 1, places[0] : places[-1] + 1]
     offsets = dict(zip(SCORES, (1 - n, -n, -1), strict=True))
     return {

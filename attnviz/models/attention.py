@@ -146,9 +146,8 @@ def _find_hidden(attendable: Bool[Tensor, "*batch #query key"] | None) -> Bool[T
     empty = ~attendable.any(dim=-1)
     if empty.any():
         query = int(empty.nonzero()[0, -1])
-        raise InvalidOption(
-            f"query {query} may attend to no key", hint="Its weights are undefined; trim padding before attention."
-        )
+        problem = f"query {query} may attend to no key"
+        raise InvalidOption(problem, hint="Its weights are undefined; trim padding before attention.")
     return ~attendable
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.bounded import MAX_VOCABULARY, expand_path, is_file, is_folder, read_bytes
+from attnviz.bounded import MAX_VOCABULARY, check_room, expand_path, is_file, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import Attributable
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import Ablatable, AttentionModel, Classifies
-from attnviz.models.sizes import FLOAT32, check_room, head_size
+from attnviz.models.sizes import FLOAT32, head_size
 from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.cache import remember
 

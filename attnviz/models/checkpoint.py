@@ -19,12 +19,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, parse_json, read_bytes, read_header
+from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes, read_header
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.sizes import MAX_D_MODEL, check_room, head_size
+from attnviz.models.sizes import MAX_D_MODEL, head_size
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
 
@@ -92,9 +92,8 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
     except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise InvalidModel(
-            f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}", hint="Copy the folder again."
-        ) from error
+        problem = f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}"
+        raise InvalidModel(problem, hint="Copy the folder again.") from error
     if not all(bool(tensor.isfinite().all()) for tensor in classifier.state_dict().values()):
         raise InvalidModel(f"{folder / WEIGHTS} holds numbers that are not finite", hint="Copy the folder again.")
     if not (temperature := float(classifier.temperature)) > 0:

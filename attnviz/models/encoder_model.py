@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from attnviz.bounded import check_room
 from attnviz.errors import InvalidOption
 from attnviz.models.attention import Norms, causal, not_padding, own_norms
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.protocols import EVERY, LayersAndHeads
-from attnviz.models.sizes import Work, check_memory, check_room
+from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.without import OutputWeights, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting

@@ -68,12 +68,10 @@ class ModelReference(ABC):
             raise InvalidOption(f"{self} has no answer to explain", hint="attnviz explain works it out by hand.")
         if needs is Generates:
             raise InvalidOption(f"{self} reads texts and writes none", hint=WRITERS)
-        for option, value in vars(self.extras).items():
+        for option, value in {**vars(self.extras), "chat": self.spec.chat or None}.items():
             if value is not None:
-                raise InvalidOption(
-                    f"--{option.replace('_', '-')} is for third-party models",
-                    hint=f"{self.spec.model} reads one text. Leave it out.",
-                )
+                problem = f"--{option.replace('_', '-')} is for third-party models"
+                raise InvalidOption(problem, hint=f"{self.spec.model} reads one text. Leave it out.")
 
     def answering(self, needs: type[object] = Attributable) -> ModelReference:
         """Return the same model with all that its answers come from, which its attention may do without. `needs`: see
@@ -82,6 +80,10 @@ class ModelReference(ABC):
         One whose answers are others, or that has none, is opened without them.
         """
         return self
+
+    def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Say what these texts are likely a mistake for."""
+        return ()
 
     def prepare(self) -> Iterator[Preparation]:
         """Make what is made once, and say how far that is. Opening it does so, too, in silence. Raises as `open`."""

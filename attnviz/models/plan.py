@@ -79,9 +79,8 @@ def plan_recording(model: AttentionModel, text: str, needs: Needs) -> RecordingP
     """
     if needs.factored:
         if not isinstance(model, Factorable):
-            raise InvalidOption(
-                f"{model.name} gives no q and k to keep", hint="Leave out factored: all weights are kept then."
-            )
+            problem = f"{model.name} gives no q and k to keep"
+            raise InvalidOption(problem, hint="Leave out factored: all weights are kept then.")
         if needs.needs_weights is not None:
             problem = f"{needs.needs_weights} needs all weights, which --factored does not keep"
             raise InvalidOption(problem, hint="Leave out one.")

@@ -12,13 +12,14 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.attention import BIASES_AT_ONCE
 from attnviz.models.batches import Ids, PaddedTexts, batch_by_length, cut_text, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.protocols import WINDOW
-from attnviz.models.sizes import BASE, FLOAT32, check_room
+from attnviz.models.sizes import BASE, FLOAT32
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
 from attnviz.records.answers import AnswerKind
 from attnviz.records.training_metrics import Prediction

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, isqrt
+from math import isqrt
 
+from attnviz.bounded import GIB, check_room
 from attnviz.display import format_count
-from attnviz.errors import InvalidOption, TooLarge
+from attnviz.errors import InvalidOption
 from attnviz.specs import KeepKind
 
 FLOAT32 = 4  # bytes
-GIB = 2**30
 BASE = 460 * 2**20  # of a process with torch, matplotlib and a model of ours; pictures of many points included
 BASE_PRETRAINED = 800 * 2**20  # and with transformers
 ONE_HEAD = 32  # bytes for each cell of one head: float64 copies in measures and rollout, masks, what is drawn
@@ -28,9 +28,8 @@ def head_size(d_model: int, n_heads: int) -> int:
     if n_heads < 1 or d_model % n_heads:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
         few = ", ".join(map(str, divisors[:4])) + (" …" if len(divisors) > 4 else "")
-        raise InvalidOption(
-            f"d_model {d_model} is not divisible by {n_heads} (try {few})", hint="The heads share d_model equally."
-        )
+        problem = f"d_model {d_model} is not divisible by {n_heads} (try {few})"
+        raise InvalidOption(problem, hint="The heads share d_model equally.")
     return d_model // n_heads
 
 
@@ -89,28 +88,8 @@ class Work:
 
 def check_memory(work: Work, max_gib: float) -> None:
     """Raise TooLarge when the process would take more than `max_gib` GiB, before anything is allocated."""
-    _check_max_memory(max_gib)
-    if work.needed > max_gib * GIB:
-        n_tokens, fitting = isqrt(work.n_queries * work.n_keys), work.fitting(max_gib * GIB)
-        least = f"--max-memory {ceil(100 * work.needed / GIB) / 100:.6g} allows it."
-        raise TooLarge(
-            f"{format_count(n_tokens, 'tokens')} × {format_count(work.n_heads, 'heads')} × "
-            f"{format_count(work.n_layers, 'layers')} "
-            f"need {work.needed / GIB:,.2f} GiB, allowed are {max_gib:g}",
-            hint=f"--max-tokens {fitting} fits; {least}" if fitting and work.d_model else least,
-        )
-
-
-def check_room(what: str, needed: int, max_gib: float) -> None:
-    """Raise TooLarge when `what` would take more bytes than `max_gib` GiB."""
-    _check_max_memory(max_gib)
-    if needed > max_gib * GIB:
-        raise TooLarge(
-            f"{what} need {needed / GIB:.2g} GiB, allowed are {max_gib:g}",
-            hint=f"--max-memory {ceil(100 * needed / GIB) / 100:g} allows it.",
-        )
-
-
-def _check_max_memory(max_gib: float) -> None:
-    if not max_gib > 0:  # NaN is not either
-        raise InvalidOption(f"--max-memory {max_gib:g} leaves no memory", hint="Give GiB, such as 4 or 0.5.")
+    heads, layers = format_count(work.n_heads, "heads"), format_count(work.n_layers, "layers")
+    tokens = format_count(isqrt(work.n_queries * work.n_keys), "tokens")
+    fitting = work.fitting(max_gib * GIB) if work.d_model and max_gib > 0 else 0
+    hint = f"--max-tokens {fitting} fits; " if fitting else ""
+    check_room(f"{tokens} × {heads} × {layers}", work.needed, max_gib, hint)

@@ -22,6 +22,7 @@ from jaxtyping import Int
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
+from attnviz.chats import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer_bounds import check_tokenizer, is_panic, reading_text
@@ -94,8 +95,10 @@ class TextTokenizer:
         """Return at most `max_tokens` tokens of a text, a marker included, and at least one of its own.
 
         The last text is remembered: whether there is room for it is asked first. Raises InvalidText when the text has
-        none or holds a lone surrogate.
+        none or holds a lone surrogate, InvalidOption for a chat.
         """
+        if isinstance(text, Chat):
+            raise refuse_chat()
         asked, last = (text, max_tokens, keep), self._last  # read once: another thread may ask meanwhile
         if last is None or last[0] != asked:
             last = self._last = asked, self._encode(*asked)
@@ -243,7 +246,6 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
             raise
         raise InvalidModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error
     if classify and vocabulary.token_to_id(CLASSIFY) != SPECIAL.index(CLASSIFY):
-        raise InvalidModel(
-            f"{file} lacks {CLASSIFY}, which this model puts before each text", hint="Copy the folder again."
-        )
+        problem = f"{file} lacks {CLASSIFY}, which this model puts before each text"
+        raise InvalidModel(problem, hint="Copy the folder again.")
     return _loaded.setdefault((text, classify), TextTokenizer(vocabulary, classify))

@@ -48,10 +48,8 @@ class Grid:
     def __post_init__(self, image: str | Path | Any) -> None:
         sides = (self.n_rows, self.n_columns)
         if not all(type(side) is int and 1 <= side <= MAX_SIDE for side in sides):
-            raise InvalidOption(
-                f"a grid of {self.n_rows} × {self.n_columns} patches is out of range",
-                hint=f"Choose 1 to {MAX_SIDE} rows and columns.",
-            )
+            problem = f"a grid of {self.n_rows} × {self.n_columns} patches is out of range"
+            raise InvalidOption(problem, hint=f"Choose 1 to {MAX_SIDE} rows and columns.")
         if isinstance(self.leading, str):
             raise InvalidOption(f"leading={self.leading!r} is not a list", hint='Write leading=["[CLS]"].')
         object.__setattr__(self, "leading", tuple(map(str, self.leading)))
@@ -72,9 +70,8 @@ class Grid:
         """Name so many keys: the tokens before the patches, and "row,column". Raises InvalidRecord otherwise."""
         if not self.fits(n_keys):
             before = f" after {', '.join(self.leading)}" if self.leading else ""
-            raise InvalidRecord(
-                f"{self.n_rows} × {self.n_columns} patches{before} do not fit {n_keys} keys", hint=_suggest_grid(n_keys)
-            )
+            problem = f"{self.n_rows} × {self.n_columns} patches{before} do not fit {n_keys} keys"
+            raise InvalidRecord(problem, hint=_suggest_grid(n_keys))
         leading = self.leading or tuple(f"token {place}" for place in range(n_keys - self.n_patches))
         return (*leading, *(f"{row},{column}" for row in range(self.n_rows) for column in range(self.n_columns)))
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from attnviz import store
-from attnviz.bounded import is_file
+from attnviz.bounded import check_room, is_file
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
 from attnviz.measures.words import check_segmenter
-from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
+from attnviz.models.sizes import BASE, ONE_TOKEN
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps
 from attnviz.report import LazyRows, RenderedFrom, Row, TextAnswer

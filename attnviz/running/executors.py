@@ -91,9 +91,8 @@ def get_result(future: Future[Result]) -> Result:
     try:
         return future.result()
     except CancelledError as error:
-        raise ExecutionError(
-            "the dask scheduler has ended", hint="Start it again; the same command goes on."
-        ) from error
+        problem = "the dask scheduler has ended"
+        raise ExecutionError(problem, hint="Start it again; the same command goes on.") from error
     except Exception as error:
         if type(error).__name__ == "KilledWorker":  # of dask, which only who has it can import
             raise WorkerDied("on the cluster") from error
@@ -156,10 +155,8 @@ def open_executor(
             client = distributed.Client(**{kind: where}, timeout=TIMEOUT, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             tls = "Check the certificates of dask's configuration, distributed.comm.tls."
-            raise ExecutionError(
-                f"no dask scheduler answers at {where}: {error}",
-                hint=tls if "tls" in str(error).lower() else "Start one with: dask scheduler --host 127.0.0.1.",
-            ) from error
+            hint = tls if "tls" in str(error).lower() else "Start one with: dask scheduler --host 127.0.0.1."
+            raise ExecutionError(f"no dask scheduler answers at {where}: {error}", hint=hint) from error
         with client:
             executor = ClusterExecutor(client, where)
             try:

@@ -7,22 +7,26 @@ Importing this room imports neither datasets nor pyarrow, which take a second: e
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.bounded import expand_path, is_file, is_folder
+from attnviz.bounded import Budget, expand_path, is_file, is_folder
+from attnviz.chats import parse_chat
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.errors import InvalidOption, InvalidSelection, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
 from attnviz.text.files import UTF_8, check_encoding, check_kind, check_size, decode, find_mark, read_content
-from attnviz.text.source import MAX_TEXT
+from attnviz.text.markup import WORDY_ENDINGS, find_words
+from attnviz.text.source import MAX_ROWS, MAX_TEXT
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
@@ -47,6 +51,7 @@ SOURCES = (*NAMES, *ENDINGS)
 MAX_NAMED = 3  # in a notice; the rest is counted
 ARCHIVE_ENDINGS = (".gz", ".zip", ".tar", ".tgz", ".bz2", ".xz")
 STANDARD_INPUT = "-"
+FROM_THE_END = re.compile(r"(?:^|[,-])\s*-")  # a number in --index
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,7 @@ def leave_out_copies(documents: Sequence[Document]) -> tuple[list[Document], tup
     return list(found.values()), (notice,)
 
 
-def mend_surrogates(
-    documents: Iterable[Document], already: Sequence[str] = ()
-) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+def mend_surrogates(documents: Iterable[Document], already: Sequence[str] = ()) -> tuple[list[Document], list[str]]:
     """Replace lone surrogates (an argument's stray bytes, JSON's "\\ud800"); return the documents and one notice.
 
     `already` names texts whose bytes were replaced when they were read.
@@ -106,11 +109,11 @@ def mend_surrogates(
         text = replace_surrogates(document.text)
         if text != document.text:
             names.append(document.name)
-            document = replace(document, text=text)
+            document = replace(document, text=type(document.text)(text))
         clean.append(document)
     listed = list_first(list(dict.fromkeys(names)), MAX_NAMED)
     notice = f"{listed}: invalid Unicode was replaced by {REPLACEMENT} (U+FFFD)"
-    return tuple(clean), (notice,) if names else ()
+    return clean, [notice] if names else []
 
 
 def resolve_argument(spec: TextOptions) -> TextOptions:
@@ -125,7 +128,7 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     path = Path(given)
     if not given or not (is_file(path) or is_folder(path)):
         is_word = len(given.split()) == 1
-        is_path = path.suffix.lower() == ".txt" or _holds_many_texts(path) or (given.isascii() and "/" in given)
+        is_path = path.suffix.lower() in WORDY_ENDINGS or _holds_many_texts(path) or (given.isascii() and "/" in given)
         if (is_word and is_path) or given.startswith(("./", "../", "~/", "/")):
             raise InvalidSource(f"no file {given}", hint=f"--text {shlex.quote(given)} takes its name as words.")
         return replace(spec, text=(given, *spec.text))
@@ -149,15 +152,21 @@ def describe_argument(spec: TextOptions) -> tuple[str, ...]:
     return (f"reading the {kind} {given}; --text {shlex.quote(given)} takes its name as words",)
 
 
-def load_corpus(spec: TextOptions) -> Corpus:
-    """Load the texts of `spec` in order, cached. `--index` is applied by the caller.
+def load_corpus(spec: TextOptions, max_memory: float = 4.0, *, only_index: bool = False) -> Corpus:
+    """Load the texts of `spec` in order, cached, within `max_memory` GiB. `--index` is applied by the caller.
 
-    Raises InvalidOption for options that contradict each other, InvalidSource for what cannot be read.
+    With `only_index` no more of a data set is read than the texts up to the last that `--index` names. Raises
+    InvalidOption for options that contradict each other, InvalidSource for what cannot be read, TooLarge.
     """
-    return remember(replace(spec, index=()), lambda: _read(spec))
+    n_needed = None
+    if only_index and spec.index and not FROM_THE_END.search(",".join(spec.index)):
+        with suppress(InvalidSelection):  # the caller says it
+            n_needed = 1 + max(select_numbers(spec.index, MAX_ROWS, "text"))
+    key = replace(spec, index=()), max_memory, n_needed
+    return remember(key, lambda: _read(spec, Budget(max_memory), n_needed))
 
 
-def _read(spec: TextOptions) -> Corpus:
+def _read(spec: TextOptions, budget: Budget, n_needed: int | None) -> Corpus:
     if spec.text or spec.text_file:
         given = "--text" if spec.text else "--text-file"
         if spec.dataset is not None:
@@ -165,36 +174,32 @@ def _read(spec: TextOptions) -> Corpus:
         columns = (("--text-column", spec.text_column), ("--label-column", spec.label_column))
         for option, value in (("--split", spec.split), *columns):
             if value is not None:
-                raise InvalidOption(
-                    f"{option} is for data sets, and {given} was given",
-                    hint=f"Leave out {option} (--index picks among several texts), or use --dataset.",
-                )
-        corpus = read_inline_texts(spec.text, spec.text_file, spec.encoding)
+                hint = f"Leave out {option} (--index picks among several texts), or use --dataset."
+                raise InvalidOption(f"{option} is for data sets, and {given} was given", hint=hint)
+        corpus = read_inline_texts(spec, budget)
     else:
         from attnviz.text.dataset import read_dataset  # it makes a Corpus, and so imports this module
 
-        corpus = read_dataset(spec)
+        corpus = read_dataset(spec, budget, n_needed)
     return replace(corpus, notices=(*describe_argument(spec), *corpus.notices))
 
 
-def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str | None = None) -> Corpus:
+def read_inline_texts(spec: TextOptions, budget: Budget) -> Corpus:
     """Read the texts, then the files, as one corpus.
 
     Raises InvalidOption where `-` is given twice or the encoding is unknown, InvalidSource for unreadable files.
     """
+    encoding = spec.encoding
     check_encoding(encoding)
-    if files.count(STANDARD_INPUT) > 1:
+    if spec.text_file.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input can be read only once.")
-    named = [(quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, texts)]
+    named = [(quote_beginning(replace_surrogates(text)), text) for text in map(decode_argument, spec.text)]
     replaced, read_as = [], list[str]()
-    for file in files:
+    for file in spec.text_file:
         name, raw = _read_bytes(file)
-        check_kind(raw, name)
+        check_kind(raw, name, encoding)
         if encoding is None and find_mark(raw) != UTF_8:
             read_as.append(f"{name} was read as UTF-16, as its byte order mark says")
-        elif encoding is None and 4 * raw.count(0) > len(raw):  # as in UTF-16 without a mark; any text may hold a few
-            problem = f"{name} is not UTF-8: many of its bytes are NUL"
-            raise InvalidSource(problem, hint="Save it as UTF-8, or as UTF-16 with a byte order mark.")
         try:
             text = decode(raw, name, encoding)
         except InvalidSource:
@@ -202,11 +207,15 @@ def read_inline_texts(texts: Sequence[str], files: Sequence[str], encoding: str 
                 raise
             text = decode(raw, name, errors="replace")
             replaced.append(name)
+        if not spec.keep_markup:
+            text, said = find_words(text, name, budget)
+            read_as += [said] if said else []
         named.append((name, text))
+    if not spec.keep_markup:
+        named = [(name, parse_chat(text, budget) or text) for name, text in named]
     documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
-    return Corpus(
-        documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, (*read_as, *notices)
-    )
+    name = documents[0].name if len(documents) == 1 else f"{len(documents)} texts"
+    return Corpus(name, documents, (*read_as, *notices))
 
 
 def decode_argument(text: str) -> str:

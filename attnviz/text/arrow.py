@@ -9,61 +9,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow
 from pyarrow import parquet, types
 
-from attnviz.bounded import format_bytes, parse_json
+from attnviz.bounded import parse_json
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
-from attnviz.text.columns import Columns, DataTable
+from attnviz.text.columns import DataTable
 from attnviz.text.files import open_file, summarize_error
 from attnviz.text.labels import name_swapped
-from attnviz.text.source import MAX_TEXTS, Wanted
+from attnviz.text.source import MAX_TEXT, OtherKind, Rows, Wanted
 
 BATCH_ROWS = 4096  # rows in memory at a time
-TEXTS = (types.is_string, types.is_large_string, types.is_string_view)
-LABELS = (*TEXTS, types.is_integer, types.is_floating, types.is_boolean)
+MAX_GROUPS = 2**18  # row groups, or parts of them, that a file lists
+PLAIN = ("string", "large_string", "string_view", "integer", "floating", "boolean")  # of the kinds of pyarrow.types
+Batches: TypeAlias = Callable[[Sequence[str]], Iterator[list[Iterator[object]]]]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ArrowTable(DataTable):
-    """A table by its columns, some of which are read, a batch at a time."""
+def read_rows(
+    where: str, kinds: Mapping[str, Any], swapped: Mapping[str, Any], batches: Batches, columns: Sequence[str]
+) -> Rows:
+    """Yield some columns of each row; of one that is not plain its kind, which is neither a text nor a label.
 
-    kinds: Mapping[str, Any]  # of each column: its Arrow type, or the name of a feature that would be decoded
-    swapped: Mapping[str, Mapping[object, str]]  # of columns of classes, names that say other than their numbers
-    batches: Callable[[Sequence[str]], Iterator[list[Iterator[object]]]]  # the values of these columns, from row 0 on
+    `kinds` are Arrow's types, or names of features that would be decoded. `swapped` are names of classes that say other
+    than their numbers. `batches` gives the values of some columns, a batch of rows at a time.
+    """
+    plain = [name for name in columns if _is_plain(kinds[name])]
+    unread = {name: OtherKind(kinds[name]) for name in columns if name not in plain}
+    if not plain:
+        yield where, unread
+        return
+    row = 0
+    for batch in batches(plain):
+        for values in zip(*batch, strict=True):
+            fields = {name: swapped.get(name, {}).get(value, value) for name, value in zip(plain, values, strict=True)}
+            yield f"{where}: row {row}", unread | fields
+            row += 1
 
-    def list_rows(self, columns: Columns) -> Iterator[tuple[str, object, object]]:
-        """Yield the rows. Raises InvalidSource, also where the column of texts holds none."""
-        if not self._is_one_of(TEXTS, columns.text):
-            found = f"{self.where}: {columns.text!r} holds {self.kinds[columns.text]}, not text"
-            raise InvalidSource(found, hint="Choose another with --text-column.")
-        row = 0
-        swapped = self.swapped.get(columns.label or "", {})
-        for texts, *labels in self.batches([columns.text, columns.label] if columns.label else [columns.text]):
-            for text, label in zip(texts, *labels or [repeat(None)], strict=bool(labels)):
-                yield f"{self.where}: row {row}", text, swapped.get(label, label) if swapped else label
-                row += 1
 
-    def list_values(self, column: str) -> Iterator[object]:
-        """Yield the values of a column; of one that is not plain its type, which is no label."""
-        if not self._is_one_of(LABELS, column):
-            yield str(self.kinds[column])  # however much it unpacks to
-            return
-        swapped = self.swapped.get(column, {})
-        for (values,) in self.batches([column]):
-            yield from (swapped.get(value, value) if swapped else value for value in values)
-
-    def _is_one_of(self, plain: Sequence[Callable[[Any], bool]], column: str) -> bool:
-        kind = self.kinds[column]
-        if isinstance(kind, str):
-            return False
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        return any(is_plain(kind) for is_plain in plain)
+def _is_plain(kind: Any) -> bool:
+    if isinstance(kind, str):
+        return False
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(getattr(types, f"is_{name}")(kind) for name in PLAIN)
 
 
 def list_columns(batch: Any, names: Sequence[str]) -> list[Iterator[object]]:
@@ -79,7 +70,7 @@ def list_columns(batch: Any, names: Sequence[str]) -> list[Iterator[object]]:
     return found
 
 
-def open_parquet(path: Place, wanted: Wanted) -> ArrowTable:
+def open_parquet(path: Place, wanted: Wanted) -> DataTable:
     """Open a Parquet table, which is read a row group at a time. Raises InvalidSource."""
     with _reading(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
@@ -91,9 +82,7 @@ def open_parquet(path: Place, wanted: Wanted) -> ArrowTable:
                 of_group = metadata.row_group(group)
                 parts = [of_group.column(place) for place in range(of_group.num_columns)]
                 size = sum(each.total_uncompressed_size for each in parts if each.path_in_schema in columns)
-                if size > MAX_TEXTS:  # it is read whole
-                    found = f"{path}: a row group takes {format_bytes(size)}"
-                    raise InvalidSource(f"{found}, at most {format_bytes(MAX_TEXTS)} are read")
+                wanted.budget.draw(f"the rows of a group of {path}", size)  # it is read whole
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
                     yield list_columns(batch, columns)
 
@@ -101,21 +90,17 @@ def open_parquet(path: Place, wanted: Wanted) -> ArrowTable:
     with suppress(KeyError, TypeError, ValueError, RecursionError, AttributeError):  # what `datasets` wrote into it
         features = parse_json((schema.metadata or {})[b"huggingface"])["info"]["features"]
         swapped = {name: name_swapped(each["names"]) for name, each in features.items() if "names" in each}
-    return ArrowTable(
-        path.name,
-        str(path),
-        schema.names,
-        wanted,
-        kinds=dict(zip(schema.names, schema.types, strict=True)),
-        swapped=swapped,
-        batches=read_batches,
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    return DataTable(
+        path.name, str(path), schema.names, wanted, partial(read_rows, str(path), kinds, swapped, read_batches)
     )
 
 
 @contextmanager
 def _reading(path: Place, **options: Any) -> Iterator[parquet.ParquetFile]:
     try:
-        with open_file(path) as raw, parquet.ParquetFile(raw, **options) as file:
+        limits = {"thrift_string_size_limit": MAX_TEXT, "thrift_container_size_limit": MAX_GROUPS}
+        with open_file(path) as raw, parquet.ParquetFile(raw, **limits, **options) as file:
             yield file
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidSource(f"{path} is not a readable Parquet file: {summarize_error(error)}") from error

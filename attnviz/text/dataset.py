@@ -6,21 +6,23 @@ The grammar of --split is the same for every source: `train`, `train[:1000]`, `t
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from attnviz.bounded import format_bytes
-from attnviz.display import replace_surrogates
+from attnviz.bounded import Budget
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import suggest_name
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, describe_argument, load_corpus, mend_surrogates
 from attnviz.text.files import check_encoding
 from attnviz.text.local import open_source
-from attnviz.text.source import MAX_TEXTS, ROW_BYTES, Source, Wanted
+from attnviz.text.markup import BREAK
+from attnviz.text.source import ROW_BYTES, Source, Wanted
 
 DEFAULT_DATASET = "sample"
+BREAKS = "<br /> is read as a line break; --keep-markup reads it as it is written"
 GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
 
 _BOUND = r"\s*(-?[0-9]{1,18}%?)?\s*"  # 18 digits: no number that int() refuses
@@ -56,52 +58,53 @@ class Part:
         return f"{self.name}[{':'.join(self.bounds)}]" if self.bounds else self.name
 
 
-def read_dataset(spec: TextOptions) -> Corpus:
-    """Read the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
-    source, parts, name = open_parts(spec)
+def read_dataset(spec: TextOptions, budget: Budget, n_needed: int | None = None) -> Corpus:
+    """Read the chosen part of a data set, in order, or the first `n_needed` texts of it.
+
+    Raises InvalidOption, InvalidSource, TooLarge.
+    """
+    source, parts, name = open_parts(spec, budget)
     selected: dict[str, Document] = {}
-    n_bytes = 0
-    for split, position, text, label in _select_rows(source, parts):
-        n_bytes += len(text) + ROW_BYTES
-        if n_bytes > MAX_TEXTS:
-            raise InvalidSource(
-                f"{source.name} {split} holds more than {format_bytes(MAX_TEXTS)} of texts",
-                hint="--split 'train[:10000]' reads fewer.",
-            )
-        stem = re.sub(r"[^A-Za-z0-9._-]", "-", split)  # part of a folder's name
-        slug, again = f"{stem}-{position}", 1
+    n_bytes, said = 0, list[str]()
+    for document in islice(_select_documents(source, parts, spec, said), n_needed):
+        n_bytes += sys.getsizeof(document.text) + ROW_BYTES
+        budget.draw("the texts that --split chooses", n_bytes)
+        slug, again = document.slug, 1
         while slug in selected:  # slices may overlap, so one text may occur twice, but each has its own folder
             again += 1
-            slug = f"{stem}-{position}-again-{again}"
-        selected[slug] = Document(text, f"{source.name} {split}[{position}]", slug, label)
+            slug = f"{document.slug}-again-{again}"
+        selected[slug] = replace(document, slug=slug)
     if not selected:
         sizes = {part.name: sum(1 for _ in source.rows(part.name)) for part in parts}
         counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
         raise InvalidSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
     documents, notices = mend_surrogates(selected.values())
-    return Corpus(name, documents, (*source.notices, *notices))
+    return Corpus(name, documents, (*source.notices, *said, *notices))
 
 
-def _select_rows(source: Source, parts: Sequence[Part]) -> Iterator[tuple[str, int, str, int | None]]:
-    """Yield split, position, text and label of each chosen row, with few rows in memory at a time."""
+def _select_documents(source: Source, parts: Sequence[Part], spec: TextOptions, said: list[str]) -> Iterator[Document]:
+    """Yield each chosen text, with few rows in memory at a time. What is read otherwise than written goes to `said`."""
     for part in parts:
         n_rows = part.needed if part.bounds else 2**62
         if n_rows is None:  # for shares and positions from the end, all rows of the split are counted
             n_rows = sum(1 for _ in source.rows(part.name))
-        positions = part.positions(n_rows)
+        positions, stem = part.positions(n_rows), re.sub(r"[^A-Za-z0-9._-]", "-", part.name)
         rows = islice(source.rows(part.name), positions.start, positions.stop)
         for position, (text, label) in enumerate(rows, positions.start):
-            yield part.name, position, text, label
+            if not spec.keep_markup and "<" in text and BREAK.search(text):
+                text = BREAK.sub("\n", text)
+                said += [] if BREAKS in said else [BREAKS]
+            yield Document(text, f"{source.name} {part.name}[{position}]", f"{stem}-{position}", label)
 
 
-def open_parts(spec: TextOptions) -> tuple[Source, tuple[Part, ...], str]:
+def open_parts(spec: TextOptions, budget: Budget) -> tuple[Source, tuple[Part, ...], str]:
     """Open a source; return it, its chosen parts (else its default split) and the name of both.
 
     Raises InvalidOption for an invalid --split, InvalidSource for a source that cannot be opened or lacks the split.
     """
     chosen = None if spec.split is None else parse(spec.split)  # checked first: to open a source may be slow
     check_encoding(spec.encoding)
-    wanted = Wanted(spec.text_column, spec.label_column, spec.encoding)
+    wanted = Wanted(spec.text_column, spec.label_column, spec.encoding, budget, keep_markup=spec.keep_markup)
     source = open_source(DEFAULT_DATASET if spec.dataset is None else spec.dataset, wanted)
     if chosen is None and "train" not in source.splits and len(source.splits) != 1:
         hint = f"Choose with --split: {', '.join(source.splits)}."
@@ -109,36 +112,39 @@ def open_parts(spec: TextOptions) -> tuple[Source, tuple[Part, ...], str]:
     parts = chosen or (Part("train" if "train" in source.splits else source.splits[0]),)
     for part in parts:
         if part.name not in source.splits:
-            raise InvalidSource(
-                f"{source.name} has no split {part.name!r}", hint=suggest_name(part.name, source.splits)
-            )
+            problem = f"{source.name} has no split {part.name!r}"
+            raise InvalidSource(problem, hint=suggest_name(part.name, source.splits))
     return source, parts, f"{source.name} {'+'.join(map(str, parts))}"
 
 
 @dataclass(frozen=True, eq=False)
 class TextStream:
-    """The texts of one split or of one command line; each call of `documents` begins with the first."""
+    """The texts of one split or of one command line; each call of `documents` begins with the first.
+
+    What is to be said of them is whole once all were read.
+    """
 
     name: str
     documents: Callable[[], Iterator[Document]]
-    notices: tuple[str, ...] = ()
+    notices: list[str] = field(default_factory=list)
 
 
-def stream_corpus(spec: TextOptions) -> TextStream:
+def stream_corpus(spec: TextOptions, max_memory: float = 4.0) -> TextStream:
     """Stream the texts of `load_corpus`, in the same order with the same names.
 
     Raises as `load_corpus` does; for a row that cannot be read, when it is reached.
     """
     if spec.inline:
-        corpus = load_corpus(spec)
-        return TextStream(corpus.name, lambda: iter(corpus.documents), corpus.notices)
-    source, parts, name = open_parts(spec)
+        corpus = load_corpus(spec, max_memory)
+        return TextStream(corpus.name, lambda: iter(corpus.documents), list(corpus.notices))
+    source, parts, name = open_parts(spec, Budget(max_memory))
+    notices = [*describe_argument(spec), *source.notices]
 
     def read_documents() -> Iterator[Document]:
-        for number, (split, position, text, label) in enumerate(_select_rows(source, parts)):
-            yield Document(replace_surrogates(text), f"{source.name} {split}[{position}]", f"text-{number}", label)
+        for document in _select_documents(source, parts, spec, notices):
+            yield from mend_surrogates([document])[0]
 
-    return TextStream(name, read_documents, (*describe_argument(spec), *source.notices))
+    return TextStream(name, read_documents, notices)
 
 
 def parse(written: str) -> tuple[Part, ...]:

@@ -6,18 +6,18 @@ import codecs
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from io import BufferedReader, BytesIO, TextIOWrapper
+from io import BufferedReader, TextIOWrapper
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar, cast
 
 from attnviz.bounded import exists, format_bytes, open_input
 from attnviz.errors import InvalidOption, InvalidSource
-from attnviz.text.archives import DAMAGED, Member, Place
+from attnviz.text.archives import COMPRESSED, DAMAGED, SIGNS, Place
 from attnviz.text.source import MAX_TEXT
 
 UTF_8 = "utf-8"
 Data = TypeVar("Data", bytes, str)
 MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-COMPRESSED = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz"}
 # What files that are no texts begin with, what they are, and what to do. Of a .zip its first members say what it is.
 KINDS = {
     b"%PDF-": ("is a PDF", "Save its words as .txt."),
@@ -25,13 +25,15 @@ KINDS = {
     b"PAR1": ("is a Parquet table", "Let its name end in .parquet."),
     **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), ("is a picture or a sound", "Give a text.")),
     **{
-        magic: ("is compressed", f"Let its name end in {COMPRESSED[magic]}, as it was called before.")
-        for magic in COMPRESSED
+        sign: ("is compressed", f"Let its name end in {ending}, as it was called before.")
+        for sign, ending in {**SIGNS, b"PK\x03\x04": ".zip"}.items()
     },
 }
 OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
 MEMBERS = {b"[Content_Types].xml": OFFICE, b"mimetypeapplication/": OFFICE, b".npy": KINDS[b"\x93NUMPY"]}
 NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b")  # NUL, bytes that are not UTF-8, or an object of a PDF
+WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
+ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LOOKED_AT = 2**12  # bytes that say what a file is
 ENCODING_HINT = "Save the file as UTF-8, or name what it is in: --encoding latin-1, say."
@@ -42,9 +44,8 @@ def check_encoding(name: str | None) -> None:
     try:
         " ".encode(name or UTF_8)
     except (LookupError, ValueError) as error:  # ValueError: such as `undefined`, or a NUL
-        raise InvalidOption(
-            f"--encoding {name!r} is not known", hint="Try latin-1, cp1252, utf-16, gb18030 or shift_jis."
-        ) from error
+        problem = f"--encoding {name!r} is not known"
+        raise InvalidOption(problem, hint="Try latin-1, cp1252, utf-16, gb18030 or shift_jis.") from error
 
 
 def find_mark(start: bytes) -> str:
@@ -52,7 +53,7 @@ def find_mark(start: bytes) -> str:
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF_8)
 
 
-def check_kind(start: bytes, name: str) -> None:
+def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
     """Raises InvalidSource for what is no text, by its first bytes: it says what that is, and what would read it.
 
     What only looks like it, such as a text that begins with "BZh", has neither NUL nor bytes that are not UTF-8.
@@ -65,39 +66,40 @@ def check_kind(start: bytes, name: str) -> None:
         kind = next((MEMBERS[sign] for sign in MEMBERS if sign in start), kind)
     if kind and NO_TEXT.search(start.decode(UTF_8, "replace")[:-1]):  # the last character may be cut
         raise InvalidSource(f"{name} {kind[0]}", hint=kind[1])
+    if encoding is None and find_mark(start) == UTF_8 and 4 * start.count(0) > len(start):  # any text may hold a few
+        raise InvalidSource(f"{name}: many of its bytes are NUL, as in UTF-16", hint="Try --encoding utf-16-le.")
 
 
 @contextmanager
 def open_file(path: Place) -> Iterator[BinaryIO]:
-    """Open a file for its bytes. Raises InvalidSource where it cannot be opened or read."""
+    """Open a file for its bytes, unpacked. Raises InvalidSource where it cannot be opened or read."""
+    unpack = COMPRESSED.get(PurePosixPath(path.name).suffix.lower())
     try:
-        with path.open() if isinstance(path, Member) else open_input(path) as file:
-            yield file
+        with open_input(path) if isinstance(path, Path) else path.open("rb") as file:
+            yield file if unpack is None else unpack(file)  # type: ignore[misc]
     except FileNotFoundError as error:
         raise InvalidSource(f"no file {path}") from error
     except OSError as error:
         raise InvalidSource(f"{path} cannot be read: {summarize_error(error)}") from error
     except DAMAGED as error:
-        if not isinstance(path, Member):
+        if unpack is None and isinstance(path, Path):
             raise
         raise InvalidSource(f"{path} cannot be unpacked: {summarize_error(error)}") from error
 
 
 def read_content(path: Place) -> bytes:
     """Read a whole file of at most MAX_TEXT bytes. Raises InvalidSource."""
-    if not isinstance(path, Member) and not exists(path):
+    if isinstance(path, Path) and not exists(path):
         raise InvalidSource(f"no file {path}")
     with open_file(path) as file:
         return check_size(file.read(MAX_TEXT + 1), str(path))
 
 
-def check_size(raw: Data, name: str) -> Data:
-    """Return `raw`. Raises InvalidSource for more than one text may have: a device never ends."""
-    if len(raw) > MAX_TEXT:
-        raise InvalidSource(
-            f"{name} is longer than the {format_bytes(MAX_TEXT)} of one text",
-            hint="A data set (--dataset) may hold many texts, such as a .txt with one a line.",
-        )
+def check_size(raw: Data, name: str, before: int = 0) -> Data:
+    """Return `raw`. Raises InvalidSource for more than one text may have: a device never ends. `before`: of a row."""
+    if before + len(raw) > MAX_TEXT:
+        problem = f"{name} is longer than the {format_bytes(MAX_TEXT)} of one text"
+        raise InvalidSource(problem, hint="A data set (--dataset) may hold many texts, such as a .txt with one a line.")
     return raw
 
 
@@ -107,42 +109,25 @@ def read_lines(path: Place, encoding: str | None = None) -> Generator[str, None,
     It is in `encoding`, else in that of its byte order mark, else in UTF-8. Raises InvalidSource with `file:line` where
     bytes are not, and for an empty file. The file stays open until the generator ends or is closed.
     """
+    number = 1
     with open_file(path) as raw, BufferedReader(cast(Any, raw)) as file:
         start = file.peek()
         found = codecs.lookup(encoding).name if encoding is not None else find_mark(start)
         if not start:
             raise InvalidSource(f"{path}:1: the file is empty")
-        check_kind(start, str(path))
-        if found != UTF_8:
-            yield from _read_decoded(path, file, found)
-            return
-        first = check_size(file.readline(MAX_TEXT + 1), f"{path}:1")
-        if len(first) > 1 and 4 * first.count(0) > len(first):  # as in UTF-16 without a mark; any text may hold a few
-            raise InvalidSource(f"{path}:1: many bytes are NUL, as in UTF-16", hint="Try --encoding utf-16-le.")
-        number, line = 1, first.removeprefix(codecs.BOM_UTF8)
-        if b"\n" not in line and b"\r" in line.rstrip(b"\r"):  # there is no newline at all: as old Macs ended lines
-            file = BufferedReader(BytesIO(line.replace(b"\r", b"\n")))
-            line = file.readline()
-        while line or number == 1:
-            check_size(line, f"{path}:{number}")
-            yield decode(line, f"{path}:{number}", UTF_8)
-            number, line = number + 1, file.readline(MAX_TEXT + 1)
-
-
-def _read_decoded(path: Place, file: BufferedReader[Any], encoding: str) -> Iterator[str]:
-    """Yield lines in any encoding: in UTF-16 a byte of a newline is half of one, so that bytes have no lines."""
-    number = 1
-    try:
-        with TextIOWrapper(file, encoding, newline="\n") as text:
-            while line := text.readline(MAX_TEXT + 1):
-                yield check_size(line, f"{path}:{number}")
-                number += 1
-    except UnicodeError as error:
-        found = "bytes are"
-        if isinstance(error, UnicodeDecodeError):  # in a part that begins in this line
-            found = f"byte 0x{error.object[error.start]:02x} is"
-            number += error.object[: error.start].count(b"\n")
-        raise InvalidSource(f"{path}: from line {number} on {found} not {encoding}", hint=ENCODING_HINT) from error
+        check_kind(start, str(path), encoding)
+        try:  # wrong bytes are let through, so that the lines before them are read
+            with TextIOWrapper(file, WITH_MARK.get(found, found), "surrogateescape", newline="\n") as text:
+                while line := check_size(text.readline(MAX_TEXT + 1), f"{path}:{number}"):
+                    if not line.isascii() and (wrong := ESCAPED.search(line)):
+                        problem = f"{path}:{number}: byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {found.upper()}"
+                        raise InvalidSource(problem, hint=ENCODING_HINT)
+                    ends = number == 1 and "\n" not in line and "\r" in line.rstrip("\r")  # as old Macs ended lines
+                    yield from line.replace("\r", "\n").splitlines(keepends=True) if ends else (line,)
+                    number += 1
+        except UnicodeError as error:
+            problem = f"{path}: from line {number} on bytes are not {found.upper()}"
+            raise InvalidSource(problem, hint=ENCODING_HINT) from error
 
 
 def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "strict") -> str:
@@ -152,12 +137,9 @@ def decode(raw: bytes, where: str, encoding: str | None = None, errors: str = "s
     """
     found = encoding or find_mark(raw)
     try:
-        return raw.removeprefix(codecs.BOM_UTF8 if found == UTF_8 else b"").decode(found, errors)
+        return raw.decode(WITH_MARK.get(found, found), errors)
     except UnicodeError as error:
-        wrong = "bytes are"
-        if found == UTF_8 and isinstance(error, UnicodeDecodeError):
-            wrong = f"byte 0x{error.object[error.start]:02x} at position {error.start} is"
-        raise InvalidSource(f"{where}: {wrong} not {found.replace(UTF_8, 'UTF-8')}", hint=ENCODING_HINT) from error
+        raise InvalidSource(f"{where}: bytes are not {found.upper()}", hint=ENCODING_HINT) from error
 
 
 def summarize_error(error: BaseException) -> str:

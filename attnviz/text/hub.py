@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,10 +40,8 @@ def open_hub(repository: str, wanted: Wanted, name: str = "") -> Source:
     plain = repository.replace("/", "").replace("_", "").lower()  # names are compared loosely, and the library decides
     if offline and not any(path.parts[-4].replace("_", "").lower() == plain for path in cache.glob("*/*/*/*")):
         here = f" (the folder here is --dataset ./{name})" if Path(name).is_dir() else ""
-        raise InvalidSource(
-            f"data set {name!r} is not on this machine, and {offline}",
-            hint=f"Use a local copy with --dataset PATH{here}, or the packaged --dataset sample.",
-        )
+        hint = f"Use a local copy with --dataset PATH{here}, or the packaged --dataset sample."
+        raise InvalidSource(f"data set {name!r} is not on this machine, and {offline}", hint=hint)
     import datasets  # takes a second, and only after the hub or the cache was found
 
     notices = (f"{name}: {offline}, so the copy in the cache is used",) if offline else ()
@@ -63,10 +62,8 @@ def _load(name: str, repository: str) -> Any:
         builder = datasets.load_dataset_builder(repository)
         found = type(builder).__module__.rpartition(".")[2]
         if found not in FORMATS:  # no tables: some readers decode what they find
-            raise InvalidSource(
-                f"data set {name!r} is not a table of texts: its files are read as {found}",
-                hint=f"Formats that can be read: {', '.join(FORMATS[1:])}.",
-            )
+            problem = f"data set {name!r} is not a table of texts: its files are read as {found}"
+            raise InvalidSource(problem, hint=f"Formats that can be read: {', '.join(FORMATS[1:])}.")
         builder.download_and_prepare()
         return builder.as_dataset()
     except InvalidSource:
@@ -75,10 +72,8 @@ def _load(name: str, repository: str) -> Any:
         reason = error
         while type(error).__name__ == "DatasetGenerationError" and isinstance(reason.__cause__, Exception):
             reason = reason.__cause__  # the outer message says only that something failed
-        raise InvalidSource(
-            f"data set {name!r} cannot be loaded: {summarize_error(reason)}",
-            hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
-        ) from error
+        hint = "Use a local copy with --dataset PATH, or the packaged --dataset sample."
+        raise InvalidSource(f"data set {name!r} cannot be loaded: {summarize_error(reason)}", hint=hint) from error
 
 
 def open_saved(folder: Path, wanted: Wanted, name: str) -> Source:
@@ -106,7 +101,7 @@ def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTabl
     """Open a `Dataset`, which maps its files into memory. In the format "arrow" it decodes nothing."""
     from datasets import ClassLabel, Value
 
-    from attnviz.text.arrow import BATCH_ROWS, ArrowTable, list_columns  # pyarrow, which a refusal does without
+    from attnviz.text.arrow import BATCH_ROWS, list_columns, read_rows  # pyarrow, which a refusal does without
 
     def read_batches(columns: Sequence[str]) -> Iterator[list[Iterator[object]]]:
         try:
@@ -115,14 +110,8 @@ def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTabl
         except Exception as error:  # such as a missing file of the cache: the library passes on every error
             raise InvalidSource(f"{where} cannot be read: {summarize_error(error)}") from error
 
-    features, types = dataset.features, dataset.data.schema
-    plain = {each: type(features[each]) in (Value, ClassLabel) for each in features}
-    return ArrowTable(
-        name,
-        where,
-        dataset.column_names,
-        wanted,
-        kinds={each: types.field(each).type if plain[each] else type(features[each]).__name__ for each in features},
-        swapped={each: name_swapped(getattr(features[each], "names", None) or ()) for each in features},
-        batches=read_batches,
-    )
+    features = dataset.features
+    kinds = {each: type(kind).__name__ for each, kind in features.items()}  # of those that would be decoded
+    kinds |= {each.name: each.type for each in dataset.data.schema if type(features[each.name]) in (Value, ClassLabel)}
+    swapped = {each: name_swapped(getattr(features[each], "names", None) or ()) for each in features}
+    return DataTable(name, where, dataset.column_names, wanted, partial(read_rows, where, kinds, swapped, read_batches))

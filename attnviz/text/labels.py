@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from attnviz.display import list_first
 from attnviz.errors import InvalidSource
@@ -70,9 +71,7 @@ def normalize_label(value: object) -> str:
     return str(int(whole[1])) if whole and len(whole[1]) <= MAX_DIGITS + 1 else name
 
 
-def choose_reading(
-    values: Iterable[object], column: str, where: str, *, is_rating: bool = False
-) -> LabelReading | None:
+def choose_reading(values: Iterable[Any], column: str, where: str, *, is_rating: bool = False) -> LabelReading | None:
     """Look at values, and return how they are read; None where they are not labels.
 
     Raises InvalidSource where two readings fit.
@@ -85,16 +84,14 @@ def choose_reading(
     if not named:
         return LabelReading(dict[str, None]().__getitem__, "none", is_plain=seen <= {"", "-1"})
     with_minus = named | seen & {"-1"}
+    twofold = ""
     if with_minus == {"-1", "0", "1"}:
-        raise InvalidSource(
-            f"{where}: {column!r} holds -1, 0 and 1: negative, neutral and positive, or none, negative and positive",
-            hint="Write neg and pos, or leave out labels with --label-column none.",
-        )
-    if is_rating and with_minus <= {"0", "1", "2"} and not {"0"} <= named <= {"0", "1"}:
-        raise InvalidSource(
-            f"{where}: {column!r} holds no rating above {max(named)}: few stars, or negative and positive",
-            hint="Write neg and pos, or leave out labels with --label-column none.",
-        )
+        twofold = "-1, 0 and 1: negative, neutral and positive, or none, negative and positive"
+    elif is_rating and with_minus <= {"0", "1", "2"} and not {"0"} <= named <= {"0", "1"}:
+        twofold = f"no rating above {max(named)}: few stars, or negative and positive"
+    if twofold:
+        hint = "Write neg and pos, or leave out labels with --label-column none."
+        raise InvalidSource(f"{where}: {column!r} holds {twofold}", hint=hint)
     if pair := PAIRS.get(frozenset(with_minus)):
         return _from_mapping(pair, seen)
     if is_rating and not named <= {"0", "1"}:
@@ -129,10 +126,9 @@ def _read_ratings(named: set[str]) -> LabelReading | None:
     if not all(NUMBER.fullmatch(name) for name in named):
         return None
     above = max(map(float, named))
-    scale = next((each for each in SCALES if SCALES[0][1] < above <= each[0]), None)
-    if scale is None:
+    if not SCALES[0][1] < above <= SCALES[1][0]:
         return None
-    largest, low, high = scale
+    largest, low, high = SCALES[above > SCALES[0][0]]
 
     def parse(name: str) -> int | None:
         if not NUMBER.fullmatch(name) or float(name) > largest:

@@ -8,7 +8,7 @@ The standard library parses, because its errors have a line and it takes no type
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,6 @@ from attnviz.text.columns import MAX_NAME_LENGTH, is_known_name
 from attnviz.text.labels import choose_reading
 from attnviz.text.source import Wanted
 
-LOOKED_AT = 200  # lines from which the layout is chosen
-MAX_LOOKED_AT = 2**20  # characters of them
 NAMES_OF_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 QUOTES: dict[str, dict[str, Any]] = {
     "spaced": {"skipinitialspace": True},
@@ -78,9 +76,8 @@ def choose_layout(lines: Sequence[str], *, is_whole: bool, usual: str, wanted: W
         chosen = named or list(fitting)
         if len(chosen) > 1 and usual not in chosen:
             ways = list_first([f"{NAMES_OF_SEPARATORS[each]} ({len(fitting[each][0])} columns)" for each in chosen], 4)
-            raise InvalidSource(
-                f"{where}: columns may be separated by {ways}", hint="Name the columns in the first line: text, label."
-            )
+            problem = f"{where}: columns may be separated by {ways}"
+            raise InvalidSource(problem, hint="Name the columns in the first line: text, label.")
         if chosen:
             separator = usual if usual in chosen else chosen[0]
             return Layout(separator, quotes, has_header=_has_header(fitting[separator], wanted))
@@ -120,15 +117,3 @@ def _has_header(rows: list[list[str]], wanted: Wanted) -> bool:
 
 def _looks_like_text(field: str) -> bool:
     return len(field) > MAX_NAME_LENGTH or len(field.split()) > MAX_WORDS or field.rstrip().endswith((".", "!", "?"))
-
-
-def take_first_lines(lines: Iterator[str]) -> tuple[list[str], bool]:
-    """Take the lines from which a layout is chosen, and say whether they are all."""
-    taken: list[str] = []
-    size = 0
-    for line in lines:
-        if len(taken) == LOOKED_AT or size > MAX_LOOKED_AT:
-            return taken, False
-        taken.append(line)
-        size += len(line)
-    return taken, True

@@ -18,7 +18,7 @@ from attnviz.display import list_first, replace_surrogates
 from attnviz.errors import InvalidSource
 from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES
-from attnviz.text.archives import Place, find_member, is_archive, list_entries, open_archive
+from attnviz.text.archives import Place, find_ending, find_member, find_name, is_archive, list_entries, open_archive
 from attnviz.text.columns import DataTable
 from attnviz.text.files import decode, read_content, read_lines
 from attnviz.text.source import SPLIT_NAMES, Row, Source, Wanted, check_no_columns
@@ -51,9 +51,9 @@ def open_source(name: str, wanted: Wanted) -> Source:
             from attnviz.text.hub import open_saved  # it imports datasets, which takes a second
 
             return open_saved(path, wanted, _make_title(path))
-        place = open_archive(path) if is_archive(path) and not path.is_dir() else path
+        place = open_archive(path, wanted.budget) if is_archive(path) and not path.is_dir() else path
     elif name:
-        place = find_member(path)
+        place = find_member(path, wanted.budget)
     if place is not None:
         return (_open_folder if place.is_dir() else _open_file)(place, wanted, _make_title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
@@ -62,29 +62,25 @@ def open_source(name: str, wanted: Wanted) -> Source:
         from attnviz.text.hub import open_hub  # it imports the hub's library, which local files do without
 
         return open_hub(name, wanted)
-    raise InvalidSource(
-        f"no data set {name!r}",
-        hint=f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub also works.",
-    )
+    hint = f"{suggest_name(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub also works."
+    raise InvalidSource(f"no data set {name!r}", hint=hint)
 
 
 def open_sample(wanted: Wanted) -> Source:
     """Open the packaged reviews, written for attnviz: English in train and test, Chinese in zh, Japanese in ja."""
-    return _make_source(
-        {split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test", "zh", "ja")}, wanted, "sample"
-    )
+    files = {split: [SAMPLE / f"{split}.jsonl"] for split in ("train", "test", "zh", "ja")}
+    return _make_source(files, wanted, "sample")
 
 
 def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
-    if path.suffix.lower() in _READERS:
+    if find_ending(path) in _READERS:
         return _make_source({_find_split_name(path) or "train": [path]}, wanted, title)
     if (label := find_label(path)) is not None:
         beside = find_class_files(path.parent) if isinstance(path, Path) else {}
         pair = beside if path in beside.values() else {label: path}
         return open_class_files(pair, wanted, title)
-    raise InvalidSource(
-        f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {READABLE_ENDINGS}."
-    )
+    problem = f"{path}: its ending does not say what it holds"
+    raise InvalidSource(problem, hint=f"Endings that can be read: {READABLE_ENDINGS}.")
 
 
 def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
@@ -97,18 +93,14 @@ def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
             return open_class_files(labelled, wanted, title)
         if files := _group_by_split(folder):
             return _make_source(files, wanted, title)
-        readable = [each for each in list_entries(folder) if each.is_file() and each.suffix.lower() in _READERS]
+        readable = [each for each in list_entries(folder) if each.is_file() and find_ending(each) in _READERS]
         if len(readable) == 1:
             return _open_file(readable[0], wanted, title)
         if len(readable) > 1:
-            raise InvalidSource(
-                f"{folder} holds {len(readable)} files, none of them called train or test",
-                hint=f"Name one: {list_first([f'{folder}/{each.name}' for each in readable], MAX_NAMED)}.",
-            )
-    raise InvalidSource(
-        f"no data set in the folder {path}",
-        hint=f"It needs train and test files ({READABLE_ENDINGS}), folders neg and pos, or what datasets saved.",
-    )
+            problem = f"{folder} holds {len(readable)} files, none of them called train or test"
+            raise InvalidSource(problem, hint=f"Name one: {list_first(list(map(str, readable)), MAX_NAMED)}.")
+    hint = f"It needs train and test files ({READABLE_ENDINGS}), folders neg and pos, or what datasets saved."
+    raise InvalidSource(f"no data set in the folder {path}", hint=hint)
 
 
 def _group_by_split(folder: Place) -> dict[str, list[Place]]:
@@ -116,23 +108,21 @@ def _group_by_split(folder: Place) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for path in list_entries(folder):
         split = _find_split_name(path)
-        if split is not None and path.suffix.lower() in _READERS and path.is_file():
+        if split is not None and find_ending(path) in _READERS and path.is_file():
             found.setdefault(split, []).append(path)
     for split, paths in found.items():
-        shard = _SHARD.fullmatch(paths[0].stem)
+        shard = _SHARD.fullmatch(find_name(paths[0]).stem)
         expected = int(shard["count"]) if shard else 1
-        if len(paths) != expected or len({path.suffix for path in paths}) > 1:
+        if len(paths) != expected or len({find_ending(path) for path in paths}) > 1:
             held = "1 file" if len(paths) == 1 else f"{len(paths)} files"
-            raise InvalidSource(
-                f"{folder} holds {held} for the split {split!r} where {expected} should be",
-                hint=f"There are {', '.join(path.name for path in paths)}.",
-            )
+            problem = f"{folder} holds {held} for the split {split!r} where {expected} should be"
+            raise InvalidSource(problem, hint=f"There are {', '.join(path.name for path in paths)}.")
     return found
 
 
 def _make_source(files: Mapping[str, Sequence[Place]], wanted: Wanted, title: str) -> Source:
     def open_table(path: Place) -> DataTable:
-        table: DataTable = load(_READERS[path.suffix.lower()])(path, wanted)
+        table: DataTable = load(_READERS[find_ending(path)])(path, wanted)
         return table
 
     notices: dict[str, None] = {}
@@ -140,19 +130,18 @@ def _make_source(files: Mapping[str, Sequence[Place]], wanted: Wanted, title: st
         with suppress(InvalidSource):  # raised where the rows are read
             notices |= dict.fromkeys(open_table(paths[0]).describe())
     known = [split for split in SPLIT_NAMES if split in files]
-    return Source(
-        title,
-        (*known, *sorted({*files} - {*known})),
-        lambda split: chain.from_iterable(open_table(path).read() for path in files[split]),
-        tuple(notices),
-    )
+
+    def rows(split: str) -> Iterator[Row]:
+        return chain.from_iterable(open_table(path).read() for path in files[split])
+
+    return Source(title, (*known, *sorted({*files} - {*known})), rows, tuple(notices))
 
 
 def _find_split_name(path: Place) -> str | None:
-    shard = _SHARD.fullmatch(path.stem)
+    shard = _SHARD.fullmatch(find_name(path).stem)
     if shard:
         return shard["split"]
-    return path.stem.lower() if path.stem.lower() in SPLIT_NAMES else None
+    return find_name(path).stem.lower() if find_name(path).stem.lower() in SPLIT_NAMES else None
 
 
 def _make_title(path: Path) -> str:
@@ -172,13 +161,13 @@ def find_class_folders(folder: Place) -> dict[str, Labelled]:
 
 def find_class_files(folder: Place) -> Labelled:
     """Find two files, one of each label, which stands at the end of their names: rt-polarity.neg, or neg.txt."""
-    files = [each for each in list_entries(folder) if each.is_file() and each.suffix.lower() in LINE_ENDINGS]
+    files = [each for each in list_entries(folder) if each.is_file() and find_ending(each) in LINE_ENDINGS]
     return _find_labelled(files)
 
 
 def find_label(place: Place) -> int | None:
     """Return the label that a name says: a folder's, a file's ending, or its name without one."""
-    names = (place.name, place.suffix[1:], place.stem.rpartition("-")[2].rpartition("_")[2])
+    names = (place.name, find_ending(place)[1:], find_name(place).stem.rpartition("-")[2].rpartition("_")[2])
     return next((LABELS[name.lower()] for name in names if name.lower() in LABELS), None)
 
 
@@ -196,7 +185,7 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
     def rows(split: str) -> Iterator[Row]:
         for label, place in splits[split].items():
             for path in sorted(list_entries(place), key=_parse_number):
-                if path.suffix.lower() == ".txt" and path.is_file():
+                if find_ending(path) == ".txt" and path.is_file():
                     yield decode(read_content(path), str(path), wanted.encoding), label
 
     used = [place for labelled in splits.values() for place in labelled.values()]
@@ -206,7 +195,7 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
         for each in list_entries(place)
         if each.is_dir() and str(each) not in map(str, used) and each.name not in splits
     ]
-    left += [each for place in used for each in list_entries(place) if each.suffix.lower() != ".txt"]
+    left += [each for place in used for each in list_entries(place) if find_ending(each) != ".txt"]
     names = [str(each)[len(str(folder)) + 1 :] for each in left]
     notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
     return Source(name, tuple(splits), rows, notices)

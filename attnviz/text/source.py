@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from attnviz.bounded import format_bytes
+from attnviz.bounded import Budget, format_bytes
 from attnviz.errors import InvalidOption, InvalidSource
 
 Row = tuple[str, int | None]
+Thing = TypeVar("Thing")
+Fields = Mapping[str, Any]  # of a row of a table, by the names of its columns
+Rows = Generator[tuple[str, Fields], None, None]  # each with where it begins, for messages
 
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
-MAX_TEXTS = 2**30  # characters of all texts that are read, each counted as ROW_BYTES longer
 ROW_BYTES = 500  # bytes beside a text: its name, its label, its position
-MAX_ROWS = MAX_TEXTS // ROW_BYTES  # no data set that is read has more
+MAX_ROWS = 2**21  # of one label that are looked at for a second one
+MAX_COLUMNS = 2**12
+LOOKED_AT = 200  # lines or rows from which is guessed how a table is written, and what columns without names hold
+MAX_LOOKED_AT = 2**20  # characters of them
 NO_COLUMN = "none"  # of --label-column
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for of a source: columns by name or number, and how its bytes are characters. None: look."""
+    """What is asked for of a source: columns by name or number, how its bytes are characters (None: look), and what
+    it may take.
+    """
 
     text: str | None = None
     label: str | None = None  # NO_COLUMN: labels are left out
     encoding: str | None = None
+    budget: Budget = field(default_factory=Budget)
+    keep_markup: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class OtherKind:
+    """A value that was left as it lies, since its kind is neither that of a text nor of a label."""
+
+    kind: object
+
+    def __repr__(self) -> str:
+        return str(self.kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +64,7 @@ def as_text(value: object, column: str, where: str) -> str:
             found = f"{where}: a text of {len(value):,} characters"
             raise InvalidSource(found, hint=f"At most {format_bytes(MAX_TEXT)} of one text are read.")
         return value
-    found = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
+    found = "null" if value is None else f"{type(value).__name__} {value!r:.40}".removeprefix("OtherKind ")
     raise InvalidSource(f"{where}: {column!r} holds {found}, not text", hint="Choose another with --text-column.")
 
 
@@ -53,3 +73,14 @@ def check_no_columns(wanted: Wanted, where: str) -> None:
     for option, value in (("--text-column", wanted.text), ("--label-column", wanted.label)):
         if value not in (None, NO_COLUMN):
             raise InvalidOption(f"{where} has no columns to choose from", hint=f"Leave out {option}.")
+
+
+def take_first(things: Iterable[Thing]) -> tuple[list[Thing], bool]:
+    """Take so many lines or rows that something can be guessed from them, and say whether they are all."""
+    taken, size = list[Thing](), 0
+    for thing in things:
+        if len(taken) == LOOKED_AT or size > MAX_LOOKED_AT:
+            return taken, False
+        taken.append(thing)
+        size += len(str(thing))
+    return taken, True

@@ -9,24 +9,23 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from attnviz.bounded import format_bytes
+from attnviz.bounded import GIB
+from attnviz.chats import find_chat
 from attnviz.display import list_first, pluralize
 from attnviz.errors import InvalidSource
-from attnviz.text.archives import Place
-from attnviz.text.columns import MAX_NAMED, Columns, DataTable, is_known_name, is_text_name
-from attnviz.text.files import UTF_8, decode, find_mark, open_file, read_lines
-from attnviz.text.layout import LOOKED_AT, NAMES_OF_SEPARATORS, Layout, choose_layout, take_first_lines
-from attnviz.text.source import MAX_TEXT, Wanted, check_no_columns
+from attnviz.text.archives import Place, find_ending
+from attnviz.text.columns import CHATS, MAX_NAMED, DataTable, is_known_name, is_text_name
+from attnviz.text.files import UTF_8, check_size, decode, find_mark, open_file, read_lines
+from attnviz.text.layout import NAMES_OF_SEPARATORS, Layout, choose_layout
+from attnviz.text.source import LOOKED_AT, MAX_COLUMNS, MAX_TEXT, Fields, Rows, Wanted, check_no_columns, take_first
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-MAX_JSON = 2**28  # bytes of a .json, which is read whole; of .jsonl a line is
 _LABEL = r"(?P<label>-?[0-9]{1,2}|neg|pos|negative|positive)"
 BARE_LABEL = re.compile(r"(?P<label>[01]) (?P<text>.+)")  # both of them: else 1 may be a text's first word
 LINES = {  # of a .txt, which is the first of these that all of its first lines are
@@ -34,57 +33,26 @@ LINES = {  # of a .txt, which is the first of these that all of its first lines 
     re.compile(rf"{_LABEL}\t(?P<text>[^\t]+)", re.IGNORECASE): "a label, a tab and a text a line",
     re.compile(r"(?P<label>__label__\S+) (?P<text>.+)"): "a label and a text a line, as fastText has them",
     BARE_LABEL: "a label and a text a line",
-    re.compile(
-        "(?P<text>.*)", re.DOTALL
-    ): "",  # an empty line is an empty text, so that lines and texts have one number
+    re.compile("(?s)(?P<text>.*)"): "",  # an empty line is an empty text, so that lines and texts have one number
 }
-TABS = "tabs are read as part of the texts; use .tsv for columns"
-
-Fields = Mapping[str, Any]  # of a row, by the names of its columns
-Rows = Generator[tuple[str, Fields], None, None]  # each with the `file:line` where it begins
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TextTable(DataTable):
-    """A table in plain text by its rows, each with the `file:line` where it begins."""
-
-    rows: Callable[[], Rows]
-
-    def list_rows(self, columns: Columns) -> Iterator[tuple[str, object, object]]:
-        """Yield the rows. Raises InvalidSource with file and line."""
-        with closing(self.rows()) as rows:
-            for where, fields in rows:
-                if columns.text not in fields:
-                    raise InvalidSource(f"{where}: there is no field {columns.text!r}")
-                yield where, fields[columns.text], None if columns.label is None else fields.get(columns.label)
-
-    def list_values(self, column: str) -> Iterator[object]:
-        """Yield the values of a column up to the first row that cannot be read, which reading names."""
-        first = self._first_rows
-        rest = islice(self._list_readable_rows(), LOOKED_AT, None) if len(first) == LOOKED_AT else ()
-        return (fields.get(column) for fields in chain(first, rest))
-
-    @cached_property
-    def _first_rows(self) -> list[Fields]:
-        """Read the rows that columns are guessed from, once for all columns."""
-        return list(islice(self._list_readable_rows(), LOOKED_AT))
-
-    def _list_readable_rows(self) -> Iterator[Fields]:
-        with suppress(InvalidSource), closing(self.rows()) as rows:
-            for _, fields in rows:
-                yield fields
+NEVER_CLOSED = "a quote that opens in this row is never closed"
+SAID = {  # by what the library says
+    "unexpected end of data": NEVER_CLOSED,
+    "new-line character": "a carriage return outside quotes",
+    "expected after": "text follows a closing quote; write a quote inside a text twice",
+}
 
 
-def open_table(path: Place, wanted: Wanted) -> TextTable:
+def open_table(path: Place, wanted: Wanted) -> DataTable:
     """Open a file by its ending. Raises InvalidSource, and InvalidOption where a file without columns is to have some.
 
     A byte order mark that is not that of UTF-8 is said, as is all else that the ending does not.
     """
-    ending = path.suffix.lower()
+    ending = find_ending(path)
     if ending in SEPARATORS:
         table = _open_separated(path, wanted, SEPARATORS[ending])
     elif ending in (".jsonl", ".ndjson"):
-        table = _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding))
+        table = _open_objects(path, wanted, lambda _: _read_objects(path, wanted))
     elif ending == ".json":
         table = _open_json(path, wanted)
     else:
@@ -97,10 +65,10 @@ def open_table(path: Place, wanted: Wanted) -> TextTable:
     return table
 
 
-def _open_lines(path: Place, wanted: Wanted) -> TextTable:
+def _open_lines(path: Place, wanted: Wanted) -> DataTable:
     """Open a .txt: a table, where its first line names columns; lines with labels, where all have one; else texts."""
     with closing(read_lines(path, wanted.encoding)) as lines:
-        first, _ = take_first_lines(lines)
+        first, _ = take_first(lines)
     for separator, kind in NAMES_OF_SEPARATORS.items():
         names = [name.strip().strip('"') for name in first[0].split(separator)]
         # A column of texts and one of labels, as a first line of plain text hardly names.
@@ -112,12 +80,11 @@ def _open_lines(path: Place, wanted: Wanted) -> TextTable:
         found = [form.fullmatch(line) for line in first]
         if all(found) and (form is not BARE_LABEL or len({each["label"] for each in found if each}) > 1):
             break
-    layout, note = (LINES[form],) if LINES[form] else (), ""
+    layout = (LINES[form],) if LINES[form] else ()
     if not layout:
         check_no_columns(wanted, path.name)
-        note = TABS if 2 * sum("\t" in line.rstrip() for line in first) > len(first) else ""
 
-    def rows() -> Rows:
+    def rows(_: Sequence[str]) -> Rows:
         with closing(read_lines(path, wanted.encoding)) as given:
             for number, line in enumerate(given, 1):
                 found = form.fullmatch(_strip_end(line))
@@ -125,16 +92,16 @@ def _open_lines(path: Place, wanted: Wanted) -> TextTable:
                     raise InvalidSource(f"{path}:{number}: the line has no label, as those before it have")
                 yield f"{path}:{number}", found.groupdict()
 
-    return TextTable(path.name, str(path), [*form.groupindex], wanted, layout=layout, note=note, rows=rows)
+    return DataTable(path.name, str(path), [*form.groupindex], wanted, rows, layout=layout)
 
 
 def _strip_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
-def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
+def _open_separated(path: Place, wanted: Wanted, usual: str) -> DataTable:
     with closing(read_lines(path, wanted.encoding)) as lines:
-        first, is_whole = take_first_lines(lines)
+        first, is_whole = take_first(lines)
     layout = choose_layout(first, is_whole=is_whole, usual=usual, wanted=wanted, where=str(path))
     with closing(_read_records(path, layout, wanted.encoding)) as records:
         where, header = next(records, (f"{path}:1", []))
@@ -142,73 +109,95 @@ def _open_separated(path: Place, wanted: Wanted, usual: str) -> TextTable:
         raise InvalidSource(f"{where}: the header names no columns")
     names = header if layout.has_header else [str(place) for place in range(len(header))]
 
-    def rows() -> Rows:
+    def rows(_: Sequence[str]) -> Rows:
         with closing(_read_records(path, layout, wanted.encoding)) as records:
             for where, fields in islice(records, 1 if layout.has_header else 0, None):
                 if len(fields) != len(names):
-                    raise InvalidSource(
-                        f"{where}: {len(fields)} {pluralize(len(fields), 'fields')} where the "
-                        f"{'header' if layout.has_header else 'first row'} has {len(names)}",
-                        hint=f"Put a text with {'a tab' if layout.separator == chr(9) else repr(layout.separator)} "
-                        "or a quote in it into quotes.",
-                    )
+                    first = "header" if layout.has_header else "first row"
+                    found = f"{len(fields)} {pluralize(len(fields), 'fields')} where the {first} has {len(names)}"
+                    between = "a tab" if layout.separator == "\t" else repr(layout.separator)
+                    problem = f"{where}: {found}"
+                    raise InvalidSource(problem, hint=f"Put a text with {between} or a quote in it into quotes.")
                 yield where, dict(zip(names, fields, strict=True))
 
     said = layout.describe(usual)
-    return TextTable(path.name, where, names, wanted, is_named=layout.has_header, layout=said, rows=rows)
+    return DataTable(path.name, where, names, wanted, rows, is_named=layout.has_header, layout=said)
 
 
 def _read_records(path: Place, layout: Layout, encoding: str | None) -> Generator[tuple[str, list[str]], None, None]:
     """Yield each row with the `file:line` where it begins. Blank lines are skipped."""
     csv.field_size_limit(MAX_TEXT)  # its default is 128 KiB, shorter than some texts
     with closing(read_lines(path, encoding)) as given:
-        reader = layout.parse(given)
-        start = 1
+        start, size = 1, 0
+
+        def read_row() -> Iterator[str]:
+            nonlocal size
+            for line in given:
+                size += len(check_size(line, f"{path}:{start}", size))
+                yield line
+
+        reader = layout.parse(read_row())
         try:
             for fields in reader:
                 if fields:
                     yield f"{path}:{start}", fields
-                start = reader.line_num + 1
+                start, size = reader.line_num + 1, 0
         except csv.Error as error:
-            said = str(error)
-            if "unexpected end of data" in said:
-                raise InvalidSource(f"{path}:{start}: a quote that opens in this row is never closed") from error
-            if "new-line character" in said:
-                said = "a carriage return outside quotes"
-            elif "expected after" in said:
-                said = "text follows a closing quote; write a quote inside a text twice"
-            since = f" (the row begins in line {start})" if start != reader.line_num else ""
-            raise InvalidSource(f"{path}:{reader.line_num}: {said}{since}") from error
+            said = next((SAID[sign] for sign in SAID if sign in str(error)), str(error))
+            line = start if said == NEVER_CLOSED else reader.line_num
+            since = f" (the row begins in line {start})" if start != line else ""
+            raise InvalidSource(f"{path}:{line}: {said}{since}") from error
 
 
-def _open_objects(path: Place, wanted: Wanted, rows: Callable[[], Rows], *said: str) -> TextTable:
+def _open_objects(path: Place, wanted: Wanted, rows: Callable[[Sequence[str]], Rows], *said: str) -> DataTable:
     """Open objects of JSON. The first ones decide which field holds the texts: some lack a field that others have."""
-    with closing(rows()) as objects:
+    with closing(rows(())) as objects:
         where, first = next(objects, (f"{path}:1", {}))
         names = dict.fromkeys(first)
         with suppress(InvalidSource):  # raised where the rows are read
             for _, fields in islice(objects, LOOKED_AT):
                 names.update(dict.fromkeys(fields))
+                if len(names) > MAX_COLUMNS:
+                    break
     if not first:
         raise InvalidSource(f"{where}: there is no object with fields")
-    return TextTable(path.name, where, list(names), wanted, layout=said, rows=rows)
+    if {"role", "content"} <= {*first} and wanted.text is None and not wanted.keep_markup:
+
+        def one_chat(_: Sequence[str]) -> Rows:
+            messages, size = list[Fields](), 0
+            with closing(rows(())) as objects:
+                for at, fields in objects:
+                    messages.append(fields)
+                    size += len(check_size(str(fields), at, size))
+            yield where, {CHATS: find_chat(messages)}
+
+        return DataTable(path.name, where, [CHATS], wanted, one_chat, layout=("a chat, a message a line",))
+    return DataTable(path.name, where, list(names), wanted, rows, layout=said)
 
 
-def _read_objects(path: Place, encoding: str | None) -> Rows:
-    with closing(read_lines(path, encoding)) as lines:
+def _read_objects(path: Place, wanted: Wanted) -> Rows:
+    with closing(read_lines(path, wanted.encoding)) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield f"{path}:{number}", _parse_object(line, path, number)
+                record = _parse_json(line.rstrip("\r\n"), path, number, wanted)
+                yield f"{path}:{number}", _read_fields(record, f"{path}:{number}", wanted)
 
 
-def _parse_object(line: str, path: Place, number: int) -> dict[str, Any]:
-    record = _parse_json(line.rstrip("\r\n"), path, number)
+def _read_fields(record: Any, where: str, wanted: Wanted) -> Fields:
+    """Return the fields of an object, or of messages as one text. What is nested is neither a text nor a label."""
     if not isinstance(record, dict):
-        raise InvalidSource(f"{path}:{number}: not a JSON object", hint='Write {"text": "…"} in each line.')
-    return record
+        chat = None if wanted.keep_markup else find_chat(record)
+        if chat is None:
+            raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} for each.')
+        return {CHATS: chat}
+    is_message = "role" in record
+    nested = {name: value for name, value in record.items() if isinstance(value, list | dict) and not is_message}
+    chats = {} if wanted.keep_markup else {name: find_chat(value) for name, value in nested.items()}
+    return record | {name: chats.get(name) or type(value)() for name, value in nested.items()}
 
 
-def _parse_json(content: str, path: Place, first_line: int) -> Any:
+def _parse_json(content: str, path: Place, first_line: int, wanted: Wanted) -> Any:
+    wanted.budget.draw_json(f"the objects in {path}", content)
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
@@ -219,27 +208,24 @@ def _parse_json(content: str, path: Place, first_line: int) -> Any:
         raise InvalidSource(f"{where}: JSON that is nested too deeply, or has too long a number") from error
 
 
-def _open_json(path: Place, wanted: Wanted) -> TextTable:
+def _open_json(path: Place, wanted: Wanted) -> DataTable:
     """Open a .json: an object a line, an array of objects, or an object that holds one or columns of equal length."""
     with closing(read_lines(path, wanted.encoding)) as lines:
         first, *others = list(islice((line for line in lines if line.strip()), 2)) or ("",)
     if others:
         with suppress(InvalidSource):
-            _parse_object(first, path, 1)
-            return _open_objects(path, wanted, lambda: _read_objects(path, wanted.encoding), "an object a line")
+            _read_fields(_parse_json(first, path, 1, wanted), f"{path}:1", wanted)
+            return _open_objects(path, wanted, lambda _: _read_objects(path, wanted), "an object a line")
     with open_file(path) as file:
-        raw = file.read(MAX_JSON + 1)
-    if len(raw) > MAX_JSON:
-        raise InvalidSource(
-            f"{path} is longer than the {format_bytes(MAX_JSON)} of a .json", hint="Write an object a line, as .jsonl."
-        )
-    records, said = _list_records(_parse_json(decode(raw, str(path), wanted.encoding), path, 1), path)
+        raw = file.read(int(wanted.budget.max_gib * GIB) // 4 + 1)  # of which there will be copies
+    wanted.budget.draw(f"the objects in {path}", 4 * len(raw))
+    content = _parse_json(decode(raw, str(path), wanted.encoding), path, 1, wanted)
+    chat = None if wanted.keep_markup else find_chat(content)
+    records, said = _list_records(content, path) if chat is None else ([{CHATS: chat}], ("a chat",))
 
-    def rows() -> Rows:
+    def rows(_: Sequence[str]) -> Rows:
         for number, record in enumerate(records):
-            if not isinstance(record, dict):
-                raise InvalidSource(f"{path}: item {number} is not a JSON object", hint='Write {"text": "…"} for each.')
-            yield f"{path}: item {number}", record
+            yield f"{path}: item {number}", _read_fields(record, f"{path}: item {number}", wanted)
 
     return _open_objects(path, wanted, rows, *said)
 
@@ -252,9 +238,8 @@ def _list_records(content: Any, path: Place) -> tuple[Iterable[Any], tuple[str, 
         found = [name for name, value in content.items() if isinstance(value, list)]
         found = [name for name in found if content[name] and isinstance(content[name][0], dict)]
         if len(found) > 1:
-            raise InvalidSource(
-                f"{path}: the rows may be in {list_first(found, MAX_NAMED, repr)}", hint="Keep one of them."
-            )
+            problem = f"{path}: the rows may be in {list_first(found, MAX_NAMED, repr)}"
+            raise InvalidSource(problem, hint="Keep one of them.")
         if found:
             return content[found[0]], (f"the array {found[0]!r}",)
         # Columns of equal length, lists or objects by number as pandas writes them.
@@ -264,6 +249,5 @@ def _list_records(content: Any, path: Place) -> tuple[Iterable[Any], tuple[str, 
             if all(of == keys[0] for of in keys):
                 return [{name: content[name][key] for name in content} for key in keys[0]], ("columns",)
         return [content], ("one object",)
-    raise InvalidSource(
-        f"{path} holds no rows", hint='Write [{"text": "…", "label": 0}, …], {"data": […]}, or an object a line.'
-    )
+    problem = f"{path} holds no rows"
+    raise InvalidSource(problem, hint='Write [{"text": "…", "label": 0}, …], {"data": […]}, or an object a line.')

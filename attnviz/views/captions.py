@@ -128,6 +128,9 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
     yield from describe_misuse(maps.provenance, n_read or len(maps.queries))
     if maps.provenance.facts.guess:
         yield Note(escape_for_display(maps.provenance.facts.guess, MAX_GUESS_LENGTH))
+    if speakers := dict(maps.provenance.settings).get("messages"):
+        said = escape_for_display(str(speakers), MAX_TITLE_LENGTH)
+        yield Note(f"Tokens of each message: {said}. --tokens draws some of them.")
     yield from _describe_missing(maps)
     if n_chosen := len(maps.chosen):
         text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.chats import Chat
 from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, InvalidText, TooLarge
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps
@@ -260,3 +261,35 @@ def test_ids_begin_with_the_models_first_marker_also_where_its_tokenizer_leaves_
     assert reader.attention("the cat").queries.pieces == ("the", "cat")
     assert reader.attention_of_ids([4, 12]).queries.pieces == ("[CLS]", "the", "cat")
     assert not np.triu(reader.attention_of_ids([4, 12]).weights, 1).any()
+
+
+TEMPLATE = "{% for m in messages %}[CLS] {{ m.role }} {{ m.content }} [SEP]{% endfor %}"
+TEMPLATE += "{% if add_generation_prompt %}a{% endif %}"
+
+
+def test_messages_are_written_by_the_models_own_template(tmp_path: Path) -> None:
+    folder = made.saved(tmp_path / "bert", "bert")
+    chat = Chat('[{"role": "the", "content": "cat"}, {"role": "a", "content": "film was good"}]')
+    reference = find_model(ModelOptions(model=str(folder)))
+    assert reference.find_notices(["a film"]) == ()
+    with pytest.raises(InvalidOption, match="no template of chats"):
+        opened(folder).encode(chat)
+    (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    maps = opened(folder).attention(chat)
+    assert maps.queries.pieces == ("[CLS]", "the", "cat", "[SEP]", "[CLS]", "a", "film", "was", "good", "[SEP]", "a")
+    assert maps.provenance.facts.tokens_in_text == 11 - sum(maps.queries.special) == 7
+    assert dict(maps.provenance.settings)["messages"] == "the 2:3, a 6:9"
+    assert opened(folder, ModelOptions(chat=True)).attention("cat").queries.pieces == (
+        "[CLS]",
+        "[UNK]",
+        "cat",
+        "[SEP]",
+        "a",
+    )
+    assert "--chat reads a text as a message" in reference.find_notices(["a film"])[0]
+    assert find_model(ModelOptions(model=str(folder), chat=True)).find_notices(["a film"]) == ()
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('by turns') }}", encoding="utf-8")
+    with pytest.raises(InvalidText, match="refuses the messages: by turns"):
+        opened(folder).encode(chat)
+    with pytest.raises(InvalidOption, match="no template of chats"):
+        find_model(ModelOptions(model="multi")).open(()).encode(chat)

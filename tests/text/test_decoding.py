@@ -60,11 +60,11 @@ def ghostscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.mark.parametrize("name", sorted({*_FEATURE_TYPES} - {*PLAIN}))
 def test_a_column_of_another_type_is_not_read(name: str, tmp_path: Path) -> None:
     """As texts it is refused; as labels it is none."""
-    with pytest.raises(InvalidSource, match=f"train: 'text' holds {name}, not text"):
+    with pytest.raises(InvalidSource, match=f"train: row 0: 'text' holds {name}, not text"):
         list(as_source(holding(name, "text"), Wanted(), "made").rows("train"))
     source = as_source(holding(name, "label"), Wanted(), "made")
     assert list(source.rows("train")) == [("a", None), ("b", None), ("c", None)]
-    assert source.notices == (f"made: texts from 'text', no labels: 'label' holds '{name}', which is not a label: "
+    assert source.notices == (f"made: texts from 'text', no labels: 'label' holds {name}, which is not a label: "
                               "these are 0, 1, 2 …, neg, pos and such",)  # fmt: skip
 
 

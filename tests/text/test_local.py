@@ -108,5 +108,5 @@ def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:
 def test_a_review_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     write_folder(tmp_path, {"train/neg/0_1.txt": b"fine", "train/pos/7_9.txt": b"caf\xe9"})
     assert texts_of(opened(tmp_path, "train[:1]")) == ["fine"]
-    with pytest.raises(InvalidSource, match=r"7_9\.txt: byte 0xe9"):
+    with pytest.raises(InvalidSource, match=r"7_9\.txt: bytes are not UTF-8"):
         opened(tmp_path)

@@ -14,7 +14,6 @@ from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from tests.events import report, result
 from tests.starting import heatmap
-from tests.text.corpora import opened
 
 
 @pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
@@ -63,29 +62,13 @@ def test_a_text_that_is_the_name_of_a_file_is_the_file(tmp_path: Path, monkeypat
     Path("a.txt").write_text("not a good film\n", encoding="utf-8")
     Path("many.csv").write_text("text\na\n", encoding="utf-8")
     found = result(heatmap(build(HeatmapSpec, inline_text="a.txt", out=str(tmp_path / "out"))))
-    assert "a.txt" in report(found).title
+    assert "not a good film" in report(found).title
     assert "4 tokens" in report(found).subtitle
     assert found.notices[0] == "reading the text in the file a.txt; --text a.txt takes its name as words"
     many = result(heatmap(build(HeatmapSpec, inline_text="many.csv", out=str(tmp_path / "many"))))
-    assert "many.csv train[0]" in report(many).title
+    assert "“a”" in report(many).title
     assert many.notices[0] == "reading the data set many.csv; --text many.csv takes its name as words"
     with pytest.raises(InvalidOption, match=r"many\.csv and --dataset sample exclude each other"):
         heatmap(build(HeatmapSpec, inline_text="many.csv", dataset="sample"))
     words = result(heatmap(build(HeatmapSpec, text=("a.txt",), out=str(tmp_path / "words"))))
     assert "3 tokens" in report(words).subtitle
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "notices"),
-    [
-        ("a.csv", "text,label\ngood,1\n", []),
-        ("a.txt", "a good film\n", []),
-        ("a.txt", "a good film\tits title\n", ["tabs are read as part of the texts; use .tsv for columns"]),
-    ],
-)
-def test_what_is_not_used_of_a_file_is_said(name: str, content: str, notices: list[str], tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content, encoding="utf-8")
-    found = opened(tmp_path / name).notices
-    assert len(found) == len(notices)
-    for notice, expected in zip(found, notices, strict=True):
-        assert expected in notice

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import exists, is_file, is_folder, list_folder, read_bytes
+from attnviz.bounded import GIB, check_room, exists, is_file, is_folder, list_folder, read_bytes
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import compare_batches, compare_contents
 from attnviz.commands.batch.manifests import from_file, job_from_manifest
@@ -18,7 +18,7 @@ from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InputError, InvalidOption, InvalidSource
 from attnviz.measures import ALL, choose_measures, split_names
-from attnviz.models.sizes import BASE, GIB, ONE_HEAD, ONE_TOKEN, check_room
+from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN
 from attnviz.records import AttentionMaps
 from attnviz.records.arithmetic import count_cores
 from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff, Difference, Tolerances

@@ -14,11 +14,11 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 
 from attnviz import store
-from attnviz.bounded import resolve_links
+from attnviz.bounded import GIB, check_room, resolve_links
 from attnviz.display import format_count
 from attnviz.errors import InvalidRecord, InvalidSource, TooLarge
 from attnviz.measures import LAYER_MEASURES
-from attnviz.models.sizes import BASE, GIB, check_room
+from attnviz.models.sizes import BASE
 from attnviz.numbers.table import Numbers
 from attnviz.records.differences import (
     FILES,

@@ -17,7 +17,7 @@ from attnviz.models.sizes import head_size
 from attnviz.renderers import PAGE_FORMAT, choose_renderers
 from attnviz.running.executors import check_workers
 from attnviz.running.metrics import NAME as METRICS
-from attnviz.text import Document, load_corpus
+from attnviz.text import Document
 
 WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
@@ -29,14 +29,12 @@ def train_inputs(spec: TrainSpec) -> Inputs:
     check(spec)
     folder = store.check_output_folder(spec.out)
     refuse_to_overwrite(folder, spec)
-    corpus = load_corpus(spec.text)
-    return Inputs(corpus=corpus, documents=corpus.documents, folder=folder)
+    return replace(read_inputs((), spec.text, every=True), folder=folder)
 
 
 def vocab_inputs(spec: VocabSpec) -> Inputs:
     """Read the texts. Raises InvalidOption or InvalidSource."""
-    corpus = load_corpus(spec.text)
-    return Inputs(corpus=corpus, documents=corpus.documents, folder=store.check_output_folder(spec.out))
+    return read_inputs((), spec.text, every=True, out=spec.out)
 
 
 def predict_inputs(spec: PredictSpec) -> Inputs:
@@ -91,9 +89,8 @@ def name_option(name: str) -> str:
 def refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
     """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
     if exists(folder / WEIGHTS) and not (exists(folder / STATE) or exists(folder / METRICS)):
-        raise InvalidOption(
-            f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out."
-        )
+        problem = f"{folder} holds a model, but nothing of the run that made it"
+        raise InvalidOption(problem, hint="Choose another --out.")
     for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
         if not spec.resume and exists(folder / name):
             raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")

@@ -18,10 +18,8 @@ def leave_one_out(subject: Subject) -> MethodScores:
     n_tokens = len(subject.ids)
     places = np.flatnonzero(~np.array(subject.tokens.special, dtype=bool))
     if len(places) < 2:
-        raise InvalidText(
-            "leave-one-out needs two tokens: nothing is left of one",
-            hint="Choose --method relevance, or a longer text.",
-        )
+        problem = "leave-one-out needs two tokens: nothing is left of one"
+        raise InvalidText(problem, hint="Choose --method relevance, or a longer text.")
     scores = np.zeros(n_tokens)
     whole, *without = subject.values(
         [np.ones(n_tokens, dtype=bool), *(np.arange(n_tokens) != place for place in places)]

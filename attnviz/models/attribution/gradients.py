@@ -54,9 +54,8 @@ def gradient(subject: Subject) -> MethodScores:
 def check_captum() -> None:
     """Raise InvalidOption where captum is not installed."""
     if find_spec("captum") is None:
-        raise InvalidOption(
-            "--method integrated-gradients needs captum", hint="Install it with: pip install 'attnviz[attribution]'"
-        )
+        problem = "--method integrated-gradients needs captum"
+        raise InvalidOption(problem, hint="Install it with: pip install 'attnviz[attribution]'")
 
 
 def integrated_gradients(subject: Subject) -> MethodScores:
@@ -123,10 +122,8 @@ def value_norm(subject: Subject) -> MethodScores:
     total = np.zeros(len(subject.ids))
     for attention in attentions:
         if attention.read_by is None:
-            raise InvalidModel(
-                f"no linear layer reads the attention of {subject.provenance.model} head by head",
-                hint="Choose --method attention.",
-            )
+            problem = f"no linear layer reads the attention of {subject.provenance.model} head by head"
+            raise InvalidModel(problem, hint="Choose --method attention.")
         total += (attention.call.weights[0].sum(axis=1) * attention.value_norms()).sum(axis=0, dtype=np.float64)
     return MethodScores(total / max(total.sum(), np.finfo(np.float64).tiny), 1, signed=False)
 

@@ -158,24 +158,19 @@ def make_subject(
     if question.against is not None:
         against = _find_answer(question.against, answers, "against")
     if against == answer:
-        raise InvalidOption(
-            f"--against {question.against} is the {question.option} itself", hint="Choose another, or none."
-        )
+        problem = f"--against {question.against} is the {question.option} itself"
+        raise InvalidOption(problem, hint="Choose another, or none.")
     target = Target(labels[answer], "" if against is None else labels[against], float(values[answer]))
     return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
 
 
 def _check_score(answers: AnswerInfo, question: Question, model: str) -> None:
     if question.against is not None:
-        raise InvalidOption(
-            f"--against {question.against[:60]!r} is for labels, and {model} answers with a number",
-            hint="Leave it out: a number is explained against 0.",
-        )
+        problem = f"--against {question.against[:60]!r} is for labels, and {model} answers with a number"
+        raise InvalidOption(problem, hint="Leave it out: a number is explained against 0.")
     if question.target is None and len(answers.labels) > 1:
-        raise InvalidOption(
-            f"{model} answers with {len(answers.labels)} numbers",
-            hint=f"Choose one with --{question.option}: {list_first(answers.labels, MAX_NAMED, escape_for_display)}.",
-        )
+        hint = f"Choose one with --{question.option}: {list_first(answers.labels, MAX_NAMED, escape_for_display)}."
+        raise InvalidOption(f"{model} answers with {len(answers.labels)} numbers", hint=hint)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnviz.bounded import check_room
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution.subject import Answering, Subject, make_subject
 from attnviz.models.batches import batch_by_length
@@ -22,7 +23,7 @@ from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.predicting import BATCH, BATCH_TOKENS, check_finite, read_logits
 from attnviz.models.protocols import EVERY, WINDOW, LabelledText
-from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.models.sizes import FLOAT32
 from attnviz.records import Facts, Provenance
 from attnviz.records.answers import AnswerInfo, AnswerKind
 from attnviz.records.attribution import Question, Target
@@ -130,10 +131,8 @@ class NextTokenModel(HeadedModel):
         """Return the token that goes on with `text`. Raises InvalidOption where that takes several."""
         found = self.loaded.tokenizer.next_id(text)
         if found is None:
-            raise InvalidOption(
-                f"--{option} {text[:60]!r} is not one token of this model",
-                hint="Give its first piece, with its space.",
-            )
+            problem = f"--{option} {text[:60]!r} is not one token of this model"
+            raise InvalidOption(problem, hint="Give its first piece, with its space.")
         return found
 
 

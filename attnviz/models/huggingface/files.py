@@ -15,25 +15,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, exists, is_file, read_bytes, read_header
+from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, check_room, is_file, read_bytes, read_header
 from attnviz.errors import InvalidModel
 from attnviz.models import MODELS
-from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer_bounds import check_tokenizer
 from attnviz.registry import suggest_name
 from attnviz.store.hub import explain_offline
 
 TOKENIZER = "tokenizer.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-VOCABULARIES = (
-    "tokenizer.json",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-    "tokenizer.model",
-    "sentencepiece.bpe.model",
-)
-ADDITIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+VOCABULARIES: tuple[str, ...] = ("tokenizer.json", "vocab.json", "vocab.txt")
+VOCABULARIES += ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
+TEMPLATE = "chat_template.jinja"  # or a field of the next
+ADDITIONS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", TEMPLATE)
 FETCHED = (  # never *.bin, *.pt or *.py
     *(CONFIG, "generation_config.json", WEIGHTS, INDEX, "model-*.safetensors"),
     *(*VOCABULARIES, "merges.txt", *ADDITIONS),
@@ -92,9 +87,9 @@ def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
     folder = local if local is not None else _from_hub(hub, max_memory)
     check_installed()
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
-        if file not in (CONFIG, WEIGHTS, INDEX) and exists(folder / file):
+        if file not in (CONFIG, WEIGHTS, INDEX) and is_file(folder / file):
             check_file_size(folder / file, MAX_ADDITIONS if file in ADDITIONS else MAX_VOCABULARY, InvalidModel, AGAIN)
-    if exists(folder / ADAPTER):
+    if is_file(folder / ADAPTER):
         problem = f"{folder} holds an adapter beside a model ({ADAPTER}), which is not read"
         raise InvalidModel(problem, hint="Merge it: model.merge_and_unload().save_pretrained(folder).")
     if is_file(folder / TOKENIZER):
@@ -141,10 +136,8 @@ def drop_choices(settings: Any, where: Path) -> Any:
     if quantized := kept.pop("quantization_config", None):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
         if method not in WIDENED:
-            raise InvalidModel(
-                f"{where} says that its weights are quantized ({str(method)[:40]})",
-                hint="Save it with whole weights: model.dequantize(), then model.save_pretrained(folder).",
-            )
+            hint = "Save it with whole weights: model.dequantize(), then model.save_pretrained(folder)."
+            raise InvalidModel(f"{where} says that its weights are quantized ({str(method)[:40]})", hint=hint)
         kept["quantization_config"] = quantized | {"dequantize": True}
     return {name: drop_choices(value, where) for name, value in kept.items()}
 
@@ -155,15 +148,21 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def knows_chats(folder: Path) -> bool:
+    """Return whether a model's folder holds a template that messages are written by."""
+    settings = folder / ADDITIONS[0]
+    written = read_bytes(settings, MAX_ADDITIONS, InvalidModel) if is_file(settings) else b""
+    return is_file(folder / TEMPLATE) or b'"chat_template"' in written
+
+
 def check_labels(folder: Path) -> None:
     """Raise InvalidModel for a config of more labels than a model has: each would get a name and a row of weights."""
     settings = configuration(folder)
     for name in ("num_labels", "_num_labels"):
         n_labels = settings.get(name)
         if isinstance(n_labels, int | float) and n_labels > MAX_LABELS:
-            raise InvalidModel(
-                f"{folder / CONFIG} says {n_labels:,.0f} labels", hint=f"At most {MAX_LABELS:,} are read."
-            )
+            problem = f"{folder / CONFIG} says {n_labels:,.0f} labels"
+            raise InvalidModel(problem, hint=f"At most {MAX_LABELS:,} are read.")
 
 
 def _from_hub(written: str, max_memory: float) -> Path:

@@ -31,10 +31,8 @@ class HuggingFaceWriter(HuggingFaceModel):
         n_before, most = len(grown.ids), self.loaded.most_tokens
         if most is not None and n_before + self._n_tokens - 1 > most:
             read_already = "" if read.target else f" after {n_before:,} of the text"
-            raise TooLarge(
-                f"--generate {self._n_tokens:,}{read_already} is beyond the {most:,} positions of {self.name}",
-                hint=f"--generate {most - n_before + 1} fits.",
-            )
+            problem = f"--generate {self._n_tokens:,}{read_already} is beyond the {most:,} positions of {self.name}"
+            raise TooLarge(problem, hint=f"--generate {most - n_before + 1} fits.")
         n_queries = n_before + self._n_tokens - 1
         self._check_room(n_queries, len(read.source.ids) if read.kind == "cross" else n_queries, choice)
         return read

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from attnviz.bounded import check_room
+from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.models.attention import Norms
 from attnviz.models.attribution.operators import Attending, AttendingCall
@@ -25,7 +27,7 @@ from attnviz.models.recording.assembly import assemble, describe_origin, facts_o
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
-from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
+from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory
 from attnviz.models.without import OutputWeights, find_projections, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
@@ -108,6 +110,7 @@ class HuggingFaceModel:
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
+        text = Chat.ask(text) if self.spec.chat and not isinstance(text, Chat) else text
         source = self.loaded.tokenizer.encode(text, self.extras.pair, self.spec.max_tokens, self.spec.keep)
         read = Read(source, self._target() if kind in ("decoder", "cross") else None, kind)
         for each in (read.source, read.target):
@@ -196,9 +199,8 @@ class HuggingFaceModel:
         queries, keys = (side.tokens for side in axes_of(read))
         if group.shape[2:] != (len(queries), len(keys)):
             problem = f"{self.name} attends from {group.shape[2]} to {group.shape[3]} places, the text has "
-            raise InvalidModel(
-                f"{problem}{len(queries)} and {len(keys)} tokens", hint="attnviz.record shows it in Python."
-            )
+            problem = f"{problem}{len(queries)} and {len(keys)} tokens"
+            raise InvalidModel(problem, hint="attnviz.record shows it in Python.")
         sides = AxisLabels(queries, keys, np.ones(len(queries), dtype=bool), np.ones(len(keys), dtype=bool))
         (maps,) = assemble(group, [sides], [self._describe(read, group, text, text_name)], value_norms)
         return maps
@@ -230,10 +232,8 @@ class HuggingFaceModel:
                 raise InvalidOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")
             return "self"
         if asked == "self":
-            raise InvalidOption(
-                f"{self.name} has three attentions",
-                hint="Choose --attention encoder, or with --target-text decoder or cross.",
-            )
+            problem = f"{self.name} has three attentions"
+            raise InvalidOption(problem, hint="Choose --attention encoder, or with --target-text decoder or cross.")
         kind = asked or ("cross" if has_target else "encoder")
         if (kind == "encoder") == has_target:
             needs = "reads no target text" if has_target else "needs --target-text"
@@ -281,9 +281,8 @@ class HuggingFaceModel:
             raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=watching.unread.describe_none())
         if len(groups) > 1:
             names = ", ".join(group.name for group in groups[:4])
-            raise InvalidModel(
-                f"{self.name} has attentions of several kinds ({names})", hint="attnviz.record shows each in Python."
-            )
+            problem = f"{self.name} has attentions of several kinds ({names})"
+            raise InvalidModel(problem, hint="attnviz.record shows each in Python.")
         return replace(groups[0], not_seen=" ".join(watching.unread.describe()))
 
     def _describe(self, read: Read, group: Group, text: str, text_name: str) -> Provenance:
@@ -294,6 +293,8 @@ class HuggingFaceModel:
         else:
             attendable = group.calls[0].attendable[0]
             causal &= not np.triu(attendable, 1).any() and len(attendable) > 1
+        chat = Chat.ask(text) if self.spec.chat and not isinstance(text, Chat) else text
+        speakers = self.loaded.tokenizer.name_speakers(chat, read.source.tokens) if isinstance(chat, Chat) else ""
         settings = (
             ("attention", read.kind),
             ("model_type", str(self.loaded.model.config.model_type)),
@@ -307,6 +308,7 @@ class HuggingFaceModel:
             ("tokens_in_text", read.source.n_tokens),
             ("tokenizer_sha256", self.loaded.tokenizer.sha256),
             ("vocabulary_entries", len(self.loaded.tokenizer)),
+            *([("messages", speakers)] if speakers else []),
             *(read.answer.settings if read.answer else ()),
         )
         facts = replace(

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, check_file_size, is_file, read_bytes
+from attnviz.bounded import MAX_JSON, check_file_size, check_room, is_file, read_bytes
 from attnviz.display import pluralize
 from attnviz.errors import InvalidModel
 from attnviz.models.huggingface.files import REMOVE, WEIGHTS, ModelFiles, compute_sha256, find_files
 from attnviz.models.huggingface.reference import HuggingFaceReference, refuse_options
 from attnviz.models.loading import Preparation
-from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.models.sizes import FLOAT32
 from attnviz.specs import ModelOptions, PretrainedOptions
 from attnviz.store.folders import find_cache, making
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.bounded import expand_path
+from attnviz.chats import Chat
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.decomposition import Decomposable
-from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files
+from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files, knows_chats
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import Ablatable, AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
@@ -56,17 +59,15 @@ class HuggingFaceReference(ModelReference):
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
         if needs is Traceable:
-            raise InvalidOption(
-                f"{self} cannot be worked out by hand", hint="--by-hand takes a built-in model: --model multi."
-            )
+            problem = f"{self} cannot be worked out by hand"
+            raise InvalidOption(problem, hint="--by-hand takes a built-in model: --model multi.")
         if needs is Ablatable:
             raise InvalidModel(f"{self} is not a built-in classifier", hint=TRAINED)
         if self.extras.generate is not None and self.extras.generate < 1:
             raise InvalidOption(f"--generate {self.extras.generate} is too small", hint="It is at least 1 token.")
         if self.extras.target_text is not None and self.extras.generate is not None:
-            raise InvalidOption(
-                "--generate and --target-text both say what the decoder writes", hint="Give one of them."
-            )
+            problem = "--generate and --target-text both say what the decoder writes"
+            raise InvalidOption(problem, hint="Give one of them.")
         classes = self.list_classes()
         if needs is Generates and not any(each.endswith(WRITING) for each in classes):
             raise InvalidModel(f"{self} is {_join_classes(classes)}, which writes no text", hint=WRITERS)
@@ -82,7 +83,7 @@ class HuggingFaceReference(ModelReference):
         """Open it; it is loaded once for each device."""
         for _ in self.prepare():
             pass
-        files, room = self._files(), self.spec.max_memory
+        files, room = self._files, self.spec.max_memory
         from attnviz.models.device import pick
         from attnviz.models.huggingface import weights
         from attnviz.models.huggingface.answering import (
@@ -117,11 +118,21 @@ class HuggingFaceReference(ModelReference):
 
     def inputs(self) -> Mapping[str, str]:
         """Return the sha256 of the weights, and the version of the library that runs them."""
-        found = digest(self._files().folder, FETCHED)
+        found = digest(self._files.folder, FETCHED)
         return {f"weights of {self.spec.model}": found, "transformers": version("transformers")}
 
+    def find_notices(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Say that texts are read as they are where the model knows chats, once its files are there."""
+        if self.spec.chat or all(isinstance(text, Chat) for text in texts):
+            return ()
+        with suppress(InvalidModel):
+            if knows_chats(self._files.folder):
+                return (f"{self} has learned from chats: --chat reads a text as a message to it, not as plain text",)
+        return ()
+
+    @cached_property
     def _files(self) -> ModelFiles:
-        """Find where it lies, fetched if need be, and that its files are whole; once."""
+        """Where it lies, fetched if need be, with files that are whole."""
         return remember(("files", str(self), self.spec.max_memory), self._find_files)
 
     def _find_files(self) -> ModelFiles:
@@ -129,7 +140,7 @@ class HuggingFaceReference(ModelReference):
 
     def list_classes(self) -> list[str]:
         """Return the classes that its weights were saved from. Raises InvalidModel where its files are not whole."""
-        return [str(each) for each in configuration(self._files().folder).get("architectures") or ()]
+        return [str(each) for each in configuration(self._files.folder).get("architectures") or ()]
 
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:

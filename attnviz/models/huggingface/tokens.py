@@ -1,20 +1,21 @@
 """The tokenizer of a third-party model at work: text to ids, and to tokens called by the text that they cover.
 
-Knows the tokenizers of transformers and no models. What a tokenizer does to a text is left to it, chat templates are
-left alone, and a marker that is written in a text is read as its own tokenizer reads it.
+Knows the tokenizers of transformers and no models. What a tokenizer does to a text is left to it, messages are
+written by its template of chats, and a marker that is written in a text is read as its own tokenizer reads it.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from tokenizers import Encoding as Encoded
 
+from attnviz.chats import Chat, refuse_chat
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import count_kept
 from attnviz.models.tokenizer import EMPTY, name_tokens
@@ -22,6 +23,7 @@ from attnviz.models.tokenizer_bounds import reading_text
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind
 
+ROLES = "Roles are mostly system, user and assistant, by turns."
 MAX_BYTES = 4  # of one character in UTF-8
 LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a text's first word
 
@@ -55,10 +57,8 @@ class HuggingFaceTokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
-            raise InvalidModel(
-                f"{type(tokenizer).__name__} cannot say where in a text its tokens are",
-                hint="A tokenizer.json is needed: save the model with its fast tokenizer.",
-            )
+            problem = f"{type(tokenizer).__name__} cannot say where in a text its tokens are"
+            raise InvalidModel(problem, hint="A tokenizer.json is needed: save the model with its fast tokenizer.")
         self._tokenizer = tokenizer
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
@@ -72,25 +72,57 @@ class HuggingFaceTokenizer:
         """The sha256 of the tokenizer."""
         return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
 
+    def write_chat(self, chat: Chat) -> str:
+        """Write messages as the model's own template does, and what its answer begins with behind the last question.
+
+        Raises InvalidOption without a template, InvalidText where it refuses the messages.
+        """
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise refuse_chat()
+        asks = chat.messages[-1]["role"] != "assistant"
+        try:
+            written = self._tokenizer.apply_chat_template(chat.messages, tokenize=False, add_generation_prompt=asks)
+        except Exception as error:  # the template is a program of whoever made the model
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise InvalidText(f"the template of this model refuses the messages: {reason}", hint=ROLES) from error
+        return str(written)
+
     def encode(
         self, text: str, pair: str | None = None, max_tokens: int | None = None, keep: KeepKind = "head"
     ) -> HuggingFaceEncoding:
         """Return at most `max_tokens` tokens with markers, and one of each text; of two, the longer is cut first.
 
-        Raises InvalidText where a text has none, InvalidOption for a pair that the model has no form for.
+        Messages are written by the model's template. Raises InvalidText where a text has no tokens, InvalidOption for
+        a pair that the model has no form for, and as `write_chat` does.
         """
+        is_chat = isinstance(text, Chat)
+        markers = {*self._tokenizer.all_special_ids} if is_chat else set[int]()
+        text = self.write_chat(text) if isinstance(text, Chat) else text
         texts = [text] if pair is None else [text, pair]
         whole = [self._encode(each) for each in texts]
         lengths = [len(each.ids) for each in whole]
+        n_tokens = sum(number not in markers for each in whole for number in each.ids)
         if pair is not None and self._backend.num_special_tokens_to_add(True) == 0:
-            raise InvalidOption(
-                "this model has no form for two texts", hint="Leave out --pair, or write both in one text."
-            )
+            problem = "this model has no form for two texts"
+            raise InvalidOption(problem, hint="Leave out --pair, or write both in one text.")
         if max_tokens is not None:
-            room = max_tokens - self._backend.num_special_tokens_to_add(pair is not None)
+            room = max_tokens - (0 if is_chat else self._backend.num_special_tokens_to_add(pair is not None))
             whole = [_cut_middle(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
-        found = self._backend.post_process(*whole, add_special_tokens=True)
-        return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
+        found = self._backend.post_process(*whole, add_special_tokens=not is_chat)  # a template writes its markers
+        tokens = self._tokens(found, texts, markers)
+        return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), tokens, n_tokens)
+
+    def name_speakers(self, chat: Chat, tokens: Tokens) -> str:
+        """Say which tokens each message has: "system 3:21, user 25:30", without the last as in `--tokens`."""
+        written, said, at = self.write_chat(chat), [], 0
+        for message in chat.messages:
+            words = message["content"].strip()
+            at = max(at, written.find(words, at))
+            end = at + len(words)
+            places = [i for i, (first, last) in enumerate(tokens.offsets) if first < last and at < last and first < end]
+            at = end
+            said += [f"{message['role']} {places[0]}:{places[-1] + 1}"] if places else []
+        return ", ".join(said)
 
     def encode_ids(self, ids: Sequence[int]) -> HuggingFaceEncoding:
         """Return ids as if a text had been cut into them, between the markers of a text; a beginning also where the
@@ -176,8 +208,9 @@ class HuggingFaceTokenizer:
             raise InvalidText("no tokens in the text", hint=EMPTY)
         return found
 
-    def _tokens(self, found: Encoded, texts: list[str]) -> Tokens:
-        special = tuple(map(bool, found.special_tokens_mask))
+    def _tokens(self, found: Encoded, texts: list[str], markers: Set[int] = frozenset()) -> Tokens:
+        marked = zip(found.special_tokens_mask, found.ids, strict=True)
+        special = tuple(bool(mask) or number in markers for mask, number in marked)
         pieces, offsets = [], []
         for place, (name, (start, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
             which = found.sequence_ids[place] or 0

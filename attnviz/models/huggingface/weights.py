@@ -18,11 +18,11 @@ from unittest.mock import patch
 
 import torch
 
-from attnviz.bounded import is_file
+from attnviz.bounded import check_room, is_file
 from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
 from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, check_labels, configuration, drop_choices
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
-from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer_bounds import is_panic
 
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
@@ -37,15 +37,8 @@ HEADS: dict[HeadKind, str] = {  # classes of the library, by what stands upon a 
 OF_TEXT = ("input_ids", "attention_mask", "position_ids", "token_type_ids")  # inputs that text gives
 STDOUT = 1  # as the system counts a process's files
 SHIFTED = 1  # places before the first, besides padding, in models that count positions as RoBERTa does
-LIKE_ROBERTA = (
-    "roberta",
-    "xlm-roberta",
-    "camembert",
-    "data2vec-text",
-    "xlm-roberta-xl",
-    "roberta-prelayernorm",
-    "xmod",
-)
+LIKE_ROBERTA: tuple[str, ...] = ("roberta", "xlm-roberta", "camembert", "data2vec-text", "xlm-roberta-xl")
+LIKE_ROBERTA += ("roberta-prelayernorm", "xmod")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +103,8 @@ def load_weights(
     missing = sorted(name for name in told["missing_keys"] if not unused & set(name.split(".")))
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise InvalidModel(
-            f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}",
-            hint="They would be random. Copy or fetch the folder again.",
-        )
+        problem = f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}"
+        raise InvalidModel(problem, hint="They would be random. Copy or fetch the folder again.")
     model = model.eval().to(device)
     body, headed = (model, None) if head == "none" else (model.base_model, model)
     return LoadedWeights(body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
@@ -162,9 +153,8 @@ def _check_sizes(files: ModelFiles, config: Any) -> None:
     for name in ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers"):
         n_layers = getattr(config.get_text_config(), name, None)
         if isinstance(n_layers, int) and n_layers > MAX_LAYERS:
-            raise InvalidModel(
-                f"{files.folder / CONFIG} says {n_layers:,} layers", hint=f"At most {MAX_LAYERS:,} are read."
-            )
+            problem = f"{files.folder / CONFIG} says {n_layers:,} layers"
+            raise InvalidModel(problem, hint=f"At most {MAX_LAYERS:,} are read.")
 
 
 def _check_reads_text(files: ModelFiles, body: Any) -> None:
@@ -173,10 +163,8 @@ def _check_reads_text(files: ModelFiles, body: Any) -> None:
     if name == "input_ids" and hasattr(body, "get_text_features") and hasattr(body, "logit_scale"):
         name, reads = next(each for each in signature(body.forward).parameters if each not in OF_TEXT), " beside text"
     if name != "input_ids":
-        raise InvalidModel(
-            f"{files.folder} is a {type(body).__name__}, which reads {name}{reads}",
-            hint=f"Record it in Python: with attnviz.record() as maps: model({name}=...).",
-        )
+        problem = f"{files.folder} is a {type(body).__name__}, which reads {name}{reads}"
+        raise InvalidModel(problem, hint=f"Record it in Python: with attnviz.record() as maps: model({name}=...).")
 
 
 @contextmanager
@@ -190,9 +178,8 @@ def others_failure(name: str) -> Iterator[None]:
         if "memory" in str(error):  # which `enough_memory` tells
             raise
         said = " ".join(str(error).split())[:200]
-        raise ExecutionError(
-            f"{name} fails by itself: {type(error).__name__}: {said}", hint="Another text or length may do."
-        ) from error
+        problem = f"{name} fails by itself: {type(error).__name__}: {said}"
+        raise ExecutionError(problem, hint="Another text or length may do.") from error
 
 
 @contextmanager

@@ -101,9 +101,8 @@ def _trim_factors(group: Group, layer: int, row: int, side: AxisLabels) -> Facto
     queries, keys = _spans(side)
     apart = not isinstance(keys, slice)
     if apart and factors.window not in (EVERYWHERE, CAUSAL):
-        raise InvalidRecord(
-            f"padding in the middle of a text is in the windows of {group.place}", hint="Leave out factored."
-        )
+        problem = f"padding in the middle of a text is in the windows of {group.place}"
+        raise InvalidRecord(problem, hint="Leave out factored.")
     if factors.bias is not None and (apart or queries != keys):
         raise InvalidRecord(f"padding changes distances in the bias of {group.place}", hint="Leave out factored.")
     real = factors.keys_mask[keys]

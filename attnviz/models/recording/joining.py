@@ -115,10 +115,8 @@ def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
     if n_heads == 1:
         return first
     if first.factors is not None:
-        raise InvalidRecord(
-            f"the heads of {first.path or 'this block'} are calls of their own, which have no factors together",
-            hint="Leave out factored.",
-        )
+        problem = f"the heads of {first.path or 'this block'} are calls of their own, which have no factors together"
+        raise InvalidRecord(problem, hint="Leave out factored.")
     n_rows, _, *axes = first.shape
     places = [(np.array([head]), *map(np.arange, axes)) for head in range(n_heads)]
     whole = _put_together(calls, places, (n_rows, n_heads, *axes))  # type: ignore[arg-type]
@@ -233,9 +231,8 @@ class Series:
         """Put each call's queries at their places, and its keys where these are of the text that grows."""
         first, n_steps = calls[0], len(calls)
         if first.factors is not None:
-            raise InvalidRecord(
-                "the steps of a text that grows over a cache are not recorded by their factors", hint=WHOLE
-            )
+            problem = "the steps of a text that grows over a cache are not recorded by their factors"
+            raise InvalidRecord(problem, hint=WHOLE)
         assert first.keys is not None
         last = self.renumber(calls[-1].queries)  # type: ignore[arg-type]
         grows, n_queries = bool((self.renumber(first.keys) >= 0).any()), int(place_of(last[last >= 0]).max()) + 1

@@ -152,10 +152,8 @@ class PassLabels:
                 n_fitting += 1
         if masked and not n_fitting:
             given, wanted = (" × ".join(map(str, shape)) for shape in (real.shape, self._sizes[masked[0]]))
-            raise InvalidRecord(
-                f"attention_mask is of {given} tokens, the attention in {self._places[masked[0]]} of {wanted}",
-                hint="Give the mask that the model was given, [batch, token].",
-            )
+            problem = f"attention_mask is of {given} tokens, the attention in {self._places[masked[0]]} of {wanted}"
+            raise InvalidRecord(problem, hint="Give the mask that the model was given, [batch, token].")
 
     def label(self, group: Group) -> list[AxisLabels]:
         """Say what the queries and keys of each row are called."""
@@ -253,9 +251,8 @@ class PassLabels:
         if not self._names.matches_length(text, n) and any(self._names.matches_length(text, m) for m in self._lengths):
             return list(map(str, ranks))  # names that are of something else in this pass
         found = "1 name" if len(given) == 1 else f"{len(given)} names"
-        raise InvalidRecord(
-            f"{found} in {text}, but the attention in {self._places[family]} is of {n - len(padded)}", hint=PADDING
-        )
+        problem = f"{found} in {text}, but the attention in {self._places[family]} is of {n - len(padded)}"
+        raise InvalidRecord(problem, hint=PADDING)
 
 
 def tokens_of(pieces: Pieces) -> Tokens:

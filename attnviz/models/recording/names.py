@@ -49,9 +49,8 @@ def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None)
     is_list = isinstance(names, Iterable) and not isinstance(names, str)  # and not the model, as it is easily typed
     rows = list(names) if is_list and not all(isinstance(name, str) for name in names) else [names]
     if not is_list or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
-        raise InvalidRecord(
-            f"{what} are not a list of strings, or of such lists", hint='Give its pieces, as in ["the", "cat"].'
-        )
+        problem = f"{what} are not a list of strings, or of such lists"
+        raise InvalidRecord(problem, hint='Give its pieces, as in ["the", "cat"].')
     return tuple(tuple(map(str, row)) for row in rows)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import attnviz
 from attnviz import store
+from attnviz.bounded import GIB
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
@@ -18,7 +19,7 @@ from attnviz.measures import measure_maps
 from attnviz.measures.rollout import rollout
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads
-from attnviz.models.sizes import GIB, Work
+from attnviz.models.sizes import Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps

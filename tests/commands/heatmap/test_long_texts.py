@@ -9,12 +9,13 @@ import pytest
 from safetensors import safe_open
 
 from attnviz import store
+from attnviz.bounded import GIB
 from attnviz.commands.heatmap import run as heatmap_run
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import rows
-from attnviz.models.sizes import GIB, Work
+from attnviz.models.sizes import Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps

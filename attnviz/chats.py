@@ -1,0 +1,58 @@
+"""Conversations, as files of chats have them: messages, each with a role. How one is read is the model's to know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attnviz.bounded import Budget, parse_json
+from attnviz.errors import InvalidOption
+
+
+class Chat(str):
+    """The messages of one conversation as a text, in JSON: [{"role": "user", "content": "…"}, …]."""
+
+    @classmethod
+    def ask(cls, text: str) -> Chat:
+        """Return a text as the first message of a user."""
+        return cls(json.dumps([{"role": "user", "content": text}], ensure_ascii=False))
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """Each message by its role and its content."""
+        found: list[dict[str, str]] = json.loads(self)
+        return found
+
+
+def find_chat(found: object) -> Chat | None:
+    """Return what is a list of messages, or an object that holds one; None for all else, and for pictures in them."""
+    found = found.get("messages") if isinstance(found, dict) else found
+    messages = [_read_message(each) for each in found] if isinstance(found, list) else []
+    return Chat(json.dumps(messages, ensure_ascii=False)) if messages and None not in messages else None
+
+
+def _read_message(found: Any) -> dict[str, str] | None:
+    """Return a message whose content is words or parts of words."""
+    try:
+        role, parts = found["role"], found["content"]
+        content = parts if isinstance(parts, str) else "".join(part["text"] for part in parts)
+    except (TypeError, KeyError):
+        return None
+    return {"role": role, "content": content} if isinstance(role, str) else None
+
+
+def refuse_chat() -> InvalidOption:
+    """Return the error for a model that cannot read a chat."""
+    hint = "--model smollm2 has one; --keep-markup, without --chat, reads messages as JSON."
+    return InvalidOption("this model has no template of chats, which messages are written by", hint=hint)
+
+
+def parse_chat(text: str, budget: Budget) -> Chat | None:
+    """Return a text that is a conversation in JSON; None for any other. Raises TooLarge."""
+    if text.lstrip()[:1] not in ("[", "{"):
+        return None
+    budget.draw_json("the messages of a chat", text)
+    try:
+        return find_chat(parse_json(text))
+    except (ValueError, RecursionError):
+        return None
