@@ -229,7 +229,7 @@ class CalculationStep:
     Numbers and bars have one component. Of a strip each component is a coloured cell.
     """
 
-    number: int  # as the steps are counted in the text beside it
+    label: str  # such as "step 3"
     title: str  # in plain words
     formula: tuple[str, ...]  # line by line
     look: Literal["strip", "number", "bar"]
@@ -365,7 +365,7 @@ class TextAnswer:
     Numbers are probabilities, or those of a model that answers with a number.
     """
 
-    name: str
+    label: str
     against: str  # the other one of two labels, or ""
     value: float
     is_probability: bool

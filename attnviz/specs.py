@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, TEXT, Option
+from attnviz.words import Language
 
 TokenizerKind = Literal["word", "bpe"]
 KeepKind = Literal["head", "head-tail"]
@@ -294,6 +295,10 @@ class FigureOptions:
         float | None, Option("Size of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE, "POINTS")
     ] = None
     theme: Annotated[ThemeName, Option("paper, slide (larger text) or dark.", FIGURE, "NAME", is_common=True)] = "paper"
+    lang: Annotated[
+        Language,
+        Option("Language of titles, axes and names of heads.", FIGURE),
+    ] = "en"
     transparent: Annotated[bool, Option("Leave out the background of the figure.", FIGURE)] = False
     svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False
     out: Out = "attention"

@@ -160,7 +160,7 @@ def test_every_link_of_a_chinese_page_leads_somewhere(document: Path) -> None:
 def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(
     chromium: Any, run_here: RunHere, tmp_path: Path
 ) -> None:
-    paths = (DOCS / "zh/student.md", README, DOCS / "student.md")
+    paths = (DOCS / "zh/student.md", README, DOCS / "student.md", DOCS / "reference.md")
     page, *english = (path.read_text(encoding="utf-8").replace(" .05 %", " 0.05 %") for path in paths)
     worked(run_here("lesson", "--example", "--out", "example.html"))
     opened = Opened(chromium, tmp_path / "example.html")

@@ -19,6 +19,7 @@ from attnviz.specs import FigureOptions, PrintOptions
 if TYPE_CHECKING:
     from attnviz.running import Command, Events, Result
     from attnviz.specs import TableKind
+    from attnviz.words import Language
 
 Group = TypeVar("Group")
 
@@ -31,7 +32,7 @@ def run_command(command: Command, spec: Any) -> None:
     results = []
     for result in _follow_events(start_command(command, spec), show_lines=kind == "table"):
         table = asked or (figure.table if result.is_text else "top")
-        _show(result, table if kind == "table" else "none")
+        _show(result, table if kind == "table" else "none", figure.lang)
         # A report may hold large maps: where it is not needed any more it goes.
         shown = replace(result, report=result.document or result.report)
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)
@@ -81,13 +82,14 @@ def _follow_events(events: Events, show_lines: bool) -> Iterator[Result]:
                 yield event
 
 
-def _show(result: Result, table: TableKind) -> None:
+def _show(result: Result, table: TableKind, language: Language) -> None:
     for notice in result.notices:
         show.note(notice)
     if result.report is not None and table != "none":
         from attnviz.renderers.terminal.show import lines  # numpy and rich come with it
+        from attnviz.views.translate import translate
 
-        sys.stdout.writelines(lines(result.report, table, show.detect_screen()))
+        sys.stdout.writelines(lines(translate(result.report, language), table, show.detect_screen()))
     for line in result.lines:
         show.line(line)
     sys.stdout.flush()

@@ -19,6 +19,8 @@ from attnviz.renderers.figure.files import check_look, is_annotated, undrawable
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions
+from attnviz.views.translate import translate
+from attnviz.words import Language
 
 UNITS = {"in": 1.0, "": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)}|)")
@@ -36,6 +38,7 @@ class Pictures:
     look: FigureStyle
     names: tuple[str, ...]  # patterns of what ours are called, to tell those of an earlier run
     records: str  # and of the records that they show
+    language: Language = "en"
 
     @classmethod
     def from_options(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
@@ -56,7 +59,7 @@ class Pictures:
             svg_text=spec.svg_text,
         )
         check_look(look)
-        return cls(renderers, look, names, records)
+        return cls(renderers, look, names, records, spec.lang)
 
     def write(
         self, report: Report, folder: Path, records: Mapping[str, AttentionMaps | bytes] | None
@@ -66,6 +69,7 @@ class Pictures:
         Pictures of ours that show another text or model go, and other records of ours; None: none are written, those
         stay. Raises OutputError when the disk refuses.
         """
+        report = translate(report, self.language)
         with store.replacing(folder) as new:
             files: list[Path] = []
             total = sum(1 for _ in report.pictures)

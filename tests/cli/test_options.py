@@ -83,6 +83,7 @@ def test_one_name_means_one_thing() -> None:
     several = {name: {each.option.help for each in options.values()} for name, options in found.items()}
     assert all(len(several[name]) == len(found[name]) for name in found), "written twice"
     assert {name for name, helps in several.items() if len(helps) > 1} == {
+        "lang",
         "open",
         "layer",
         "head",

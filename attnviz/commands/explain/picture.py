@@ -10,6 +10,7 @@ import numpy as np
 from attnviz.commands.explain.steps import Steps
 from attnviz.report import Calculation, CalculationStep, EdgeStrip
 from attnviz.views.tokens import name_token, quote_token
+from attnviz.views.translate import say
 
 MAX_ROWS = 24  # keys that have room on a slide
 MAX_COMPONENTS = 128  # of a vector, likewise
@@ -21,7 +22,7 @@ def draw_steps(steps: Steps, name: str, title: str, made: Sequence[str]) -> Calc
     tokens, query = steps.trace.tokens, steps.trace.query
     rows = [name_token(tokens, key) for key in steps.listed]
     if steps.others:
-        rows.append(f"… {len(steps.others)} other key{'s' * (len(steps.others) > 1)}")
+        rows.append(say(f"… {len(steps.others)} other keys", steps.language))
     return Calculation(
         name=name,
         title=title,
@@ -40,7 +41,7 @@ def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> It
     output = EdgeStrip("step 8: their sum, o = Σ a · v", head.output[:MAX_COMPONENTS])
     of_scaled = f"s = q · k / √{head.d_head}" + " + b" * biased
     yield CalculationStep(
-        number=2,
+        label="step 2",
         title="query and keys",
         formula=(of_query, of_keys),
         look="strip",
@@ -48,12 +49,14 @@ def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> It
         most=_find_most(head.query, head.keys),
         above=query,
     )
-    yield CalculationStep(3, "how well they fit", ("q · k",), "number", _choose(steps, head.scores), "→")
+    yield CalculationStep("step 3", "how well they fit", ("q · k",), "number", _choose(steps, head.scores), "→")
     if head.position is not None:
-        yield CalculationStep(4, "for the distance", ("b",), "number", _choose(steps, head.position))
-    yield CalculationStep(4, "scaled by the width", (of_scaled,), "number", _choose(steps, steps.after_mask), "→")
+        yield CalculationStep("step 4", "for the distance", ("b",), "number", _choose(steps, head.position))
     yield CalculationStep(
-        number=6,
+        "step 4", "scaled by the width", (of_scaled,), "number", _choose(steps, steps.after_mask), "→"
+    )
+    yield CalculationStep(
+        label="step 6",
         title="weights: softmax",
         formula=("a = exp(s) / Σ exp(s)",),
         look="bar",
@@ -62,7 +65,7 @@ def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> It
         most=_find_most(head.weights),
     )
     yield CalculationStep(
-        number=2,
+        label="step 2",
         title="values",
         formula=(of_values,),
         look="strip",
@@ -71,7 +74,7 @@ def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> It
         most=_find_most(head.values),
     )
     yield CalculationStep(
-        number=7,
+        label="step 7",
         title="weighted values",
         formula=("a · v",),
         look="strip",

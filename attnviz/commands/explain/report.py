@@ -11,12 +11,18 @@ from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.report import Block, Note, Report, name_map
+from attnviz.specs import FigureOptions
 from attnviz.views import captions
 from attnviz.views.data import describe_provenance, describe_tokens
 from attnviz.views.tokens import name_token
 
 
-def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_title: str | None = None) -> Report:
+def explain_report(
+    found: VerifiedTrace,
+    heads: Sequence[int],
+    top_k: int,
+    figure: FigureOptions = FigureOptions(),  # noqa: B008 - frozen
+) -> Report:
     """Show how each of these heads weighs the keys, a picture of all its steps, and the check of the layer's output.
 
     Raises InvalidSelection for a head that is not there.
@@ -26,7 +32,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_t
     for head in heads:
         if not 0 <= head < len(trace.heads):
             raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(trace.heads) - 1}.")
-        steps, title = Steps(trace, trace.heads[head], top_k), f"layer {found.layer}, head {head}"
+        steps, title = Steps(trace, trace.heads[head], top_k, figure.lang), f"layer {found.layer}, head {head}"
         made = [f"{name} = x" + f" W_{name.upper()} + b_{name.upper()}" * found.projects for name in "qkv"]
         blocks += [
             steps.tabulate(f"head-{head}", title),
@@ -56,7 +62,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int, own_t
     said += ["causal"] if provenance.facts.causal else []
     title = f"Attention from token {name_token(tokens, trace.query)} in {model}, step by step"
     return Report(
-        title=captions.choose_title(own_title, title),
+        title=captions.choose_title(figure.title, title),
         subtitle=" · ".join(said),
         blocks=tuple(blocks),
         facts=captions.list_facts(provenance),

@@ -38,6 +38,6 @@ class ExplainSpec:
         ),
     ] = ()
     top_k: Annotated[int, Option("By hand: keys listed for each query.", OUTPUT)] = 10
-    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(out="explanation")
+    figure: Annotated[FigureOptions, Only(*LOOKS, "lang")] = FigureOptions(out="explanation")
     table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

@@ -15,6 +15,8 @@ from attnviz.records.attention_trace import AttentionTrace, Head
 from attnviz.report import Column, Row, Table
 from attnviz.views.tables import find_largest
 from attnviz.views.tokens import name_token
+from attnviz.views.translate import say
+from attnviz.words import Language
 
 DIGITS = 4  # after the point
 
@@ -26,6 +28,7 @@ class Steps:
     trace: AttentionTrace
     head: Head
     top_k: int
+    language: Language = "en"  # of rows that are no token
 
     @cached_property
     def listed(self) -> list[int]:
@@ -60,7 +63,7 @@ class Steps:
         ]
 
         def add(said: str, sums: Sequence[float]) -> None:
-            rows.append((said, *["…"] * len(scores), *sums))
+            rows.append((say(said, self.language), *["…"] * len(scores), *sums))
 
         if self.others:
             add(f"… {len(self.others)} other keys, sum", [float(self.sum_others(each)) for each in summed.values()])

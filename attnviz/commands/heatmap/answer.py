@@ -34,9 +34,9 @@ def ask_answer(
         return None
     target, projections = subject.target, model.list_projections()
     without = answer_without_heads(subject, projections, heads) if len(projections) == model.n_layers else ()
-    is_token = subject.answering.answers is None
+    is_token, name = subject.answering.answers is None, escape_for_display(target.name)
     return TextAnswer(
-        name=f"next token “{escape_for_display(target.name.strip())}”" if is_token else escape_for_display(target.name),
+        label=f"next token “{name.strip()}”" if is_token else name,
         against=target.against and escape_for_display(target.against),
         value=target.value,
         is_probability=target.score is None,

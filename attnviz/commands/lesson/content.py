@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.display import escape_for_display
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models.protocols import Ablatable, Traceable
 from attnviz.records import Tokens
@@ -17,12 +16,13 @@ from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
 from attnviz.text import Document
+from attnviz.views.translate import say
+from attnviz.words import Language
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500
 MAX_SUBSETS = 256  # answers for each layer: every choice of up to 8 heads
 MAX_LABELS = 3
-MAX_LETTERS = 24  # of a token
 
 
 def read_tokens(model: Traceable, document: Document) -> Tokens:
@@ -54,19 +54,16 @@ def choose_layers(models: Sequence[Traceable], n_tokens: int) -> list[tuple[int,
     return chosen
 
 
-def describe_tokens(tokens: Tokens) -> list[dict[str, Any]]:
-    """Return each token as it stands in the sentence, and whether it is a marker."""
-    return [
-        {"piece": escape_for_display(piece, MAX_LETTERS), "special": special}
-        for piece, special in zip(tokens.pieces, tokens.special, strict=True)
-    ]
-
-
-def describe_model(model: Traceable, document: Document, layers: Sequence[int]) -> dict[str, Any]:
+def describe_model(
+    model: Traceable, document: Document, layers: Sequence[int], language: Language = "en"
+) -> dict[str, Any]:
     """Return what a page needs of a model. Raises ExecutionError where arithmetic and model do not agree."""
     metrics = load_model_metrics(model)
     named = [] if metrics is None or metrics.heads is None else name_heads(metrics.heads)
-    known = [[(each.pattern, each.share) if each.pattern else None for each in of_layer] for of_layer in named]
+    known = [
+        [(each.pattern, each.share, say(each.pattern, language)) if each.pattern else None for each in of_layer]
+        for of_layer in named
+    ]
     n_queries = len(model.encode(document.text).ids)
     described = []
     for layer in layers:
@@ -81,7 +78,7 @@ def describe_model(model: Traceable, document: Document, layers: Sequence[int]) 
         "dModel": model.d_model,
         "projects": traces[0].projects,
         "layers": described,
-        "answers": _describe_answers(model, document, layers),
+        "answers": _describe_answers(model, document, layers, language),
     }
 
 
@@ -96,12 +93,13 @@ def _describe_layer(traces: Sequence[VerifiedTrace]) -> dict[str, Any]:
         "dHead": first[0].d_head,
         "vectors": pack(np.array(vectors)),
         "bias": None if first[0].position is None else pack(np.array(biases)),
-        "error": max(each.error for each in traces),
         "weightsError": max(each.weights_error for each in traces),
     }
 
 
-def _describe_answers(model: Traceable, document: Document, layers: Sequence[int]) -> dict[str, Any] | None:
+def _describe_answers(
+    model: Traceable, document: Document, layers: Sequence[int], language: Language
+) -> dict[str, Any] | None:
     """Return the answer of a classifier, and by layer [choice, label] with some of its heads turned off.
 
     Bit h of a choice says that head h is off. None of a model that answers nothing.
@@ -114,11 +112,11 @@ def _describe_answers(model: Traceable, document: Document, layers: Sequence[int
     shown = np.argsort(-by_layer[0][0], kind="stable")[:MAX_LABELS]
     labels, of_none = model.answers.labels, [answers[-1] for answers in by_layer]  # the last choice: all are off
     return {
-        "labels": [labels[label] for label in shown],
+        "labels": [say(labels[label], language) for label in shown],
         "nLabels": len(labels),
         "choices": off,
         "layers": [pack(answers[:, shown]) for answers in by_layer],
-        "nothing": [(labels[int(each.argmax())], float(each.max())) for each in of_none],
+        "nothing": [(say(labels[int(each.argmax())], language), float(each.max())) for each in of_none],
     }
 
 

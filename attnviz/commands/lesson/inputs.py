@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.lesson.spec import NAME, LessonSpec
+from attnviz.commands.lesson.spec import NAME, OF_PAGE, LessonSpec
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
@@ -16,7 +16,7 @@ from attnviz.options import find_changed
 SENTENCE = 'attnviz lesson "the acting saved the film"'
 KINDS = "A lesson takes single, multi:8, random:4 and such, or a folder that attnviz train wrote."
 SUFFIX = ".html"
-OF_EXAMPLE = ("example", "lang", "out", "open")
+OF_EXAMPLE = ("example", *OF_PAGE)
 
 
 def lesson_inputs(spec: LessonSpec) -> Inputs:
@@ -26,11 +26,9 @@ def lesson_inputs(spec: LessonSpec) -> Inputs:
     """
     folder, _ = split_out(spec.figure.out)
     if spec.example:
-        for name in find_changed(spec):
-            if name not in OF_EXAMPLE:
-                option = "a text" if name == "inline_text" else f"--{name.replace('_', '-')}"
-                found = f"{option} with --example, which has a text and numbers of its own"
-                raise InvalidOption(found, hint="Leave one out.")
+        if others := [name.replace("_", " ") for name in find_changed(spec) if name not in OF_EXAMPLE]:
+            found = f"--example has a text and numbers of its own, and takes no {others[0]}"
+            raise InvalidOption(found, hint="Leave one out.")
         return Inputs(folder=store.check_output_folder(folder))
     if not (spec.text.chosen or spec.text.text_file):
         raise InvalidOption("no sentence to make a lesson of", hint=f"Give one, as in {SENTENCE}.")

@@ -8,46 +8,42 @@ from typing import Any
 
 from attnviz.models.built_in import SHIPPED
 from attnviz.numbers.intervals import Interval, compute_seed_interval
-from attnviz.records.training_metrics import Metrics, TestMetrics
-from attnviz.running.metrics import NAME, load_metrics
+from attnviz.running.metrics import load_metrics
 
 HEADS = (1, 2, 4, 8)
 CAPACITY = "capacity.json"  # from docs/studies/capacity.json, which tests hold it against
 
 
 def describe_reviews() -> list[dict[str, Any]]:
-    """Return, for each number of heads, what its card says of hidden words and of reviews not learned from."""
-    found, first = [], None
+    """Return, for each number of heads, what its card says of hidden words and of reviews not learned from.
+
+    "change" is how much more than of one head is right, seed by seed: overlap of two intervals does not say that.
+    """
+    found: list[dict[str, Any]] = []
+    of_one: tuple[float, ...] = ()
     for heads in HEADS:
-        folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
-        metrics = load_metrics(folder) if (folder / NAME).is_file() else None
-        if metrics is not None and metrics.tested is not None:
-            first = first or metrics.tested
-            found.append({"heads": heads, **_describe(metrics, first, metrics.tested)})
+        metrics = load_metrics(SHIPPED / ("single" if heads == 1 else f"multi-{heads}"))
+        tested = metrics.tested
+        assert tested is not None
+        of_one = of_one or tested.accuracies
+        pairs = zip(of_one, tested.accuracies, strict=True)
+        (uniform,) = (cost.seeds for cost in tested.costs if cost.what == "every key alike")
+        found.append(
+            {
+                "heads": heads,
+                "nTexts": tested.n_texts,
+                "nSeeds": len(tested.seeds),
+                "accuracy": _list_interval(tested.mean),
+                "loss": metrics.history.masked_word_loss,
+                "cost": _list_interval(uniform),
+                "change": _list_interval(compute_seed_interval([after - before for before, after in pairs])),
+            }
+        )
     return found
 
 
-def _describe(metrics: Metrics, first: TestMetrics, tested: TestMetrics) -> dict[str, Any]:
-    """Describe what was tested, and how much more than of the first is right, seed by seed, with its interval.
-
-    Overlap of two intervals does not say the latter.
-    """
-    change = None
-    if (first.data, first.seeds) == (tested.data, tested.seeds) and len(first.seeds) > 1:
-        pairs = zip(first.accuracies, tested.accuracies, strict=True)
-        change = _list_interval(compute_seed_interval([after - before for before, after in pairs]))
-    uniform = next((cost.seeds for cost in tested.costs if cost.what == "every key alike"), None)
-    return {
-        "nTexts": tested.n_texts,
-        "nSeeds": len(tested.seeds),
-        "accuracy": _list_interval(tested.mean),
-        "loss": metrics.history.masked_word_loss,
-        "cost": None if uniform is None else _list_interval(uniform),
-        "change": change,
-    }
-
-
-def _list_interval(interval: Interval) -> list[float]:
+def _list_interval(interval: Interval | None) -> list[float]:
+    assert interval is not None
     return [interval.value, interval.low, interval.high]
 
 

@@ -7,13 +7,12 @@ from string import Template
 from typing import Any, cast
 
 from attnviz import store
-from attnviz.commands.lesson.content import choose_layers, describe_model, describe_tokens, read_tokens
+from attnviz.commands.lesson.content import choose_layers, describe_model, read_tokens
 from attnviz.commands.lesson.example import describe_example
 from attnviz.commands.lesson.inputs import split_out
 from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.commands.lesson.recall import describe_recall
 from attnviz.commands.lesson.spec import LessonSpec
-from attnviz.commands.lesson.words import load_words
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
@@ -21,9 +20,11 @@ from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part, 
 from attnviz.renderers.page.fonts import write_font_face
 from attnviz.running import Events, Result
 from attnviz.views import captions
+from attnviz.words import Language, load_table
 
 ROOM = "attnviz.commands.lesson.page"
 MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
+MAX_LETTERS = 24  # of a token
 
 
 def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
@@ -31,10 +32,11 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
 
     Raises InvalidText for a sentence that is too long, ExecutionError where arithmetic and model do not agree.
     """
-    found, notices = (describe_example(spec.lang), []) if spec.example else _describe_sentence(inputs)
+    language = spec.figure.lang
+    found, notices = (describe_example(language), []) if spec.example else _describe_sentence(inputs, language)
     content = {
-        "language": spec.lang,
-        "words": load_words(spec.lang),
+        "language": language,
+        "words": {name: entry[language] for name, entry in load_table().items() if "report." not in name},
         **found,
         "reviews": describe_reviews(),
         "capacity": describe_capacity(),
@@ -46,7 +48,7 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     yield Result(files=(inputs.out / name,), notices=tuple(notices))
 
 
-def _describe_sentence(inputs: Inputs) -> tuple[dict[str, Any], list[str]]:
+def _describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, Any], list[str]]:
     """Return what a page holds of one sentence in the models, and what is to be said about it."""
     (document,) = inputs.documents
     models = [cast(Traceable, reference.open(inputs.corpus.texts)) for reference in inputs.models]
@@ -63,12 +65,17 @@ def _describe_sentence(inputs: Inputs) -> tuple[dict[str, Any], list[str]]:
     n_tokens = len(tokens) - sum(tokens.special)
     content = {
         "text": escape_for_display(document.text, MAX_LENGTH),
-        "tokens": describe_tokens(tokens),
+        "tokens": [
+            {"piece": escape_for_display(piece, MAX_LETTERS), "special": special}
+            for piece, special in zip(tokens.pieces, tokens.special, strict=True)
+        ],
         "nUnknown": sum(tokens.unknown),
         "nTokens": n_tokens,
         "mostlyUnknown": tokens.mostly_unknown,
         "cut": models[0].encode(document.text).n_tokens - n_tokens,
-        "models": [describe_model(model, document, chosen) for model, chosen in zip(models, layers, strict=True)],
+        "models": [
+            describe_model(model, document, chosen, language) for model, chosen in zip(models, layers, strict=True)
+        ],
     }
     return content, notices
 

@@ -1,18 +1,19 @@
 """The options of `attnviz lesson`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
 from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 
-Language = Literal["en", "zh"]
 NAME = "lesson.html"
 OPEN = Option("Open the page when it is made.", OUTPUT, is_common=True)
 OF_MODEL = (
     *("model", "heads", "d_model", "layers", "seed", "device", "vocab", "tokenizer"),
     *("max_tokens", "keep", "max_memory"),
 )
+OF_PAGE = ("out", "open", "lang")
+LANG = Option("Language of the page: English or Chinese.", OUTPUT, is_common=True)
 OUT = Option(
     f"The page: a file that ends in .html, or a folder for {NAME}.", OUTPUT, "FILE|DIR", short="-o", is_common=True
 )
@@ -36,5 +37,4 @@ class LessonSpec:
         str | None,
         Option("Another model shown beside; default: single, beside multi:N.", MODEL, "MODEL", is_common=True),
     ] = None
-    lang: Annotated[Language, Option("Language of the page: English or Chinese.", OUTPUT, is_common=True)] = "en"
-    figure: Annotated[FigureOptions, Only("out", "open", out=OUT, open=OPEN)] = FigureOptions(out=NAME)
+    figure: Annotated[FigureOptions, Only(*OF_PAGE, out=OUT, open=OPEN, lang=LANG)] = FigureOptions(out=NAME)

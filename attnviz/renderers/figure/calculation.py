@@ -179,7 +179,7 @@ def _place_headings(steps: Sequence[PlacedStep], top: float, sizes: Sizes) -> tu
     second = top + height_of(["step"], sizes.small)
     third = second + max(height_of(step.title, sizes.axis) for step in steps) + PAD
     for step in steps:
-        lines += paragraph([f"step {step.step.number}"], sizes.small, GREY, step.left, top)
+        lines += paragraph([step.step.label], sizes.small, GREY, step.left, top)
         lines += paragraph(step.title, sizes.axis, INK, step.left, second, bold=True)
         lines += paragraph(step.formula, sizes.axis, GREY, step.left, third)
     return lines, third + max(height_of(step.formula, sizes.axis) for step in steps) + PAD

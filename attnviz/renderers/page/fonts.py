@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
-from importlib.resources import as_file, files
 from io import BytesIO
 from pathlib import Path
 
-FAMILY = "Attnviz Sans CJK"  # as base.css names it
-FONT = files("attnviz").joinpath("data/fonts/AttnvizSansCJK.ttf")
+FONT = Path(__file__).parents[2] / "data/fonts/AttnvizSansCJK.ttf"
 FIRST, LAST = "\u2e80", "\uffef"  # from radicals to full-width forms
 UNITS = 256  # of an em, in place of 1000: a quarter of the bytes less, and lines move by 1/20 of a pixel on a screen
 
@@ -28,18 +26,18 @@ def write_font_face(text: str) -> str:
         return ""
     from fontTools.ttLib import TTFont  # only pages with such characters wait for it
 
-    with as_file(FONT) as path, TTFont(path, lazy=True) as font:
+    with TTFont(FONT, lazy=True) as font:
         characters &= font.getBestCmap().keys()
-        if not characters:
-            return ""  # browsers refuse a font without a glyph
-        packed = b64encode(subset_font(path, characters, UNITS)).decode("ascii")
+    if not characters:
+        return ""  # browsers refuse a font without a glyph
+    packed = b64encode(subset_font(FONT, characters)).decode("ascii")
     # Without its range it would be the first font that is there, whose height all lines have.
-    span = f"U+{ord(FIRST):X}-{ord(LAST):X}"
-    return f'@font-face{{font-family:"{FAMILY}";unicode-range:{span};src:url(data:font/woff;base64,{packed})}}\n'
+    span = f"unicode-range:U+{ord(FIRST):X}-{ord(LAST):X}"
+    return f'@font-face{{font-family:"Attnviz Sans CJK";{span};src:url(data:font/woff;base64,{packed})}}\n'
 
 
-def subset_font(path: Path, characters: Iterable[int], units: int = 0) -> bytes:
-    """Return a font with no more than these characters, packed as WOFF; with `units` of an em if those are given."""
+def subset_font(path: Path, characters: Iterable[int]) -> bytes:
+    """Return a font with no more than these characters, packed as WOFF."""
     from fontTools.subset import Subsetter
     from fontTools.ttLib import TTFont
     from fontTools.ttLib.scaleUpem import scale_upem
@@ -48,8 +46,7 @@ def subset_font(path: Path, characters: Iterable[int], units: int = 0) -> bytes:
     subsetter = Subsetter()
     subsetter.populate(unicodes=characters)
     subsetter.subset(font)
-    if units:
-        scale_upem(font, units)
+    scale_upem(font, UNITS)
     font.flavor = "woff"
     font.save(packed)
     return packed.getvalue()

@@ -58,14 +58,15 @@ function headsByKind() {
     const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
     const { name, share = 0 } = SAID.exec(looks).groups;
     const kind = name === "-" ? NAMELESS : name;
+    const isNamed = Boolean(share) || looks.endsWith("(none)");
     const { layer, head } = maps[number];
     const pair = PAIR.exec(strongest)?.groups;
-    return { number, kind, share: Number(share), title: `${layer}.${head}`, pair, weight };
+    return { number, kind, isNamed, share: Number(share), title: `${layer}.${head}`, pair, weight };
   });
-  heads.sort((a, b) => (a.kind === NAMELESS) - (b.kind === NAMELESS) || b.share - a.share);
+  heads.sort((a, b) => b.isNamed - a.isNamed || b.share - a.share);
   const named = [...Map.groupBy(heads, ({ kind }) => kind).values()];
   for (const [place, of] of named.entries()) {
-    const colour = of[0].kind === NAMELESS || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
+    const colour = !of[0].isNamed || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
     for (const head of of) head.colour = colour;
   }
   return named.flat();
@@ -100,11 +101,11 @@ function keyTo(...colours) {
 class AnswerBar {
   constructor(answer) {
     Object.assign(this, { answer, switches: [], said: element("b"), without: element("span", { class: "hint" }) });
-    const [name, against] = [answer.name, answer.against].map(isolated);
-    const range = { role: "meter", "aria-label": answer.name, "aria-valuemin": 0, "aria-valuemax": 1 };
+    const [name, against] = [answer.label, answer.against].map(isolated);
+    const range = { role: "meter", "aria-label": answer.label, "aria-valuemin": 0, "aria-valuemax": 1 };
     this.bar = element("span", { class: "meter", ...range }, element("i"), element("i"));
     const shown = answer.is_probability ? [this.bar, against] : [];
-    const words = keyTo([FOR, `for ${answer.name}`], [AGAINST, "against"]);
+    const words = keyTo([FOR, `for ${answer.label}`], [AGAINST, "against"]);
     this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, this.without);
     this.show();
   }

@@ -127,7 +127,7 @@ def test_it_opens_on_what_the_head_is_named_for(opened: Open, write: Write) -> N
     """The head with the clearest name, and a row on which it does that; and a sequence that one head fails."""
     page = opened(write())
     assert page.page.locator(".head button[aria-pressed=true]").inner_text() == "head 6"
-    assert "the next token" in page.page.locator(".head").nth(6).inner_text()
+    assert "next token" in page.page.locator(".head").nth(6).inner_text()
     choice = {
         name: int(page.page.locator(f"#see select[data-choice={name}]").input_value()) for name in ("query", "key")
     }

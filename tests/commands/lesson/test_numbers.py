@@ -211,22 +211,17 @@ def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], laye
     said = re.search(rf"Now {first} has ([\d.]+) \(([−+]?[\d.]+)\)", text)
     assert said
     assert parse(" ".join(said.groups())) == pytest.approx([now[first], now[first] - whole[first]], abs=0.51e-4)
-    page.page.locator("#off summary").click()
-    each = [parse(line) for line in page.page.locator("#off tbody tr").all_inner_texts()]
-    alone = {int(head): (probability, change) for head, probability, change in each[:-1]}  # the last is another model's
-    for head in alone:
-        probability = answer(replace(options, without=(f"{layer}.{head}",)))[first]
-        wanted = [probability, probability - whole[first]]
-        assert list(alone[head]) == pytest.approx(wanted, abs=0.51e-4), head
+    n_heads = page.page.locator("#off .switch-head").count()
+    without_one = [answer(replace(options, without=(f"{layer}.{head}",)))[first] for head in range(n_heads)]
+    alone = np.array(without_one) - whole[first]
     most = re.search(r"Head (\d+) matters most: without it, ([\d.]+)\.", text)
     assert most
-    assert abs(alone[int(most[1])][1]) == max(abs(change) for _, change in alone.values())
+    assert int(most[1]) == np.abs(alone).argmax()
+    assert float(most[2]) == pytest.approx(without_one[int(most[1])], abs=0.51e-4)
     if len(off) > 1:
         said = re.search(r"change it by ([−+]?[\d.]+) in all", text)
         assert said
-        total = sum(alone[head][1] for head in off)
-        assert parse(said[1])[0] == pytest.approx(total, abs=0.51e-4 * (len(off) + 1))
-    n_heads = page.page.locator("#off .switch-head").count()
+        assert parse(said[1])[0] == pytest.approx(alone[[*off]].sum(), abs=0.51e-4)
     nothing = answer(replace(options, without=tuple(f"{layer}.{head}" for head in range(n_heads))))
     said = re.search(r"Without any head of this layer the model says (\w+), ([\d.]+)\.", text)
     assert said

@@ -50,12 +50,10 @@ export function attend(head, query, { temperature = 1, causal = false } = {}) {
   return {
     q,
     scores,
-    divided,
     bias,
     scaled,
     masked,
     shift,
-    exponentials,
     total,
     weights,
     weighted,

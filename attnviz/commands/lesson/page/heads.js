@@ -35,7 +35,7 @@ function panelsOf(model, at) {
     const isChosen = at === choice.model && layer === choice.layer && head === choice.head;
     const choose = button(name, () => change({ model: at, layer, head }), { "aria-pressed": isChosen });
     const known = model.layers[layer].known;
-    return { isMean: false, model: at, map, panel: panelOf(map, name, choose, known && describePattern(known[head])) };
+    return { isMean: false, model: at, map, panel: panelOf(map, name, choose, known && (known[head]?.[2] ?? "–")) };
   });
   if (heads.length < 2) return panels;
   const mean = maps[0].map((row, query) =>
@@ -52,8 +52,6 @@ function panelOf(map, name, title, pattern) {
   drawn.style.aspectRatio = map[0].length / map.length;
   return element("article", { class: "head" }, element("h3", {}, title), drawn, top, ...known);
 }
-
-const keysOf = (map) => decimal(effectiveKeys(map[choice.query]), 2);
 
 // Rows of shades: how many times an equal share, in doublings. A key that is masked has none.
 export function drawMap(map, name) {
@@ -78,26 +76,15 @@ export function drawMap(map, name) {
   return made;
 }
 
-// What a head was found to look at over many texts; a dash where that was measured and is nothing in particular.
-function describePattern(found) {
-  if (!found) return "–";
-  const place = /^(\d+) (before|after)$/.exec(found[0]);
-  if (place) return write(`heads.${place[2]}`, { n: place[1] });
-  return write(`heads.pattern_${found[0].replaceAll(" ", "_")}`);
-}
-
 function describeDifference(shown) {
   const heads = shown.filter((each) => !each.isMean && each.model === 0);
   const average = shown.find((each) => each.isMean && each.model === 0);
-  const others = shown.filter((each) => !each.isMean && each.model === 1);
   if (!average) return [];
   const each = heads.reduce((total, { map }) => total + effectiveKeys(map[choice.query]), 0) / heads.length;
-  const found = say("heads.different", {
+  return say("heads.different", {
     query: token(choice.query),
     n: new Set(heads.map(({ map }) => findLargest(map[choice.query]))).size,
     each: decimal(each, 2),
-    mean: keysOf(average.map),
+    mean: decimal(effectiveKeys(average.map[choice.query]), 2),
   });
-  if (others.length !== 1) return found;
-  return [...found, " ", ...say("heads.other", { other: lesson.models[1].name, n: keysOf(others[0].map) })];
 }

@@ -3,7 +3,7 @@
 import { attend } from "./arithmetic.js";
 import { headsOf } from "./choice.js";
 import { table } from "./parts.js";
-import { lesson, paragraph, write } from "./phrases.js";
+import { lesson, write } from "./phrases.js";
 
 const CLOSE = 1e-9; // half-way may be rounded in either way
 
@@ -16,7 +16,7 @@ export function judgeSection(place) {
     ]),
   );
   const columns = [write("judge.numbers"), ...heads.map(({ name }) => name)];
-  place.append(paragraph("judge.lead"), table(write("judge.title"), columns, rows));
+  place.append(table(write("judge.lead"), columns, rows));
 }
 
 function judge(model, head, number) {

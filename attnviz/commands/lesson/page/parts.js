@@ -79,7 +79,7 @@ export function switchHeads(place, many, off, toggle, isKnown = () => true) {
     const isOn = !((off >> head) & 1);
     const next = off ^ (1 << head);
     const state = { class: "switch-head", "aria-pressed": isOn, disabled: !isKnown(next) };
-    return button(String(head), () => toggle(next), { ...state, "aria-label": write("off.head", { head }) });
+    return button(String(head), () => toggle(next), { ...state, "aria-label": write("heads.head", { head }) });
   });
   place.replaceChildren(...made);
   made[at]?.focus();

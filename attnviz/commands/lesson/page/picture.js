@@ -78,7 +78,10 @@ export function pictureSection(place) {
     for (const [step, item] of items.entries()) item.ariaCurrent = step === choice.step ? "step" : null;
     causal.checked = choice.causal;
     own.hidden = choice.temperature === 1 && !choice.causal;
-    said.replaceChildren(...describeStep(work));
+    const values = { query: token(choice.query), d: chosenHead().size, heads: chosenModel().nHeads };
+    said.replaceChildren(...say(`see.e${choice.step}`, values));
+    if (choice.step === 0 && !chosenModel().projects) said.append(" ", ...say("see.bare"));
+    if (choice.step === 1 && work.bias) said.append(" ", ...say("see.bias"));
     svg.setAttribute("aria-label", write("see.picture", { step: items[choice.step].textContent }));
     drawPicture(svg, work);
     written.replaceChildren(...writeOut(work).map((line) => element("p", { class: "line" }, line)));
@@ -88,14 +91,6 @@ export function pictureSection(place) {
   };
   onChange([...WHICH_ROW, "key", "step", "temperature", "off", "offLayer"], draw);
   narrow.addEventListener("change", () => nextFrame(narrow, draw));
-}
-
-function describeStep(work) {
-  const values = { query: token(choice.query), d: chosenHead().size, heads: chosenModel().nHeads };
-  const found = say(`see.e${choice.step}`, values);
-  if (choice.step === 0 && !chosenModel().projects) found.push(" ", ...say("see.bare"));
-  if (choice.step === 1 && work.bias) found.push(" ", ...say("see.bias"));
-  return found;
 }
 
 // One key at the step that is lit, with its numbers.

@@ -10,16 +10,14 @@ export function whenSection(place) {
   const { capacity, reviews } = lesson;
   const measured = element("details", {}, element("summary", {}, write("when.measured")));
   const judged = reviews.at(-1);
-  if (judged?.change) {
-    const [change, low, high] = judged.change.map((each) => signed(each, 4));
-    const name = judged.change[1] <= 0 && judged.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
-    const seen = { n: judged.nTexts.toLocaleString("en-US"), seeds: judged.nSeeds, change, low, high };
-    place.append(paragraph(name, seen));
-    measured.append(paragraph("when.judged", seen));
-  }
+  const [change, low, high] = judged.change.map((each) => signed(each, 4));
+  const name = judged.change[1] <= 0 && judged.change[2] >= 0 ? "when.reviews_same" : "when.reviews_differ";
+  const seen = { n: judged.nTexts.toLocaleString("en-US"), seeds: judged.nSeeds, change, low, high };
+  place.append(paragraph(name, seen));
+  measured.append(paragraph("when.judged", seen));
   const { rest, halving } = capacity;
   const shares = capacity.shares.at(-1);
-  const recall = { one: decimal(shares[0][0]), many: decimal(shares.at(-1)[0]) };
+  const recall = { one: decimal(shares[0][0], 3), many: decimal(shares.at(-1)[0], 3) };
   const longer = {
     steps_one: rest[1].steps.toLocaleString("en-US"),
     steps_many: rest[8].steps.toLocaleString("en-US"),
@@ -47,11 +45,13 @@ function fillTrial(place) {
   const label = write("when.heads_of", { model: many.name });
   const switches = element("div", { class: "switches", role: "group", "aria-label": label });
   const answers = element("div", { "aria-live": "polite" });
+  const wrong = (value) =>
+    element("span", { class: "wrong" }, element("s", {}, value), " ", element("small", {}, write("when.wrong")));
   const rowOf = (at) => {
     const { values } = sequences[chosen.sequence];
     const { found, right } = report(at, chosen.sequence, at ? chosen.off : 0);
     const name = write(at ? "when.many" : "when.one", { right });
-    return [name, ...found.map((value, letter) => (value === values[letter] ? "✓" : markWrong(value)))];
+    return [name, ...found.map((value, letter) => (value === values[letter] ? "✓" : wrong(value)))];
   };
   const show = (news = {}) => {
     Object.assign(chosen, news);
@@ -77,9 +77,6 @@ function fillTrial(place) {
   show();
 }
 
-const markWrong = (value) =>
-  element("span", { class: "wrong" }, element("s", {}, value), " ", element("small", {}, write("when.wrong")));
-
 const interval = ([value, low, high], digits) =>
   write("when.interval", { value: decimal(value, digits), low: decimal(low, digits), high: decimal(high, digits) });
 
@@ -87,8 +84,8 @@ function tablesOf(reviews, study) {
   const judged = reviews.map(({ heads, accuracy, loss, cost }) => [
     String(heads),
     interval(accuracy, 4),
-    cost === null ? "–" : interval(cost, 4),
-    loss === null ? "–" : decimal(loss),
+    interval(cost, 4),
+    decimal(loss),
   ]);
   const recalled = study.items.map((items, at) => [
     String(items),

@@ -1,0 +1,50 @@
+"""What reports say in Chinese: sentences, titles, axes, names of heads. Tokens and what programs read stay."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from attnviz.report import HeatmapGrid
+from attnviz.views.translate import say, translate
+from tests.attacks.endings import RunHere, refused, worked
+from tests.made import random_maps, report
+
+TOKENS = ("head", "layer 0, head 1", "trained · causal", "key", "猫")
+KEPT = {"multi", "exp", "softmax", "head", "heads", "heatmap", "top", "full", "table"}  # names, formulas and options
+SENTENCE = "the film was not good"
+
+
+def test_a_form_is_known_whatever_stands_in_its_places() -> None:
+    assert say("layer 12, head 3", "zh") == "第 12 层，头 3"
+    assert say("trained · “head · causal” · 7 tokens", "zh") == "训练过 · “head · causal” · 7 个词元"
+    assert say("previous token 0.2 95 %, 1.2 82 % and 2 more", "zh") == "前一个词 0.2 95 %, 1.2 82 %，还有 2 个"
+    assert say("nothing of the kind", "zh") == "nothing of the kind"
+
+
+def test_tokens_are_no_words_of_ours() -> None:
+    english = report(random_maps(TOKENS))
+    chinese = translate(english, "zh")
+    assert translate(english, "en") is english
+    grid = next(each for each in chinese.pictures if isinstance(each, HeatmapGrid))
+    for one in grid.maps:
+        assert one.rows == one.columns == TOKENS
+        assert (one.row_axis, one.column_axis) == ("查询（在看的词）", "键（被看的词）")
+    assert [one.title for one in grid.maps] == ["头 0", "头 1"]
+    for before, after in zip(english.tables, chinese.tables, strict=True):
+        if before.role != "heads":
+            assert list(after.rows) == list(before.rows)
+
+
+@pytest.mark.parametrize(
+    "command", [("explain", "--by-hand", SENTENCE, "--top-k", "2", "--causal"), ("heatmap", SENTENCE, "--dpi", "40")]
+)
+def test_a_command_says_nothing_in_english(command: tuple[str, ...], run_here: RunHere) -> None:
+    said = worked(run_here(*command, "--lang", "zh")).stdout
+    assert {*re.findall("[A-Za-z]{3,}", said)} - KEPT - {*SENTENCE.split()} == set()
+    assert run_here(*command, "--lang", "zh", "--json").stdout == run_here(*command, "--json").stdout
+
+
+def test_an_answer_is_explained_in_english(run_here: RunHere) -> None:
+    refused(run_here("explain", SENTENCE, "--lang", "zh"), "--lang is for --by-hand")
