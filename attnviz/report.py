@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isnan
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -180,7 +181,7 @@ class HeatmapGrid:
     footnote: str = ""
 
 
-ChartKind = Literal["line", "box", "point", "arc"]
+ChartKind = Literal["line", "box", "point"]
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ class Chart:
     Every table has columns "x" and "y"; a row without a finite number in both is left out, and breaks a line. It may
     have others. Rows of one "group" look alike, and in a picture all groups of one name do. A "label" stands beside its
     point where there is room, and in any case where it "leads"; a "letter" stands in it. An interval goes from "low" to
-    "high". An arc leads from the "key" to x, as thick as its "weight" (0 to 1), and a line from there to "until".
+    "high".
 
     A box is one x of the table: many numbers become quartiles, few are points.
     """
@@ -207,7 +208,6 @@ class Chart:
     at: tuple[float, str] | None = None  # where along x a vertical line stands, and what for
     y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the numbers want it
     doubling: bool = False  # each step along x, from 0 and 1 on, is twice the one before
-    top: tuple[float, str] | None = None  # what stands beside a line across, such as the answer above all layers
     footnote: str = ""
 
     def column(self, name: str) -> tuple[Any, ...]:
@@ -252,6 +252,17 @@ class Calculation:
     has_rest: bool = False  # the last row stands for all others together
     notes: tuple[str, ...] = ()
 
+    def tabulate(self) -> Table:
+        """Return the steps that have one number for each row as a table."""
+        steps = [step for step in self.steps if step.look != "strip"]
+        columns = (Column("key"), *(Column(", ".join(step.formula), digits=4) for step in steps))
+        numbers = np.hstack([step.values for step in steps]).tolist()
+        rows = (
+            (name, *("…" if isnan(each) else each for each in row))
+            for name, row in zip(self.rows, numbers, strict=True)
+        )
+        return Table(self.name, self.title, "facts", columns, tuple(rows))
+
 
 @dataclass(frozen=True)
 class Charts:
@@ -261,6 +272,64 @@ class Charts:
     title: str
     charts: tuple[Chart, ...]
     n_columns: int | None = None  # in rows of so many; None: one row
+
+
+EdgeKind = Literal["for", "against", "looks", "because"]
+
+
+class GraphNode(NamedTuple):
+    """Who takes part: a head as it looks from a token, an MLP as it wrote at one, a word, a place, or the answer."""
+
+    name: str
+    level: int  # nodes of one stand in a row; what is written leads from lower rows to higher ones
+    row: str  # what that row is called, such as "layer 18"
+    said: str = ""  # what is to be said of it
+    token: int | None = None  # among those of the graph
+    weights: tuple[float, ...] = ()  # of a head, the row of its map: how much it gives each token of the graph
+    note: str = ""  # beside its name, such as what it writes
+    lane: float = 0.5  # 0 to 1, from the left to the right: where it stands in its row if there is room; of words, too
+
+
+class GraphEdge(NamedTuple):
+    """Who wrote what another reads. `knock_out` is a number of the reader before and after the writer is removed."""
+
+    source: int  # nodes by their places
+    target: int
+    kind: EdgeKind
+    share: float  # 0 to 1: its thickness
+    said: str
+    knock_out: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Who wrote what to whom, above the words of a text. Words that take part are nodes of the lowest level."""
+
+    name: str
+    tokens: tuple[str, ...]  # labels
+    positions: tuple[int, ...]  # of these in the text, of which a long one is not shown whole
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    legend: Mapping[EdgeKind, str]  # what edges of each kind mean
+    title: str = ""
+
+    @property
+    def rows(self) -> list[list[int]]:
+        """The nodes of each level but the words, the highest first, from the left to the right."""
+        found: dict[int, list[int]] = {}
+        for place in sorted(range(len(self.nodes)), key=lambda place: self.nodes[place].lane):
+            found.setdefault(self.nodes[place].level, []).append(place)
+        return [found[level] for level in sorted(found, reverse=True)[:-1]]
+
+    def find_ports(self, edge: GraphEdge) -> tuple[float, float]:
+        """Return where an edge leaves its source and meets its target, 0 to 1 along their sides."""
+
+        def find_port(end: int, other: int) -> float:
+            beside = [each for each in self.edges if each[end] == edge[end]]
+            beside.sort(key=lambda each: self.nodes[each[:2][other]].lane)
+            return (beside.index(edge) + 1) / (len(beside) + 1)
+
+        return find_port(0, 1), find_port(1, 0)
 
 
 @dataclass(frozen=True)
@@ -336,7 +405,7 @@ class Note:
     is_detail: bool = False  # the answer does without it
 
 
-Picture = Heatmap | HeatmapGrid | Charts | Calculation
+Picture = Heatmap | HeatmapGrid | Charts | Calculation | Graph
 Block = Picture | Table | Note
 
 

@@ -62,6 +62,7 @@ class Look:
     controls: tuple[float, ...] = ()  # weights without others of its kind, or with another word or place instead
     n_passing: int = 0
     n_writers: int = 0  # that were tried
+    weights: tuple[float, ...] = ()  # of the query on every token, that on the key among them
 
 
 @dataclass(frozen=True)

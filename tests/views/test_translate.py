@@ -38,7 +38,7 @@ def test_tokens_are_no_words_of_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("explain", "--by-hand", SENTENCE, "--top-k", "2", "--causal"), ("heatmap", SENTENCE, "--dpi", "40")]
+    "command", [("explain", "--by-hand", SENTENCE, "--causal"), ("heatmap", SENTENCE, "--dpi", "40")]
 )
 def test_a_command_says_nothing_in_english(command: tuple[str, ...], run_here: RunHere) -> None:
     said = worked(run_here(*command, "--lang", "zh")).stdout

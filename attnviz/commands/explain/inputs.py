@@ -21,8 +21,6 @@ def explain_inputs(spec: ExplainSpec) -> Inputs:
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
     """
-    if spec.top_k < 1:
-        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     reference = find_model(spec.model)
     if works_by_hand(spec, reference):
         reference.check(Traceable)
@@ -46,7 +44,7 @@ def works_by_hand(spec: ExplainSpec, reference: ModelReference) -> bool:
     changed = set(find_changed(spec))
     if spec.head:
         return "." not in ",".join(spec.head)
-    return bool(changed & {"query", "top_k", *OF_BUILT_IN}) and not changed & set(OF_ANSWERS)
+    return bool(changed & {"query", *OF_BUILT_IN}) and not changed & set(OF_ANSWERS)
 
 
 def check_answering(spec: ExplainSpec, reference: ModelReference) -> ModelReference:

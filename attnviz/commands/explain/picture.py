@@ -1,117 +1,86 @@
-"""The steps of one head as a picture. Every number is the trace's; what the tables leave out is left out here, too."""
+"""The steps of one head for one query as a picture. Every number is the trace's, and long texts and vectors are cut."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from attnviz.commands.explain.steps import Steps
-from attnviz.report import Calculation, CalculationStep, EdgeStrip
+from attnviz.records.attention_trace import AttentionTrace, Head, VerifiedTrace
+from attnviz.report import Calculation, CalculationStep, EdgeStrip, name_map
+from attnviz.views.tables import find_largest
 from attnviz.views.tokens import name_token, quote_token
 from attnviz.views.translate import say
+from attnviz.words import Language
 
 MAX_ROWS = 24  # keys that have room on a slide
 MAX_COMPONENTS = 128  # of a vector, likewise
 
 
-def draw_steps(steps: Steps, name: str, title: str, made: Sequence[str]) -> Calculation:
-    """Draw the query above the keys, scores, weights, values, and their sum. `made` says how q, k and v are."""
-    steps = replace(steps, top_k=min(steps.top_k, MAX_ROWS))
-    tokens, query = steps.trace.tokens, steps.trace.query
-    rows = [name_token(tokens, key) for key in steps.listed]
-    if steps.others:
-        rows.append(say(f"… {len(steps.others)} other keys", steps.language))
-    return Calculation(
-        name=name,
-        title=title,
-        rows=tuple(rows),
-        steps=tuple(_list_steps(steps, *made)),
-        asked=steps.listed.index(query) if query in steps.listed else None,
-        has_rest=bool(steps.others),
-        notes=tuple(_list_notes(steps)),
-    )
+def draw_steps(found: VerifiedTrace, number: int, language: Language = "en") -> Calculation:
+    """Draw one head: the query above the keys, scores, weights, values, and their sum.
 
-
-def _list_steps(steps: Steps, of_query: str, of_keys: str, of_values: str) -> Iterator[CalculationStep]:
-    """List what stands side by side."""
-    head, biased = steps.head, steps.head.position is not None
-    query = EdgeStrip(f"q of {quote_token(steps.trace.tokens, steps.trace.query)}", head.query[:MAX_COMPONENTS])
-    output = EdgeStrip("step 8: their sum, o = Σ a · v", head.output[:MAX_COMPONENTS])
-    of_scaled = f"s = q · k / √{head.d_head}" + " + b" * biased
-    yield CalculationStep(
-        label="step 2",
-        title="query and keys",
-        formula=(of_query, of_keys),
-        look="strip",
-        values=_choose(steps, head.keys),
-        most=_find_most(head.query, head.keys),
-        above=query,
-    )
-    yield CalculationStep("step 3", "how well they fit", ("q · k",), "number", _choose(steps, head.scores), "→")
-    if head.position is not None:
-        yield CalculationStep("step 4", "for the distance", ("b",), "number", _choose(steps, head.position))
-    yield CalculationStep(
-        "step 4", "scaled by the width", (of_scaled,), "number", _choose(steps, steps.after_mask), "→"
-    )
-    yield CalculationStep(
-        label="step 6",
-        title="weights: softmax",
-        formula=("a = exp(s) / Σ exp(s)",),
-        look="bar",
-        values=_choose(steps, head.weights, rest=True),
-        sign="→",
-        most=_find_most(head.weights),
-    )
-    yield CalculationStep(
-        label="step 2",
-        title="values",
-        formula=(of_values,),
-        look="strip",
-        values=_choose(steps, head.values),
-        sign="×",
-        most=_find_most(head.values),
-    )
-    yield CalculationStep(
-        label="step 7",
-        title="weighted values",
-        formula=("a · v",),
-        look="strip",
-        values=_choose(steps, head.weighted, rest=True),
-        sign="=",
-        most=_find_most(head.weighted, head.output),
-        below=output,
-    )
-
-
-def _choose(steps: Steps, of_keys: np.ndarray, rest: bool = False) -> np.ndarray:
-    """Return [row component] of the keys that are listed, then the sum over the others where that means something."""
-    values = of_keys.reshape(len(of_keys), -1)[:, :MAX_COMPONENTS]
-    if not steps.others:
-        return values[steps.listed]
-    last = steps.sum_others(values) if rest else np.full(values.shape[1], np.nan)
-    return np.vstack([values[steps.listed], last])
-
-
-def _find_most(*vectors: np.ndarray) -> float:
-    """Return the largest number, up or down; 1 where all are 0."""
-    return max(float(np.abs(each).max()) for each in vectors) or 1.0
-
-
-def _list_notes(steps: Steps) -> Iterator[str]:
-    """Say what a strip is, and what is left out."""
-    d_head, n_keys = steps.head.d_head, len(steps.trace.tokens)
-    components = f"the {d_head} components" if d_head > 1 else "the one component"
-    if d_head > MAX_COMPONENTS:
-        components = f"the first {MAX_COMPONENTS} of {d_head} components"
-    yield f"each strip: {components} of a vector, blue below 0 and red above"
-    if not steps.trace.attendable[steps.listed].all():
-        yield "−∞: this query may not attend to the key (step 5)"
-    if steps.others:
-        largest = (
-            f"the {len(steps.listed)} with the largest weights"
-            if len(steps.listed) > 1
-            else "that of the largest weight"
+    Of long texts the keys of the largest weights have rows of their own, and the others one together.
+    """
+    trace, head = found.trace, found.trace.heads[number]
+    made = [f"{name} = x" + f" W_{name.upper()} + b_{name.upper()}" * found.projects for name in "qkv"]
+    listed = [*range(len(trace.tokens))]
+    if len(listed) > MAX_ROWS + 1:  # a row that stands for one key only would save nothing
+        listed = sorted(find_largest(head.weights, np.flatnonzero(trace.attendable), MAX_ROWS))
+    others = sorted({*range(len(trace.tokens))} - {*listed})
+    rows = [name_token(trace.tokens, key) for key in listed]
+    components = f"the {head.d_head} components" if head.d_head > 1 else "the one component"
+    if head.d_head > MAX_COMPONENTS:
+        components = f"the first {MAX_COMPONENTS} of {head.d_head} components"
+    notes = [f"each strip: {components} of a vector, blue below 0 and red above"]
+    if not trace.attendable[listed].all():
+        notes.append("−∞: this query may not attend to the key (step 5)")
+    if others:
+        rows.append(say(f"… {len(others)} other keys", language))
+        notes.append(
+            f"of {len(trace.tokens)} keys, the {MAX_ROWS} with the largest weights have a row each, and the others one "
+            "together"
         )
-        yield f"of {n_keys} keys, {largest} have a row each, and the others one together"
+    return Calculation(
+        name=f"steps-{name_map(found.layer, number)}",
+        title=f"layer {found.layer}, head {number}",
+        rows=tuple(rows),
+        steps=tuple(_list_steps(trace, head, made, (listed, others))),
+        asked=listed.index(trace.query) if trace.query in listed else None,
+        has_rest=bool(others),
+        notes=tuple(notes),
+    )
+
+
+def _list_steps(
+    trace: AttentionTrace, head: Head, made: Sequence[str], keys: tuple[Sequence[int], Sequence[int]]
+) -> Iterator[CalculationStep]:
+    """List what stands side by side: [row component] of the keys listed, then of the others together if it is a sum."""
+    (of_query, of_keys, of_values), (listed, others) = made, keys
+
+    def choose(numbers: np.ndarray, is_summed: bool = False) -> np.ndarray:
+        values = numbers.reshape(len(numbers), -1)[:, :MAX_COMPONENTS]
+        rest = values[others].sum(axis=0) if is_summed else np.full(values.shape[1], np.nan)
+        return np.vstack([values[listed], rest]) if others else values[listed]
+
+    def find_most(*vectors: np.ndarray) -> float:
+        return max(float(np.abs(each).max()) for each in vectors) or 1.0
+
+    query = EdgeStrip(f"q of {quote_token(trace.tokens, trace.query)}", head.query[:MAX_COMPONENTS])
+    output = EdgeStrip("step 8: their sum, o = Σ a · v", head.output[:MAX_COMPONENTS])
+    of_scaled = f"s = q · k / √{head.d_head}" + " + b" * (head.position is not None)
+    weights = ("a = exp(s) / Σ exp(s)",)
+    most = find_most(head.query, head.keys)
+    yield CalculationStep(
+        "step 2", "query and keys", (of_query, of_keys), "strip", choose(head.keys), most=most, above=query
+    )
+    yield CalculationStep("step 3", "how well they fit", ("q · k",), "number", choose(head.scores), "→")
+    if head.position is not None:
+        yield CalculationStep("step 4", "for the distance", ("b",), "number", choose(head.position))
+    after_mask = np.where(trace.attendable, head.scaled, -np.inf)
+    yield CalculationStep("step 4", "scaled by the width", (of_scaled,), "number", choose(after_mask), "→")
+    of_weights = choose(head.weights, is_summed=True)
+    yield CalculationStep("step 6", "weights: softmax", weights, "bar", of_weights, "→", find_most(head.weights))
+    yield CalculationStep("step 2", "values", (of_values,), "strip", choose(head.values), "×", find_most(head.values))
+    weighted, most = choose(head.weighted, is_summed=True), find_most(head.weighted, head.output)
+    yield CalculationStep("step 7", "weighted values", ("a · v",), "strip", weighted, "=", most, below=output)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from attnviz.commands.explain.picture import draw_steps
-from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import VerifiedTrace
-from attnviz.report import Block, Note, Report, name_map
+from attnviz.report import Block, Note, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import captions
 from attnviz.views.data import describe_provenance, describe_tokens
@@ -20,7 +19,6 @@ from attnviz.views.tokens import name_token
 def explain_report(
     found: VerifiedTrace,
     heads: Sequence[int],
-    top_k: int,
     figure: FigureOptions = FigureOptions(),  # noqa: B008 - frozen
 ) -> Report:
     """Show how each of these heads weighs the keys, a picture of all its steps, and the check of the layer's output.
@@ -32,20 +30,10 @@ def explain_report(
     for head in heads:
         if not 0 <= head < len(trace.heads):
             raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(trace.heads) - 1}.")
-        steps, title = Steps(trace, trace.heads[head], top_k, figure.lang), f"layer {found.layer}, head {head}"
-        made = [f"{name} = x" + f" W_{name.upper()} + b_{name.upper()}" * found.projects for name in "qkv"]
-        blocks += [
-            steps.tabulate(f"head-{head}", title),
-            draw_steps(steps, f"steps-{name_map(found.layer, head)}", title, made),
-        ]
-    more = "; --head shows others" * (len(heads) < len(trace.heads))
-    added = " + b" * (trace.heads[0].position is not None)
+        picture = draw_steps(found, head, figure.lang)
+        blocks += [picture.tabulate(), picture]
     source = "x and the model's matrices" if found.projects else "x"
     blocks += [
-        Note(
-            f"s = q ⋅ k / √{trace.heads[0].d_head}{added}, weight = exp(s) / Σ exp(s). The figure has every step, from "
-            f"q, k and v to the sum of the weighted values{more}."
-        ),
         Note(
             f"All heads and the layer's output were computed again in 64 bits from {source}. Of {len(trace.output)} "
             f"numbers of the output the largest difference from the model's own, which it computes in 32 bits, is "
@@ -72,21 +60,15 @@ def explain_report(
 
 def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
     """Return every number of every head, in float64."""
-    trace, provenance = found.trace, found.provenance
-    projection = trace.projection
     return {
         "title": title,
-        **describe_provenance(provenance),
+        **describe_provenance(found.provenance),
         "layer": found.layer,
         "normed": found.normed,
-        "tokens": describe_tokens(trace.tokens),
-        "query": trace.query,
-        "attendable": trace.attendable,
-        "states": trace.states,
-        "heads": [asdict(head) for head in trace.heads],
-        "concatenated": trace.concatenated,
-        "projection": projection and {"matrix": projection.matrix, "bias": projection.bias},
-        "output": trace.output,
+        **asdict(found.trace),
+        "tokens": describe_tokens(found.trace.tokens),
+        "concatenated": found.trace.concatenated,
+        "output": found.trace.output,
         "model_output": found.model_output,
         "largest_error": found.error,
         "allowed_error": found.allowed,

@@ -42,7 +42,7 @@ def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
     else:
         query = find_token(decode_argument(spec.query), pieces)
     found = model.trace(document.text, document.name, layer, query)
-    report = explain_report(found, heads, spec.top_k, spec.figure)
+    report = explain_report(found, heads, spec.figure)
     with store.locked(inputs.out):
         drawn = yield from Pictures.from_options(spec.figure, PICTURES, store.RECORD).write(report, inputs.out, None)
     yield Result(report, drawn.files, notices=(*notices, *drawn.notices), closing=(LESSON,))

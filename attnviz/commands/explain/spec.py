@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
+from attnviz.options import MODEL, TEXT, Only, Option
 from attnviz.specs import LOOKS, Against, AnswerOrAll, FigureOptions, ModelOptions, PrintOptions, Query, TextOptions
 
 
@@ -37,7 +37,6 @@ class ExplainSpec:
             is_common=True,
         ),
     ] = ()
-    top_k: Annotated[int, Option("By hand: keys listed for each query.", OUTPUT)] = 10
     figure: Annotated[FigureOptions, Only(*LOOKS, "lang")] = FigureOptions(out="explanation")
     table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

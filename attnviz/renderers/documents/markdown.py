@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
 from urllib.parse import quote
 
 from attnviz.renderers import numbers
 from attnviz.renderers.hidden import write_out_hidden
 from attnviz.renderers.links import addresses
-from attnviz.report import Calculation, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Table
+from attnviz.report import Column, Note, Report, Table
 
 SIGNS = re.compile(
     r"""
@@ -51,18 +50,13 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
     yield _heading("#", report.title)
     yield inline(report.subtitle)
     for block in report.blocks:
-        match block:
-            case Table():
-                yield _heading("##", block.title)
-                yield "\n".join(_table(block))
-            case Note():
-                yield inline(block.text)
-            case Heatmap() | HeatmapGrid() | Charts() | Calculation():
-                if block.name in pictures:
-                    # In an attribute a tag would be shown, and nobody looks for mentions.
-                    yield f"![{_escape(block.title or block.name, ENTITY)}]({quote(pictures[block.name])})"
-            case _:
-                assert_never(block)
+        if isinstance(block, Table):
+            yield _heading("##", block.title)
+            yield "\n".join(_table(block))
+        elif isinstance(block, Note):
+            yield inline(block.text)
+        elif block.name in pictures:  # in an attribute a tag would be shown, and nobody looks for mentions
+            yield f"![{_escape(block.title or block.name, ENTITY)}]({quote(pictures[block.name])})"
 
 
 def _heading(level: str, title: str) -> str:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from matplotlib.colors import Normalize
 
 from attnviz.renderers.figure.header import MARGIN
 from attnviz.renderers.figure.layout import PAD, POINT, Box, TextLine
-from attnviz.renderers.figure.scale import ink_on, write_sign
-from attnviz.renderers.figure.style import GREY, INK, Sizes, Theme, colour_map
+from attnviz.renderers.figure.scale import write_sign
+from attnviz.renderers.figure.style import GREY, INK, Sizes
 from attnviz.report import Calculation, CalculationStep
 
 PITCH, HIGH, APART = 1.75, 1.35, 1.4  # of the text's size: row to row, and a strip; rows to what is above and below
@@ -23,8 +22,6 @@ SIGN = 1.4  # of the text's size
 CAPITAL = 0.36  # of a text's size: from its base line to its middle
 MASKED = "−∞"
 LEAST = 0.0005  # a share that is smaller would be written as 0.000
-# On cells, whose colours stay on a page that has a dark look, where our own inks are turned around.
-ON_CELL = {INK: "#1b1b1b", "white": "#fefefe"}
 
 
 class Strip(NamedTuple):
@@ -45,7 +42,6 @@ class PlacedStep(NamedTuple):
     width: float  # and all of it
     title: tuple[str, ...]
     formula: tuple[str, ...]
-    has_digits: bool  # numbers stand in the cells
 
     @property
     def end(self) -> float:
@@ -53,35 +49,17 @@ class PlacedStep(NamedTuple):
         return self.left + self.width
 
 
-def write_number(value: float) -> str:
-    """Write a whole number as one, another with two digits after the point."""
-    return write_sign(f"{value:.{0 if value == round(value) else 2}f}")
-
-
 def write_column(step: CalculationStep) -> list[str]:
-    """Write the numbers of a step, "" where there are none: all of them whole, or with as many digits as each other."""
-    values = step.values[:, 0]
-    finite = values[np.isfinite(values)]
-    digits = 3 if step.look == "bar" else 2 * bool((finite != np.round(finite)).any())
+    """Write the numbers of a step, "" where there are none."""
     written = []
-    for value in values.tolist():
+    for value in step.values[:, 0].tolist():
         if not np.isfinite(value):
             written.append("" if np.isnan(value) else MASKED)
-        elif step.look == "bar" and value < LEAST:
-            written.append("< 0.001" if value else "0")
+        elif step.look == "bar":
+            written.append("< 0.001" if 0 < value < LEAST else f"{value:.3f}")
         else:
-            written.append(write_sign(f"{value:.{digits}f}"))
+            written.append(write_sign(f"{value:.2f}"))
     return written
-
-
-def write_cells(strip: Strip, theme: Theme, sizes: Sizes) -> Iterator[TextLine]:
-    """Write the number of each cell in its middle."""
-    (left, top, width, height), components, most = strip
-    colours = colour_map(theme.diverging)(Normalize(-most, most)(components))
-    base, cell = top + height / 2 + CAPITAL * sizes.small * POINT, width / len(components)
-    for place, (value, colour) in enumerate(zip(components.tolist(), colours, strict=True)):
-        ink = ON_CELL[ink_on(colour)]
-        yield TextLine(write_number(value), left + (place + 0.5) * cell, base, sizes.small, ink, "center")
 
 
 class RowPlan:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -22,18 +23,15 @@ from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
     MARGIN,
     MIN_WIDTH,
-    below,
     ceil_to_pixel,
-    check_size,
     header_of,
     height_of,
     ordinal,
-    paragraph,
     refuse_width,
-    title_of,
 )
-from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, TextLine, fit_labels
-from attnviz.renderers.figure.style import AXIS, GREY, Sizes, Theme, look_of
+from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, fit_labels
+from attnviz.renderers.figure.sketch import Sketch, frame
+from attnviz.renderers.figure.style import AXIS, Sizes, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Chart, Charts, FigureStyle, Report
 
@@ -55,13 +53,9 @@ class Panel(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ChartsPlan:
+class ChartsPlan(Sketch):
     """Charts before they are drawn: from the upper edge the names of groups, from `top` to `bottom` the charts."""
 
-    name: str
-    title: str
-    width: float
-    height: float
     panels: tuple[Panel, ...]
     n_columns: int
     groups: marks.Groups
@@ -70,9 +64,37 @@ class ChartsPlan:
     legend_top: float
     top: float
     bottom: float
-    lines: tuple[TextLine, ...]
-    theme: Theme
     sizes: Sizes
+
+    def draw(self) -> Figure:
+        """Return the figure, whose axes and legend matplotlib lays out."""
+        width, height = self.width, self.height
+        figure = Figure(figsize=(width, height))
+        grid = figure.add_gridspec(max(1, ceil(len(self.panels) / self.n_columns)), self.n_columns)
+        for place, panel in enumerate(self.panels):
+            axes = figure.add_subplot(grid[divmod(place, self.n_columns)])
+            marks.Marks(axes, panel.chart, panel.labels, panel.size, self.theme, self.sizes).draw(self.groups)
+            pad, size, grey = PAD / POINT, self.sizes.axis, self.theme.grey
+            axes.set_title(_join(panel.title), size=size, pad=pad)
+            axes.set_xlabel(_join(panel.x_axis), labelpad=pad, color=grey, size=size)
+            axes.set_ylabel(_join(panel.y_axis), labelpad=pad, color=grey, size=size)
+        if self.legend:
+            _draw_legend(figure, self)
+        for line in self.lines:
+            write(figure, line)
+        for text in figure.findobj(Text):
+            literal(text)
+        if self.panels:  # without axes there is nothing to lay out, and matplotlib warns
+            left, high = MARGIN / width, (self.bottom - self.top) / height
+            # The engine is not the figure's: else matplotlib draws all of it twice, once to lay it out again. The
+            # solver's last bits differ from run to run, and names in an SVG follow from them, so that its results are
+            # rounded.
+            inside = (left, 1 - self.bottom / height, 1 - 2 * left, high)
+            ConstrainedLayoutEngine(rect=inside, w_pad=PAD, h_pad=PAD, wspace=0.0, hspace=0.0).execute(figure)
+            for axes in figure.axes:
+                bounds = np.round(axes.get_position(original=True).bounds, 4).tolist()
+                axes.set_position(tuple(bounds))
+        return figure
 
 
 def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPlan:
@@ -93,14 +115,8 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     steps = {(panel.labels.step, panel.chart.x_axis) for panel in panels if panel.chart.names}
     thinned = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
     caveats = [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *thinned]
-    footer = paragraph(wrap(" · ".join(caveats), sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
-    height = ceil_to_pixel(below(footer, bottom) + MARGIN, look.dpi)
-    check_size(picture.name, width, height, look.dpi)
     return ChartsPlan(
-        name=picture.name,
-        title=title_of(picture, report),
-        width=width,
-        height=height,
+        **frame(picture, report, look, (width, bottom), header, caveats),
         panels=panels,
         n_columns=n_columns,
         groups=groups,
@@ -109,8 +125,6 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
         legend_top=legend_top,
         top=top,
         bottom=bottom,
-        lines=tuple(line._replace(colour=theme.find_ink(line.colour)) for line in (*header, *footer)),
-        theme=theme,
         sizes=sizes,
     )
 
@@ -185,35 +199,6 @@ def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[t
 
 def _join(lines: Sequence[str]) -> str:
     return "\n".join(map(drawable, lines))
-
-
-def draw_charts(plan: ChartsPlan) -> Figure:
-    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
-    width, height = plan.width, plan.height
-    figure = Figure(figsize=(width, height))
-    grid = figure.add_gridspec(max(1, ceil(len(plan.panels) / plan.n_columns)), plan.n_columns)
-    for place, panel in enumerate(plan.panels):
-        axes = figure.add_subplot(grid[divmod(place, plan.n_columns)])
-        marks.Marks(axes, panel.chart, panel.labels, panel.size, plan.theme, plan.sizes).draw(plan.groups)
-        pad, size, grey = PAD / POINT, plan.sizes.axis, plan.theme.grey
-        axes.set_title(_join(panel.title), size=size, pad=pad)
-        axes.set_xlabel(_join(panel.x_axis), labelpad=pad, color=grey, size=size)
-        axes.set_ylabel(_join(panel.y_axis), labelpad=pad, color=grey, size=size)
-    if plan.legend:
-        _draw_legend(figure, plan)
-    for line in plan.lines:
-        write(figure, line)
-    for text in figure.findobj(Text):
-        literal(text)
-    if plan.panels:  # without axes there is nothing to lay out, and matplotlib warns
-        inside = (MARGIN / width, 1 - plan.bottom / height, 1 - 2 * MARGIN / width, (plan.bottom - plan.top) / height)
-        # The engine is not the figure's: else matplotlib draws all of it twice, once to lay it out again. The solver's
-        # last bits differ from run to run, and names in an SVG follow from them, so that its results are rounded.
-        ConstrainedLayoutEngine(rect=inside, w_pad=PAD, h_pad=PAD, wspace=0.0, hspace=0.0).execute(figure)
-        for axes in figure.axes:
-            left, bottom, width, height = (round(float(part), 4) for part in axes.get_position(original=True).bounds)
-            axes.set_position((left, bottom, width, height))
-    return figure
 
 
 def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:

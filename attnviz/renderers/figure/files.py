@@ -11,13 +11,13 @@ from attnviz.renderers.figure.style import AUTO, MIN_FONT_SIZE, PAPER, colour_ma
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from matplotlib.figure import Figure
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, label_maps, maps_of
+from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_of
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
@@ -26,23 +26,23 @@ from attnviz.report import (
     Calculation,
     Charts,
     FigureStyle,
+    Graph,
     Heatmap,
     HeatmapGrid,
     Picture,
     Report,
+    WeightFactors,
 )
 
 if TYPE_CHECKING:
-    from attnviz.renderers.figure.calculation import CalculationPlan
-    from attnviz.renderers.figure.charts import ChartsPlan
+    from attnviz.renderers.figure.sketch import Sketch
 
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
-WORDS = ("group", "label", "letter")  # columns of charts that are written
 Kind = Literal["png", "svg", "pdf"]
-Planned: TypeAlias = "FigurePlan | ChartsPlan | CalculationPlan"
+Planned: TypeAlias = "FigurePlan | Sketch"
 
 
 def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
@@ -78,15 +78,13 @@ def check_look(look: FigureStyle) -> None:
 
 def undrawable(report: Report) -> str:
     """The characters in the pictures' texts that none of our fonts has, sorted: drawn as boxes."""
-    texts = {report.title, report.subtitle, report.scale.label}
-    for picture in report.pictures:
-        texts.update((picture.title, *_texts(picture)))
+    texts = {report.title, report.subtitle, report.scale.label, *_list_texts([*report.pictures])}
     return "".join(sorted(set().union(*map(missing, texts))))
 
 
 def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
     """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
-    if isinstance(picture, Charts | Calculation):
+    if isinstance(picture, Charts | Calculation | Graph):
         return True  # there are no cells
     return fits_digits(picture, Room.for_picture(picture, look))
 
@@ -117,30 +115,23 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
             from attnviz.renderers.figure.charts import plan_charts
 
             return plan_charts(picture, report, look)
+        case Graph():
+            from attnviz.renderers.figure.graph import plan_graph
+
+            return plan_graph(picture, report, look)
         case _:
             assert_never(picture)
 
 
-def _texts(picture: Picture) -> Iterator[str]:
-    """Everything that is written around and beside maps, lines or samples, but not the picture's own title."""
-    match picture:
-        case Heatmap() | HeatmapGrid():
-            if picture.scale is not None:
-                yield picture.scale.label
-            maps = label_maps(picture)
-            yield from (text for each in maps for text in (each.title, each.note, *each.rows, *each.columns))
-            yield from (text for each in maps for text in (each.row_axis, each.column_axis))
-        case Charts():
-            for chart in picture.charts:
-                yield from (chart.title, chart.x_axis, chart.y_axis, *chart.names, chart.footnote)
-                yield from (text for _, text in filter(None, (chart.at, chart.top)))
-                yield from dict.fromkeys(text for name in WORDS for text in chart.column(name))
-        case Calculation():
-            from attnviz.renderers.figure.calculation import list_texts
-
-            yield from list_texts(picture)
-        case _:
-            assert_never(picture)
+def _list_texts(thing: object) -> Iterator[str]:
+    """List all texts that pictures hold; factors are of what is not drawn."""
+    if isinstance(thing, str):
+        yield thing
+    elif is_dataclass(thing) and not isinstance(thing, WeightFactors):
+        yield from _list_texts([getattr(thing, field.name) for field in fields(thing)])
+    elif isinstance(thing, list | tuple | Mapping):
+        for each in thing.values() if isinstance(thing, Mapping) else thing:
+            yield from _list_texts(each)
 
 
 def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure) -> Figure:
@@ -149,10 +140,7 @@ def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure) -
         from attnviz.renderers.figure.draw import draw  # what is painted needs nothing of it
 
         return draw(layout, look.cmap, kind)
-    from attnviz.renderers.figure.calculation import CalculationPlan, draw_calculation
-    from attnviz.renderers.figure.charts import draw_charts
-
-    return draw_calculation(layout) if isinstance(layout, CalculationPlan) else draw_charts(layout)
+    return layout.draw()
 
 
 def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind) -> bytes:

@@ -15,8 +15,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, PathPatch
-from matplotlib.path import Path
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from attnviz.renderers.figure.draw import ROTATED
@@ -30,17 +29,15 @@ with warnings.catch_warnings(), mpl.rc_context():
     import pandas as pd
     import seaborn as sns
 
-WORDS, NUMBERS = ("group", "label", "letter"), ("x", "y", "low", "high", "key", "weight", "until", "leads")
+WORDS, NUMBERS = ("group", "label", "letter"), ("x", "y", "low", "high", "leads")
 DASHES = ("", (4, 2), (1, 1.5))  # the next once all colours are taken
 FEW = 12  # points of a line that each count, and are marked
 MIN_VALUES = 30  # numbers that make a box: quartiles of fewer would show what nobody knows
-SLOT, ARC_SLOT, MAX_SLOT = 0.3, 0.42, 0.6  # inches from place to place: wished, and at most
+SLOT, MAX_SLOT = 0.3, 0.6  # inches from place to place: wished, and at most
 APART, EDGE = 0.8, 0.6  # places: between two groups of boxes, and from either end of an axis to the nearest place
 BROAD = 0.6  # of a box, in places
 MARGINS = np.array([0.03, 0.06])  # of what is drawn, on either side
 DOT, MARKED, PLAIN, LETTERED, BESIDE = 3.6, 4.5, 3.2, 8.5, 1.5  # points across, and to the label
-THIN, THICK, RISE = 0.6, 2.6, 0.12  # points, of arcs of weight 0 and 1; of the axis, of the longest arc over its ends
-STREAM: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (1, 2))}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
 MAX_POWERS, THOUSANDS = 7, 1024  # powers of two that are numbered, and from where in thousands
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
@@ -89,8 +86,6 @@ def list_legend(charts: Sequence[Chart], groups: Groups, theme: Theme) -> list[t
             handle = box if chart.kind == "box" else Line2D([], [], color=colour, **look)
             if name or (chart.kind == "box" and len(groups) > 1):
                 found[f"{letter}: {name}" if letter else name] = handle
-        if chart.kind == "arc":
-            found["stays in the residual stream until it is read"] = Line2D([], [], color=theme.grey, **STREAM)
         if chart.at and chart.at[1] and abs(chart.at[0]) <= MAX_NUMBER and len(read_table(chart)):
             found[chart.at[1]] = Line2D([], [], color=theme.grey, **AT)
     return list(found.items())
@@ -114,7 +109,7 @@ def read_table(chart: Chart, whole: bool = False) -> pd.DataFrame:
 
 def find_wanted_width(chart: Chart) -> float:
     """Return the inches that what stands along x wishes for; 0 for numbers."""
-    return (ARC_SLOT if chart.kind == "arc" else SLOT) * _count_places(chart) if chart.names else 0.0
+    return SLOT * _count_places(chart) if chart.names else 0.0
 
 
 def find_slot(chart: Chart, width: float) -> float:
@@ -124,7 +119,7 @@ def find_slot(chart: Chart, width: float) -> float:
 
 def _count_places(chart: Chart) -> float:
     gaps = len(set(chart.column("group"))) - 1 if chart.kind == "box" else 0
-    return len(chart.names) - 1 + APART * gaps + 2 * EDGE * (1 + (chart.kind == "arc"))
+    return len(chart.names) - 1 + APART * gaps + 2 * EDGE
 
 
 def list_caveats(sized: Sequence[tuple[Chart, tuple[float, float]]], sizes: Sizes) -> Iterator[str]:
@@ -144,10 +139,6 @@ def list_caveats(sized: Sequence[tuple[Chart, tuple[float, float]]], sizes: Size
     )
     if close:
         yield f"{close} point{' is' if close == 1 else 's are'} too close to others to be labelled"
-    if "arc" in kinds and any(len(table) for table in tables):
-        yield "thickness: weight"
-        if any((table["key"] == table["x"]).any() for table in tables):
-            yield "a dot alone: looks at its own token"
     yield from dict.fromkeys(chart.footnote for chart, _ in sized if chart.footnote and chart.rows)
 
 
@@ -217,9 +208,9 @@ class Marks(NamedTuple):
             palette = {name: group.colour for name, group in groups.items()}
             look: dict[str, Any] = {"data": table, "x": "x", "y": "y", "hue": "group", "palette": palette}
             look |= {"ax": axes, "legend": False}
-            {"line": self._draw_lines, "box": self._draw_boxes, "point": self._draw_points, "arc": self._draw_arcs}[
-                chart.kind
-            ](table, look, groups)
+            {"line": self._draw_lines, "box": self._draw_boxes, "point": self._draw_points}[chart.kind](
+                table, look, groups
+            )
             known = table.dropna(subset=["low", "high"])
             bars: dict[str, Any] = {"colors": known["group"].map(palette), "linewidth": 1.0, "alpha": 0.6, "zorder": 2}
             axes.vlines(known["x"], known["low"], known["high"], **bars)
@@ -231,15 +222,9 @@ class Marks(NamedTuple):
         axes, chart, theme = self.axes, self.chart, self.theme
         if chart.at and abs(chart.at[0]) <= MAX_NUMBER:
             axes.axvline(chart.at[0], color=theme.grey, **AT)
-        if chart.top:
-            axes.axhline(chart.top[0], color=theme.grid, linewidth=HAIRLINE, zorder=1)
-            at: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
-            axes.annotate(
-                chart.top[1], (0, chart.top[0]), (-DOT, 0), ha="right", va="center", size=self.labels.size, **at
-            )
         if chart.y_range is not None:
             low, high = chart.y_range
-            beyond = 0.0 if chart.kind == "arc" else MARGINS[1] * (high - low)
+            beyond = MARGINS[1] * (high - low)
             axes.set_ylim(low - beyond, high + beyond)
         if chart.doubling:
             axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
@@ -325,28 +310,6 @@ class Marks(NamedTuple):
             self._write(next(table.iloc[[n]].itertuples()), groups, at, ha="center", va="center_baseline")
         (left, bottom), (right, top) = _find_limits(table[["x", "y"]].to_numpy())
         self.axes.set(xlim=(left, right), ylim=(bottom, top))
-
-    def _draw_arcs(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
-        """Draw arcs over a sentence, a dot where each ends; labels at one place go up until none touches another."""
-        self._draw_dots(table, look, MARKED)
-        assert self.chart.y_range is not None
-        low, high = self.chart.y_range
-        layers = MaxNLocator("auto", integer=True).tick_values(low, high)
-        self.axes.set_yticks([layer for layer in layers if low < layer < high - 0.5])
-        apart, placed = 1.15 * self.labels.size * POINT / self.size[1] * (high - low), dict[tuple[float, str], float]()
-        row: Any
-        for row in table.sort_values("y", kind="stable").itertuples():
-            colour, away = groups[row.group].colour, abs(row.x - row.key) / max(1, len(self.chart.names) - 1)
-            ends = [(row.key, row.y), ((row.key + row.x) / 2, row.y + 2 * RISE * (high - low) * away), (row.x, row.y)]
-            path, width = Path(ends, [Path.MOVETO, Path.CURVE3, Path.CURVE3]), THIN + (THICK - THIN) * row.weight
-            self.axes.add_patch(PathPatch(path, fill=False, zorder=2.5, color=colour, linewidth=width))
-            self.axes.plot([row.x] * 2, [row.y, row.until], color=self.theme.grey, zorder=2, **STREAM)
-            if (row.x, row.label) not in placed:
-                below = [height for (x, _), height in placed.items() if x == row.x]
-                placed[row.x, row.label] = height = max([row.y, *(each + apart for each in below)])
-                ahead = row.key > row.x
-                row = row._replace(y=height)
-                self._write(row, groups, (-DOT if ahead else DOT, 0), ha="right" if ahead else "left", va="center")
 
     def _write(self, row: Any, groups: Groups, at: Sequence[float] | np.ndarray, **align: Any) -> None:
         """Write the label of a row beside its point."""

@@ -63,7 +63,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
     width = look.width or 0.0
     if look.width is None:  # as wide as the longest line, within bounds that grow with the text's size
-        _, words, _ = _flow(paragraphs, (0.0, WIDTH * bigger), size)
+        _, words, _ = flow_words(paragraphs, (0.0, WIDTH * bigger), size)
         ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
         longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
         width = ceil_to_pixel(max(MIN_WIDTH * bigger, longest), look.dpi)
@@ -78,7 +78,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         width = ceil_to_pixel(least, look.dpi)
         bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     header, top = header_of(picture, report, width, look, sizes)
-    names, words, lowest = _flow(paragraphs, (top, width), size)
+    names, words, lowest = flow_words(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
     of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
     plan = FigurePlan(
@@ -112,7 +112,7 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
             yield Paragraph(said, heatmap.columns, sums.tolist(), None)
 
 
-def _flow(
+def flow_words(
     paragraphs: Sequence[Paragraph], place: tuple[float, float], size: float
 ) -> tuple[list[TextLine], list[Word], float]:
     """Tokens line by line in `place`, its top and the figure's width, behind their paragraphs' names; where it ends."""

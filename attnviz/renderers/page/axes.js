@@ -59,15 +59,12 @@ export const axesAround = ({ x_axis, y_axis }, inner) => [
 
 // `scales` says how x and y grow, see `TURNS`. How many labels found no room stands in the data of the picture.
 export function drawChart(chart, room, looks = looksOf([chart])) {
-  const { kind, rows, names = [], at, top, scales = {} } = chart;
+  const { kind, rows, names = [], at, scales = {} } = chart;
   const known = rows.filter(isDrawn);
   const heights = known.flatMap(({ y, low, high }) => [y, low, high]).filter(isKnown);
-  const up = axisOf(chart.y_range ?? [...heights, ...(top ? [top[0]] : [])], scales.y);
-  const upTicks = top ? [...up.ticks.filter(([value]) => value < top[0]), top] : up.ticks;
-  const left = Math.max(24, ...upTicks.map(([, text]) => widthOf(text) + 8));
-  const wide = left + EDGE + SLOT * names.length; // the words under arcs all have their place
-  const width = kind === "arc" ? Math.max(room, wide) : room;
-  const height = Math.min(HIGHEST, Math.max(LOWEST, FLAT * room));
+  const up = axisOf(chart.y_range ?? heights, scales.y);
+  const left = Math.max(24, ...up.ticks.map(([, text]) => widthOf(text) + 8));
+  const [width, height] = [room, Math.min(HIGHEST, Math.max(LOWEST, FLAT * room))];
   const svg = drawing("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}` });
   if (!known.length) {
     svg.append(textOf(width / 2, height / 2, "no numbers", "middle"));
@@ -85,7 +82,7 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
   const y = (value) => foot - up.place(value) * (foot - HEAD);
 
   const ruleAt = (axis, value) => (axis.isSigned && value === 0 ? "rule zero" : "rule");
-  for (const [value, text] of upTicks) {
+  for (const [value, text] of up.ticks) {
     svg.append(ruleOf(left, y(value), width, y(value), ruleAt(up, value)), textOf(left - 6, y(value) + 4, text, "end"));
   }
   for (const [value, text] of across.ticks) {
@@ -150,18 +147,6 @@ const MARKS = {
       svg.append(ruleOf(middle - half, median, middle + half, median, "median"));
     }
     return few;
-  },
-
-  // As thick as the weight; a dotted line goes from an end to where what stands there is read.
-  arc({ svg, known, x, y, looks }) {
-    for (const row of known) {
-      const [from, to, height] = [x(row.key), x(row.x), y(row.y)];
-      const d = `M${from} ${height}Q${(from + to) / 2} ${height - 0.25 * Math.abs(to - from)} ${to} ${height}`;
-      svg.append(ruleOf(to, height, to, y(row.until), "stream"));
-      const look = { stroke: looks.get(groupOf(row)).colour, "stroke-width": 1 + 4 * row.weight };
-      svg.append(drawing("path", { class: "line", d, ...look }));
-    }
-    return known;
   },
 };
 

@@ -17,6 +17,10 @@ OF_SCREEN = (
     "nothing by the attention that they receive. An arc is a head that gives a quarter of its attention or more to a "
     "word. The answer without a head is the model's own when the head gives nothing at any token.",
 )
+OF_GRAPH = (
+    "An arrow leads up from who wrote to who reads, and from who made a head look there to that head. Choose one by "
+    "mouse, keyboard or finger: below the words stands how much a head gives each, its row of the map.",
+)
 OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
 OF_ATLAS = (
     "Each cell or point is a head, and a letter says what it was found to do. The strongest moments are those in which "

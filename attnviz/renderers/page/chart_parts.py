@@ -32,13 +32,13 @@ def _describe_calculation(chart: Calculation) -> Mapping[str, object]:
 
     look = FigureStyle(header=False, transparent=True, font_size=FONT_SIZE)
     ((_, drawn),) = svg(Report("", "", (chart,)), look)
-    steps = [step for step in chart.steps if step.look != "strip"]
+    listed = chart.tabulate()
     return {
         "kind": "picture",
         "title": chart.title,
         "picture": f"data:image/svg+xml;base64,{b64encode(drawn).decode()}",
-        "columns": ["key", *(", ".join(step.formula) for step in steps)],
-        "rows": _encode([[name, *(step.values[at, 0].item() for step in steps)] for at, name in enumerate(chart.rows)]),
+        "columns": [column.header for column in listed.columns],
+        "rows": _encode([*listed.rows]),
         "names": (),
     }
 

@@ -7,11 +7,10 @@ import { shownTable } from "./table.js";
 import { makers } from "./views.js";
 
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
-const HEADERS = { group: "of", label: "point", until: "read at" }; // of columns, as a reader knows them
+const HEADERS = { group: "of", label: "point" }; // of columns, as a reader knows them
 const SUMMARY = ["numbers", "smallest", "lower quartile", "median", "upper quartile", "largest"];
 const CAPTIONS = {
   box: "A box is the middle half of 30 numbers or more, its line goes to the smallest and the largest; fewer are points.",
-  arc: "Thickness: weight. A dot alone looks at its own token. Dotted: stays in the residual stream until it is read.",
 };
 
 makers.charts = async (panel) => {
@@ -61,7 +60,7 @@ const tableFrom = (headers, rows) => {
 // All numbers of a chart, to be copied; and what of them can be read: of samples a line for each.
 function tablesOf({ kind, columns, x_axis, y_axis, names, cells, rows }) {
   const headers = columns.map((name) => ({ ...HEADERS, x: x_axis, y: y_axis })[name] ?? name);
-  const named = (cell, place) => (names.length && ["x", "key"].includes(columns[place]) ? names[cell] : cell);
+  const named = (cell, place) => (names.length && columns[place] === "x" ? names[cell] : cell);
   const table = tableFrom(
     headers,
     cells.map((row) => row.map(named)),

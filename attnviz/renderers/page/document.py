@@ -17,12 +17,21 @@ from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
 from attnviz.renderers.page.atlas_parts import EXACTNESS, pack_atlas
-from attnviz.renderers.page.captions import CHARTS, OF_ATLAS, OF_CHARTS, OF_MAPS, OF_SCREEN, TABLES, exactness_of_maps
+from attnviz.renderers.page.captions import (
+    CHARTS,
+    OF_ATLAS,
+    OF_CHARTS,
+    OF_GRAPH,
+    OF_MAPS,
+    OF_SCREEN,
+    TABLES,
+    exactness_of_maps,
+)
 from attnviz.renderers.page.chart_parts import describe_charts
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
-from attnviz.renderers.page.map_parts import describe_maps, distinct, list_scales
-from attnviz.report import FigureStyle, Picture, Report, Table
+from attnviz.renderers.page.map_parts import describe_axis, describe_maps, distinct, list_scales
+from attnviz.report import FigureStyle, Graph, Picture, Report, Table
 
 N_COLOURS = 256
 MAX_DIGITS = 6  # of a number of a table
@@ -47,7 +56,8 @@ def content(report: Report, look: FigureStyle) -> Content:
     charts = [*describe_charts(report)]
     tables = [*map(_table, report.listed)]
     atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
-    if not (maps.cells or charts or tables or atlas or any(note.leads for note in report.notes)):
+    graph = [_describe_graph(picture, report) for picture in report.pictures if isinstance(picture, Graph)]
+    if not (maps.cells or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
         raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
@@ -64,11 +74,13 @@ def content(report: Report, look: FigureStyle) -> Content:
         "answer": None if report.answer is None else asdict(report.answer),
         **maps.document,
         **({"atlas": True, **_colours(look, {"lift"})} if atlas else {}),
+        **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
         "charts": charts,
         "tables": tables,
         "reading": [
             *(OF_MAPS if has_weights else ()),
             *(OF_SCREEN if report.screen else ()),
+            *(OF_GRAPH if graph else ()),
             *(OF_CHARTS if charts else ()),
             *(OF_ATLAS if atlas else ()),
         ],
@@ -133,6 +145,16 @@ def _table(table: Table) -> Mapping[str, object]:
 def _round(cell: float) -> float | None:
     """Keep as many digits as anybody reads: all of a double can hardly be packed."""
     return float(f"{cell:.{MAX_DIGITS}g}") if isfinite(cell) else None
+
+
+def _describe_graph(graph: Graph, report: Report) -> Mapping[str, object]:
+    return {
+        "nodes": [node._asdict() for node in graph.nodes],
+        "edges": [edge._asdict() | {"ports": graph.find_ports(edge)} for edge in graph.edges],
+        "rows": graph.rows,
+        "axis": describe_axis(graph.tokens, graph.positions, (1, 1), report.data.get("tokens"), of_text=True),
+        "legend": graph.legend,
+    }
 
 
 def _colours(look: FigureStyle, used: Collection[str]) -> Mapping[str, Mapping[str, str]]:

@@ -26,12 +26,17 @@ from attnviz.report import FigureStyle, Report
 NAME = "attention.html"
 PARTS = {
     "atlas": "atlas.js",
+    "graph": "graph.js",
     "maps": "maps.js",
     "charts": "charts.js",
     "tables": "table.js",
     "factored": "long.js",
 }  # what shows a part of the document
-STYLED = {"charts.css": ("charts", "atlas"), "atlas.css": ("atlas",)}  # and which parts have a style of their own
+STYLED = {
+    "charts.css": ("charts", "atlas"),
+    "atlas.css": ("atlas",),
+    "graph.css": ("graph",),
+}  # and which parts have a style of their own
 MAIN = "main.js"
 PACKED = ("tables", "pictures", "maps")  # of which each head has its part, alike to those of others
 STYLES = ("base.css", "page.css")

@@ -7,13 +7,14 @@ import { choosers, makers, tools } from "./views.js";
 
 const TITLES = {
   atlas: "Heads",
+  graph: "Who wrote it",
   screen: "Sentence",
   overview: "Overview",
   matrix: "Map and text",
   charts: "Charts",
   table: "Table",
 };
-const OF_ALL = ["atlas", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
+const OF_ALL = ["atlas", "graph", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
 let shown = null;
 let asked = 0;
 

@@ -165,16 +165,20 @@ def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping
     return {
         side: axes.number(
             (labels, positions, "queries" if alike else tokens),
-            partial(_axis, labels, positions, (heatmap.block, block), report.data.get(tokens, of_report), of_text),
+            partial(
+                describe_axis, labels, positions, (heatmap.block, block), report.data.get(tokens, of_report), of_text
+            ),
         )
         for side, tokens, labels, positions, of_text in sides
     }
 
 
-def _axis(
+def describe_axis(
     labels: Sequence[str], positions: Sequence[int], blocks: tuple[int, int], tokens: object, of_text: bool
 ) -> Mapping[str, object]:
-    """`blocks`: how many tokens a label of the report stands for, and how many of its labels become one here."""
+    """Describe one side of a map, or the words of a graph.
+
+    `blocks`: how many tokens a label of the report stands for, and how many of its labels become one here."""
     of_report, block = blocks
     n_tokens = len(tokens["offsets"]) if isinstance(tokens, Mapping) else len(positions) * of_report
     return {

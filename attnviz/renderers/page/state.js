@@ -5,6 +5,7 @@ import { links } from "./views.js";
 // Those that the page has something to show in.
 export const VIEWS = [
   ...(content.atlas ? ["atlas"] : []),
+  ...(content.graph ? ["graph"] : []),
   ...(content.screen?.length ? ["screen"] : []),
   ...(pictures.some((picture) => picture.maps.length > 1) ? ["overview"] : []),
   ...(maps.length ? ["matrix"] : []),

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_rgb
-from matplotlib.patches import PathPatch
 
 import attnviz
-from attnviz.commands.explain.answer.picture import MAX_TOKENS, WROTE, Arc, draw_answer, draw_cell
+from attnviz.commands.explain.answer.graph import MAX_TOKENS, draw_answer, draw_cell
 from attnviz.commands.explain.answer.why import Trial, _compare_instead, _list_written, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_answer, describe_look
 from attnviz.errors import InvalidOption
@@ -24,11 +22,8 @@ from attnviz.models.decomposition.stream import Stream
 from attnviz.models.loading import find_model
 from attnviz.records import Tokens
 from attnviz.records.attribution import Question
-from attnviz.records.explanation import Contribution, HeadName, Look, Share, Writer
-from attnviz.renderers.figure.files import draw_plan, plan_picture
-from attnviz.renderers.figure.marks import find_groups
-from attnviz.renderers.figure.style import PAPER, drawing
-from attnviz.report import FigureStyle, Report
+from attnviz.records.explanation import CellExplanation, Contribution, HeadName, Look, Share, Writer
+from attnviz.report import Graph, GraphEdge
 from attnviz.specs import ModelOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
@@ -168,66 +163,75 @@ def test_an_answer_is_clear_from_twice_its_rival_on(
     assert describe_answer("x", replace(found, target=target, rival=rival)) == said
 
 
-def test_heads_are_drawn_as_arcs_over_the_sentence() -> None:
-    tokens = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
-    share = Share(Writer("head", 1, 2), 1.0)
-    first = Look(HeadName(4, 3), 3, 1, 0.5, 2.0, (share,), share, 0, 0.1)
-    second = Look(HeadName(1, 2), 1, 0, 0.9, 2.0)
-    against = (replace(first, head=HeadName(4, 1), key=3),)
-    found = [
-        Contribution(HeadName(4, 3), 1.0, 1, 0.8, 1.0, -0.5, (first, second)),
-        Contribution(HeadName(4, 1), -1.0, 3, -1.0, 1.0, 1.0, against),
-    ]
-    picture = draw_answer(tokens, found, "‘x’", 6)
-    arcs = [Arc(*row) for row in picture.charts[0].rows]
-    assert [(arc.label, arc.group, arc.x, arc.key) for arc in arcs] == [
-        ("4.3 +1.00", "writes for ‘x’", 3, 1),
-        ("4.1 -1.00", "writes against ‘x’", 3, 3),
-        ("1.2", WROTE, 1, 0),
-    ]
-    assert arcs[2].until == arcs[0].y  # what was written stays until its reader's layer
-    report, look = Report("title", "subtitle", (picture,)), FigureStyle()
-    with drawing():
-        figure = draw_plan(plan_picture(picture, report, look), look)
-    (axes,) = figure.axes
-    curves = [patch for patch in axes.patches if isinstance(patch, PathPatch)]
-    ends = [np.asarray(curve.get_path().vertices)[[0, -1]].ravel().tolist() for curve in curves]
-    assert sorted(ends) == sorted([arc.key, arc.y, arc.x, arc.y] for arc in arcs)
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["$a$", "b", "[/]", "d"]
-    *labels, top = axes.texts
-    assert (top.get_text(), top.xy) == ("answer", (0, 6))  # type: ignore[attr-defined]  # where dotted lines end
-    assert [text.get_text() for text in labels] == ["1.2", "4.1 -1.00", "4.3 +1.00"]
-    assert {text.get_horizontalalignment() for text in labels} == {"left"}
-    behind = [label.get_bbox_patch() for label in labels]
-    assert all(box is not None and to_rgb(box.get_facecolor()) == (1, 1, 1) for box in behind)  # arcs cross labels
-    assert "what a head writes for the answer" in " ".join(text.get_text() for text in figure.texts)
-    ahead = draw_cell(tokens, (replace(first, query=0, key=2),), 6)
-    with drawing():
-        (label,) = draw_plan(plan_picture(ahead, report, look), look).axes[0].texts
-    assert label.get_horizontalalignment() == "right"  # on the side where the arc is not
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["writes against ‘x’", "writes for ‘x’", WROTE, "stays in the residual stream until it is read"]
+TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
+BY_HEAD, BY_PLACE = (Share(Writer(kind, 1, 2), 1.0) for kind in ("head", "place"))
+FIRST = Look(HeadName(4, 3), 3, 1, 0.5, 2.0, (BY_HEAD,), BY_HEAD, 0, 0.1, weights=(0.1, 0.5, 0.3, 0.1))
+SECOND = Look(HeadName(1, 2), 1, 0, 0.9, 2.0, weights=(0.9, 0.1, 0.0, 0.0))
 
 
-def test_for_and_against_have_their_colours_whichever_wrote_more() -> None:
-    tokens = Tokens(("a", "b"), ((0, 1), (2, 3)), (False,) * 2)
-    look = Look(HeadName(1, 0), 1, 0, 0.5, 2.0)
-    for_it = Contribution(HeadName(1, 0), 1.0, 0, 0.5, 1.0, -0.5, (look,))
-    against = Contribution(HeadName(1, 1), -2.0, 0, 0.5, 1.0, 0.5, (replace(look, head=HeadName(1, 1)),))
-    both, alone = (
-        find_groups(draw_answer(tokens, some, "x", 2).charts, PAPER) for some in ([against, for_it], [against])
+def explained(decoder: Path, *found: Contribution, tokens: Tokens = TOKENS) -> Graph:
+    of = explain_answer(take_apart(decoder))
+    return draw_answer(replace(of, tokens=tokens, contributions=found, n_layers=6, logit=2.0))
+
+
+def edges_of(graph: Graph) -> dict[tuple[str, str, str], GraphEdge]:
+    return {(graph.nodes[edge.source].name, graph.nodes[edge.target].name, edge.kind): edge for edge in graph.edges}
+
+
+def test_the_graph_leads_from_words_over_heads_to_the_answer(decoder: Path) -> None:
+    """A head that takes part in two ways stands there once; a writer that does not look has no row of a map."""
+    other = Share(Writer("mlp", 3), 1.0)
+    against = replace(FIRST, head=HeadName(4, 1), key=2, named=other, weight=0.3, weight_without=0.15)
+    graph = explained(
+        decoder,
+        Contribution(HeadName(4, 3), 1.0, 1, 0.8, 1.0, -0.5, (FIRST, SECOND)),
+        Contribution(HeadName(4, 1), -2.0, 2, -1.0, 1.0, 1.0, (against,)),
+        Contribution(HeadName(1, 2), 0.5, 0, 0.5, 1.0, -0.2, (SECOND,)),
     )
-    assert alone["writes against x"] == both["writes against x"] != both["writes for x"]
+    answer = graph.nodes[0].name
+    edges = {names: (edge.share, edge.knock_out) for names, edge in edges_of(graph).items()}
+    assert edges == {
+        ("4.3", answer, "for"): (0.5, (2.0, 1.5)),
+        ("‘b’", "4.3", "for"): (0.4, ()),
+        ("1.2", "4.3", "because"): (0.4, (0.5, 0.1)),
+        ("4.1", answer, "against"): (1.0, (2.0, 3.0)),
+        ("‘[/]’", "4.1", "against"): (0.5, ()),
+        ("MLP 3", "4.1", "because"): (0.15, (0.3, 0.15)),
+        ("1.2", answer, "for"): (0.25, (2.0, 1.8)),
+        ("‘$a$’", "1.2", "for"): (0.25, ()),
+    }
+    assert [[graph.nodes[node].name for node in row] for row in graph.rows] == [
+        [answer],
+        ["4.3", "4.1"],
+        ["MLP 3"],
+        ["1.2"],
+    ]
+    weights = {node.name: (node.token, node.weights) for node in graph.nodes}
+    assert (weights["4.3"], weights["1.2"]) == ((3, FIRST.weights), (1, SECOND.weights))
+    assert weights["MLP 3"] == (2, ())
+    assert (graph.tokens, [*graph.legend]) == (TOKENS.pieces, ["for", "against", "because"])
 
 
-def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
+def test_one_look_is_a_graph_of_weights(decoder: Path) -> None:
+    of = explain_answer(take_apart(decoder))
+    graph = draw_cell(CellExplanation(TOKENS, of.provenance, 6, (FIRST, replace(SECOND, named=BY_PLACE))))
+    assert {names: edge.share for names, edge in edges_of(graph).items()} == {
+        ("‘b’", "4.3", "looks"): 0.5,
+        ("1.2", "4.3", "because"): 0.4,
+        ("‘$a$’", "1.2", "looks"): 0.9,
+        ("the place", "1.2", "because"): 0.9,
+    }
+    assert [graph.nodes[row[0]].row for row in graph.rows] == ["layer 4", "layer 1", ""]
+
+
+def test_of_a_long_text_those_that_take_part_are_drawn(decoder: Path) -> None:
     n = MAX_TOKENS + 8
     tokens = Tokens(("w",) * n, tuple((i, i + 1) for i in range(n)), (False,) * n)
-    look = Look(HeadName(1, 0), n - 1, 10, 0.5, 2.0)
-    picture = draw_answer(tokens, [Contribution(HeadName(1, 0), 1.0, 10, 1.0, 1.0, 0.0, (look,))], "x", 2)
-    (diagram,) = picture.charts
-    assert diagram.names == ("9 w", "10 w", "11 w", f"{n - 2} w", f"{n - 1} w")
-    assert [*zip(diagram.column("key"), diagram.column("x"), strict=True)] == [(1, 4)]
+    look = Look(HeadName(1, 0), n - 1, 10, 0.5, 2.0, weights=tuple(np.arange(n) / 1000))
+    graph = explained(decoder, Contribution(HeadName(1, 0), 1.0, 10, 1.0, 1.0, 0.0, (look,)), tokens=tokens)
+    assert graph.positions == (9, 10, 11, n - 2, n - 1)
+    assert graph.nodes[1].weights == tuple(np.array(graph.positions) / 1000)
+    assert [node.token for node in graph.nodes] == [None, 4, 1]
 
 
 # As a command
@@ -236,12 +240,10 @@ def test_of_a_long_text_those_that_take_part_are_drawn() -> None:
 def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHere, tmp_path: Path) -> None:
     asked = ("explain", "--model", decoder, TEXT, "--format", "png,svg,pdf,html")
     shown = worked(run_here(*asked))
-    assert "--top-k changes nothing" in worked(run_here(*asked, "--top-k", "3")).stderr
     assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
     assert "self-repair" not in shown.stdout
     assert "self-repair" in worked(run_here(*asked, "--table", "full")).stdout
-    page = (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
-    assert '"kind":"arc"' in page
+    assert '"graph":' in (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
     (found,) = json.loads(worked(run_here(*asked, "--json")).out)["texts"]
     assert found["sum_of_parts"] == pytest.approx(found["logit_difference"], abs=1e-4)
     assert len(found["heads"]) == 5

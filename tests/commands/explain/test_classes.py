@@ -160,9 +160,7 @@ def test_a_model_that_was_not_trained_to_answer_works_by_hand_only(run_here: Run
     assert worked(run_here("explain", "--model", folder, TEXT, "--by-hand")).stdout.startswith("Attention from token ")
 
 
-@pytest.mark.parametrize(
-    "asked", [("--by-hand",), ("--query", "good"), ("--head", "1"), ("--top-k", "3"), ("--layer", "0")]
-)
+@pytest.mark.parametrize("asked", [("--by-hand",), ("--query", "good"), ("--head", "1"), ("--layer", "0")])
 def test_what_only_the_calculation_by_hand_has_asks_for_it(
     asked: tuple[str, ...], run_here: RunHere, tmp_path: Path
 ) -> None:

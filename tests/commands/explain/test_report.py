@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from attnviz.commands.explain.picture import MAX_ROWS
 from attnviz.commands.explain.report import explain_report
 from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
 from attnviz.renderers.documents.json import write_alone
-from attnviz.report import Report, Table
+from attnviz.report import Report
 from tests.made import FILM, HOSTILE, notes, provenance, table, tokens
 
 
@@ -45,13 +42,8 @@ def found(
     return VerifiedTrace(worked, made_by, 0, 1, True, worked.output, 1e-8, 1e-9, 1e-4)
 
 
-def shown(of: VerifiedTrace, heads: tuple[int, ...] = (0,), top_k: int = 5) -> Report:
-    return explain_report(of, heads, top_k)
-
-
-def column(of: Table, header: str) -> list[Any]:
-    place = [each.header for each in of.columns].index(header)
-    return [row[place] for row in of.rows]
+def shown(of: VerifiedTrace, heads: tuple[int, ...] = (0,)) -> Report:
+    return explain_report(of, heads)
 
 
 # What is shown
@@ -69,78 +61,50 @@ def test_title_and_subtitle_say_what_is_explained() -> None:
 def test_of_several_heads_each_has_a_table_and_a_figure() -> None:
     of = found(n_heads=3)
     report = shown(of, (2, 0))
-    assert [table.name for table in report.tables] == ["head-2", "head-0"]
-    assert [picture.name for picture in report.pictures] == ["steps-layer-0-head-2", "steps-layer-0-head-0"]
-    assert "--head shows others" in notes(report)
-    assert "--head" not in notes(shown(of, (0, 1, 2)))
+    assert [table.name for table in report.tables] == ["steps-layer-0-head-2", "steps-layer-0-head-0"]
+    assert [picture.name for picture in report.pictures] == [table.name for table in report.tables]
     with pytest.raises(InvalidSelection, match="no head 3"):
         shown(of, (3,))
 
 
 def test_one_head_without_projections() -> None:
-    assert "from x." in notes(shown(found(n_heads=1, projects=False)))
+    assert "from x. Of" in notes(shown(found(n_heads=1, projects=False)))
 
 
-# Columns add up
-
-
-def test_with_few_keys_every_key_has_a_row() -> None:
-    report = shown(found(), top_k=13)
-    keys = column(table(report, "head-0"), "key")
-    assert keys == [*(f"{place} {piece}" for place, piece in enumerate(FILM)), "sum over 14 keys"]
-
-
-@given(st.integers(1, 20), st.integers(0, 10**6), st.booleans())
-def test_rows_sum_to_the_last_row(top_k: int, seed: int, causal: bool) -> None:
-    of = found(seed=seed, causal=causal)
-    report = shown(of, top_k=top_k)
-    for header in ("exp(s)", "weight"):
-        *rows, total = column(table(report, "head-0"), header)
-        assert sum(rows) == pytest.approx(total)
-    assert total == pytest.approx(1)
+def test_each_key_has_a_row_with_its_scores_and_weight() -> None:
+    of = found(position=True)
+    rows = table(shown(of), "steps-layer-0-head-0")
+    head = of.trace.heads[0]
+    assert [column.header for column in rows.columns] == [
+        "key",
+        "q · k",
+        "b",
+        "s = q · k / √4 + b",
+        "a = exp(s) / Σ exp(s)",
+    ]
+    assert [row[0] for row in rows.rows] == [f"{place} {piece}" for place, piece in enumerate(FILM)]
+    numbers = zip(head.scores, np.arange(14) - 1.5, head.scores / 2 + np.arange(14) - 1.5, head.weights, strict=True)
+    assert [row[1:] for row in rows.rows] == [pytest.approx(each) for each in numbers]
+    assert sum(float(row[-1]) for row in rows.rows) == pytest.approx(1)
 
 
 def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
-    of = found()
-    rows = table(shown(of, top_k=5), "head-0").rows
+    of = found(tuple(f"w{place}" for place in range(40)))
     weights = of.trace.heads[0].weights
-    best = sorted(np.argsort(-weights)[:5].tolist())
-    assert [row[0] for row in rows] == [
-        *(f"{key} {FILM[key]}" for key in best),
-        "… 9 other keys, sum",
-        "sum over 14 keys",
-    ]
-    assert rows[5][-1] == pytest.approx(1 - weights[best].sum())
+    *rows, rest = table(shown(of), "steps-layer-0-head-0").rows
+    assert [row[0] for row in rows] == [f"{key} w{key}" for key in sorted(np.argsort(-weights)[:MAX_ROWS].tolist())]
+    assert rest[:-1] == ("… 16 other keys", "…", "…")
+    assert sum(float(row[-1]) for row in (*rows, rest)) == pytest.approx(1)
 
 
 def test_a_mask_is_shown_where_there_is_one() -> None:
-    masked = table(shown(found(FILM[:6], causal=True), top_k=10), "head-0")
-    assert column(masked, "s")[4:6] == [-np.inf] * 2
-    assert np.isfinite(column(masked, "s")[:4]).all()
-    assert column(masked, "weight")[4:6] == [0, 0]
-
-
-def test_a_position_bias_is_shown_where_there_is_one() -> None:
-    assert "b" not in [each.header for each in table(shown(found()), "head-0").columns]
-    of = found(FILM[:3], query=0, position=True)
-    report = shown(of)
-    assert "s = q ⋅ k / √4 + b, weight" in notes(report)
-    scaled = table(report, "head-0")
-    assert column(scaled, "b")[:3] == [-1.5, -0.5, 0.5]
-    assert column(scaled, "s")[:3] == [
-        s / 2 + b for s, b in zip(of.trace.heads[0].scores, (-1.5, -0.5, 0.5), strict=True)
-    ]
-
-
-def test_what_is_subtracted_is_said() -> None:
-    of = found(FILM[:3], query=0)
-    head = trace_head(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
-    report = shown(replace(of, trace=replace(of.trace, heads=(head, head))))
-    assert column(table(report, "head-0"), "exp(s - largest)")[:3] == [1, 1, 1]
+    rows = table(shown(found(FILM[:6], causal=True)), "steps-layer-0-head-0").rows
+    assert [row[2:] for row in rows[4:]] == [(-np.inf, 0)] * 2
+    assert np.isfinite([row[2] for row in rows[:4]]).all()
 
 
 def test_tokens_are_safe_to_show_and_whole_in_the_data() -> None:
-    report = shown(found(HOSTILE), top_k=100)
+    report = shown(found(HOSTILE))
     cells = "".join(str(cell) for each in report.tables for row in each.rows for cell in row)
     assert not re.search(
         "[\x00-\x1f\x7f-\x9f\u202e\u200b\ud800]", cells + report.title + notes(report).replace("\n", " ")

@@ -21,7 +21,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
+from attnviz.renderers.figure.charts import ChartsPlan, plan_charts
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
@@ -252,7 +252,7 @@ def drawn_charts(shown: Report, look: FigureStyle | None = None) -> Iterator[Dra
     assert isinstance(picture, Charts)
     planned = plan_charts(picture, shown, look)
     with drawing(planned.theme):
-        yield DrawnCharts(planned, measurable(draw_charts(planned), look))
+        yield DrawnCharts(planned, measurable(planned.draw(), look))
 
 
 def measurable(made: Figure, look: FigureStyle) -> Figure:

@@ -1,4 +1,4 @@
-"""What charts hold: lines, gaps, boxes, points, arcs, names; and that no text is cut or lies on another."""
+"""What charts hold: lines, gaps, boxes, points, names; and that no text is cut or lies on another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection, LineCollection
-from matplotlib.patches import PathPatch
 
 from attnviz.renderers.figure.files import is_annotated, undrawable
 from attnviz.renderers.figure.marks import MIN_VALUES, find_groups, place_labels, read_table
@@ -73,29 +72,11 @@ COSTS = Chart(
     ("3.1", "0.2"),
     quiet=("within",),
 )
-ARCS = Chart(
-    "arc",
-    "",
-    "token",
-    "layer",
-    ("x", "y", "group", "label", "key", "weight", "until"),
-    (
-        (3, 1.0, "writes for it", "1.0 +0.2", 1, 0.9, 3.0),
-        (1, 0.5, "wrote", "0.5", 2, 0.2, 1.0),
-        (1, 0.5, "wrote", "0.6", 1, 0.2, 1.0),
-    ),
-    ("the", "cat", "sat", "down"),
-    ("writes against it", "writes for it", "wrote"),
-    y_range=(-0.5, 3.5),
-    top=(3.0, "answer"),
-    footnote="a footnote",
-)
 ALL = {
     "lines": curves(LOSS, ACCURACY),
     "boxes": distributions(heads(12), heads(40)),
     "points": curves(HEADS),
     "costs": curves(COSTS, COSTS),
-    "arcs": curves(ARCS),
 }
 
 
@@ -243,19 +224,6 @@ def test_points_bear_letters_and_labels_where_there_is_room_those_farthest_out_f
         assert not any((low < other[1]).all() and (high > other[0]).all() for other in boxes[:n])
     with drawn_charts(report(curves(chart))) as made:
         assert f"{11 - len(placed)} points are too close to others to be labelled" in made.texts
-
-
-def test_arcs_lead_from_key_to_token_as_thick_as_their_weight() -> None:
-    with drawn_charts(report(ALL["arcs"])) as made:
-        (axes,) = made.figure.axes
-        arcs = sorted(
-            (each for each in axes.patches if isinstance(each, PathPatch)), key=lambda each: each.get_linewidth()
-        )
-        assert np.asarray(arcs[-1].get_path().vertices)[[0, 2]].tolist() == [[1, 1], [3, 1]]
-        assert mpl.colors.to_hex(arcs[-1].get_edgecolor()).upper() == COLOURS[1]  # the first colour is of another group
-        heights = [text.xy[1] for text in axes.texts if text.get_text() in ("0.5", "0.6")]  # type: ignore[attr-defined]
-        assert heights[1] > heights[0] == 0.5
-        assert "thickness: weight · a dot alone: looks at its own token · a footnote" in made.texts
 
 
 def test_twenty_names_look_different() -> None:

@@ -86,12 +86,8 @@ def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
 # Charts
 
 
-COLUMNS = ("x", "y", "group", "label", "key", "weight", "until")
-OVER_WORDS = Chart(
-    "arc", "", "token", "layer", COLUMNS, ((9, 0.1, "looks", "0.1", 3, 0.5, 1.0),), ("word",) * 32, y_range=(-0.5, 1.5)
-)
 COSTS = Chart("point", "costs", "head", "lost", ("x", "y", "group"), ((0, 2.0, "a"), (1, -1.0, "b")), ("0.6", "1.2"))
-EVERY_KIND = (curves(LOSS, ACCURACY), distributions(heads(40), heads(3)), curves(COSTS), curves(OVER_WORDS))
+EVERY_KIND = (curves(LOSS, ACCURACY), distributions(heads(40), heads(3)), curves(COSTS))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -103,10 +99,10 @@ def test_letters_of_every_kind_of_chart_can_be_read(shown: Open, width: int, sch
         "all => all.map(each => parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a"
         " || parseFloat(getComputedStyle(each).fontSize))"
     )
-    assert len(sizes) > 60
+    assert len(sizes) > 30
     assert 11 <= min(sizes) <= max(sizes) <= 16
     assert letters.evaluate_all(OVERLAPPING) == []
-    assert page.page.locator("figure").count() == 6
+    assert page.page.locator("figure").count() == 5
     check_axe(page, f"{width} {scheme}")
 
 
@@ -158,13 +154,3 @@ def test_the_numbers_are_a_table_and_can_be_copied(shown: Open) -> None:
     assert page.page.locator("figure >> nth=1").locator("tbody td").all_inner_texts() == [
         *("single", "0", "4", "0.3", "0.65", "1", "1.5", "2"),
     ]
-
-
-def test_a_wide_chart_scrolls_on_a_phone_and_has_a_wide_screen_to_itself(shown: Open) -> None:
-    for width, scrolls in ((360, True), (1440, False)):
-        page = shown(curves(OVER_WORDS), viewport={"width": width, "height": 740})
-        chart = page.page.locator("svg.chart")
-        assert chart.evaluate("({ parentElement: box }) => box.scrollWidth > box.clientWidth") == scrolls
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert scrolls or chart.bounding_box()["width"] > 900
-        page.close()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attnviz.commands.explain.answer.picture import draw_answer, draw_cell
+from attnviz.commands.explain.answer.graph import draw_answer, draw_cell
 from attnviz.commands.explain.answer.words import (
     describe_answer,
     describe_contribution,
     describe_look,
     describe_steps,
+    name_reason,
     quote_answer,
     quote_word,
 )
 from attnviz.display import escape_for_display
 from attnviz.records import Provenance, Tokens
-from attnviz.records.explanation import CellExplanation, Contribution, Explanation, Look
+from attnviz.records.explanation import CellExplanation, Explanation, Look
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_tokens
@@ -45,18 +46,19 @@ MORE = "Each head in a sentence, with its weights and tests: --table full."
 def answer_report(found: Explanation, title: str | None) -> Report:
     """Report the heads that wrote an answer. The data hold every number."""
     tokens, target = found.tokens, found.target
-    answer = quote_answer(target.name)
     model = escape_for_display(found.provenance.model, MAX_NAME)
     sentences = (
         " ".join((describe_contribution(tokens, target, each), *describe_steps(tokens, each.looks)))
         for each in found.contributions
     )
     held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
+    made_of = (*found.by_kind, ("sum", found.total), ("the model's own", found.logit))
+    title_of_sum = f"what the {'difference' if target.against else 'logit'} is made of"
     details = (*sentences, *([POOLED] if found.n_queries > 1 else []), held, SELF_REPAIR)
     blocks: list[Block] = [
-        draw_answer(tokens, found.contributions, answer, found.n_layers),
+        draw_answer(found),
         _heads_table(found),
-        _sum_table(found),
+        Table("sum", title_of_sum, "facts", (Column("what"), Column("logits", digits=4)), made_of),
         Note(TESTED),
         *(Note(each, is_detail=True) for each in details),
     ]
@@ -76,7 +78,10 @@ def answer_report(found: Explanation, title: str | None) -> Report:
             "logit_difference": found.logit,
             "sum_of_parts": found.total,
             "by_kind": dict(found.by_kind),
-            "heads": [_describe_contribution(each) for each in found.contributions],
+            "heads": [
+                vars(each) | {"head": str(each.head), "looks": [*map(_describe_look, each.looks)]}
+                for each in found.contributions
+            ],
         },
     )
 
@@ -91,7 +96,7 @@ def cell_report(found: CellExplanation, title: str | None) -> Report:
         title=captions.choose_title(title, said),
         subtitle=captions.join(*_describe_text(found.provenance, tokens), captions.describe_origin(found.provenance)),
         blocks=(
-            draw_cell(tokens, found.looks, found.n_layers),
+            draw_cell(found),
             *([_shares_table(first)] if first.shares else []),
             *map(Note, sentences),
             Note(HELD),
@@ -116,7 +121,7 @@ def _heads_table(found: Explanation) -> Table:
         is_own = abs(each.own) >= abs(of_rival)
         does = "raises" if (each.own if is_own else of_rival) > 0 else "lowers"
         mostly = f"{does} {quote_answer(answer if is_own else against)}"
-        because = str(look.named.writer) if look.named else "many hands" if look.n_writers else "no reason"
+        because = name_reason(look).removeprefix("because of ")
         read = f"‘{label_token(found.tokens, each.source)}’"
         rows.append((str(each.head), read, mostly, each.written, each.removal, because))
     names = "head", "reads", "mostly", "writes", "without the head", "looks there because of"
@@ -131,13 +136,6 @@ def _shares_table(look: Look) -> Table:
     return Table("shares", title, "facts", (Column("who wrote there"), Column("lead", digits=2)), rows)
 
 
-def _sum_table(found: Explanation) -> Table:
-    rows = (*found.by_kind, ("sum", found.total), ("the model's own", found.logit))
-    columns = (Column("what"), Column("logits", digits=4))
-    title = f"what the {'difference' if found.target.against else 'logit'} is made of"
-    return Table("sum", title, "facts", columns, rows)
-
-
 def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, object]:
     return {
         "model": provenance.model,
@@ -148,15 +146,11 @@ def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, obj
     }
 
 
-def _describe_contribution(found: Contribution) -> Mapping[str, object]:
-    numbers = {name: getattr(found, name) for name in ("written", "own", "source", "from_source", "removal")}
-    return {"head": str(found.head), **numbers, "looks": [*map(_describe_look, found.looks)]}
-
-
 def _describe_look(look: Look) -> Mapping[str, object]:
     return vars(look) | {
         "head": str(look.head),
         "shares": [{"writer": str(share.writer), "lead": share.lead} for share in look.shares],
         "named": look.named and str(look.named.writer),
         "controls": list(look.controls),
+        "weights": list(look.weights),
     }

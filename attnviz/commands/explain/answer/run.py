@@ -14,7 +14,6 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
 from attnviz.inputs import Inputs
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
-from attnviz.options import find_changed
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName
 from attnviz.report import Report
@@ -33,8 +32,6 @@ def explain_model(spec: ExplainSpec, inputs: Inputs) -> Events:
     with store.locked(inputs.out):
         drawn = yield from pictures.write(report, inputs.out, None)
     notices = list(inputs.corpus.notices)
-    if "top_k" in find_changed(spec):
-        notices.append("--top-k changes nothing: it is of the calculation by hand")
     if not (spec.text.index or spec.text.inline):
         notices.append(f"explaining {document.name}; --text and --index choose others")
     yield replace(drawn, notices=(*notices, *drawn.notices), is_text=True)

@@ -109,15 +109,17 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     """
     attendable = stream.blocks[head.layer].attention.attendable[query].cpu().numpy()
     others = np.flatnonzero(attendable & (np.arange(len(attendable)) != key))
-    weight = float(stream.weights_of(head, query)[key])
+    weights = tuple(stream.weights_of(head, query).tolist())
+    weight = weights[key]
     if len(others) == 0:
-        return Look(head, query, key, weight, 0.0)
+        return Look(head, query, key, weight, 0.0, weights=weights)
     parts = stream.split_scores(head, query)
     drawn = sorted(np.random.default_rng(stream.subject.seed).permutation(others)[:MAX_CONTROLS].tolist())
     places = stream.score_places(head, query, [each for each in drawn if each] or [0])  # the first token is a sink
     written = [*_list_written(parts, len(stream.blocks)), (Writer("place", head.layer), places)]
     shares = sorted((Share(each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each.lead)
-    look = Look(head, query, key, weight, _find_lead(parts.totals, key, others), tuple(shares[:N_SHARES]))
+    lead, largest = _find_lead(parts.totals, key, others), tuple(shares[:N_SHARES])
+    look = Look(head, query, key, weight, lead, largest, weights=weights)
     if head.layer == 0 or look.lead < math.sqrt(2 * math.log(len(others) + 1)) + MARGIN:
         return look
     trials = _try_written(stream, look, [each for each, _ in written if each.kind != "place"], drawn)

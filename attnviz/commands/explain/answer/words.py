@@ -99,6 +99,11 @@ def describe_look(tokens: Tokens, look: Look) -> str:
     return f"{looks}, {because}: {held}; {look.n_passing} of {look.n_writers} writers {passes} this test."
 
 
+def name_reason(look: Look) -> str:
+    """Name who made a head look where it does, in few words."""
+    return f"because of {look.named.writer}" if look.named else "many hands" if look.n_writers else "no reason"
+
+
 def describe_steps(tokens: Tokens, looks: tuple[Look, ...]) -> Iterator[str]:
     """Say of each further step what made the writer look where it did."""
     for look in looks[1:]:

@@ -1,0 +1,131 @@
+"""An explanation as a graph: who wrote the answer, from which words, and who made them look there.
+
+Knows records and reports.
+
+What is written for the answer leads from words over heads to the answer. Beside it stand reasons: who made a head look
+where it looks leads to that head, as thick as the weight that is lost without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnviz.commands.explain.answer.words import (
+    describe_contribution,
+    describe_look,
+    name_reason,
+    quote_answer,
+    quote_word,
+    write_weight,
+)
+from attnviz.records import Tokens
+from attnviz.records.explanation import CellExplanation, Explanation, Look
+from attnviz.report import EdgeKind, Graph, GraphEdge, GraphNode
+from attnviz.views.tokens import label_token
+
+MAX_TOKENS = 64  # of longer texts, only those that take part and their neighbours
+PLACE, WORDS = -1, -2  # levels below layer 0
+LOOKS = "where a head looks"
+BECAUSE = "why it looks there, as thick as the weight lost without"
+
+
+def draw_answer(found: Explanation) -> Graph:
+    """Draw the heads that wrote an answer, and why they looked where they did."""
+    graph, target = _GraphBuilder(found.tokens), found.target
+    answer = quote_answer(target.name)
+    over = f" over {quote_answer(target.against)}" if target.against else ""
+    said = f"{found.logit:+.2f} logits for {answer}{over}: the heads that wrote most, and what it is without each."
+    top = graph.add("answer", GraphNode(answer, found.n_layers, "answer", said))
+    most = max((abs(each.written) for each in found.contributions), default=0.0) or 1.0
+    for each in sorted(found.contributions, key=lambda each: each.source):
+        kind: EdgeKind = "for" if each.written > 0 else "against"
+        written, look = f"{each.written:+.2f}", each.looks[0]
+        head = graph.add_head(look, describe_contribution(found.tokens, target, each), written)
+        does = f"writes {written}, reads {quote_word(found.tokens, each.source)}, {name_reason(look)}"
+        graph.connect(head, top, kind, abs(each.written) / most, does, (found.logit, found.logit + each.removal))
+        taken = f"takes {each.from_source:+.2f} there"
+        graph.connect(graph.add_word(each.source), head, kind, abs(each.from_source) / most, taken)
+        graph.follow(each.looks)
+    legend: dict[EdgeKind, str] = {"for": f"writes for {answer}, as thick as what it writes", "against": "against"}
+    return graph.finish({**legend, "looks": LOOKS, "because": BECAUSE})
+
+
+def draw_cell(found: CellExplanation) -> Graph:
+    """Draw one look of a head, and that of the head that wrote what it was for."""
+    graph = _GraphBuilder(found.tokens)
+    graph.follow(found.looks)
+    return graph.finish({"looks": f"{LOOKS}, as thick as its weight", "because": BECAUSE})
+
+
+class _GraphBuilder:
+    """Nodes and edges, each once. A node is known by its name and its token: a head may take part with two queries."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._nodes = dict[object, GraphNode]()
+        self._edges = dict[object, GraphEdge]()
+
+    def add(self, key: object, node: GraphNode) -> object:
+        """Add a node, or what more is said of one that is there."""
+        self._nodes[key] = max(self._nodes.get(key, node), node, key=lambda each: len(each.said))
+        return key
+
+    def add_word(self, token: int) -> object:
+        return self.add(("word", token), GraphNode(quote_word(self._tokens, token), WORDS, "", token=token))
+
+    def add_head(self, look: Look, said: str, note: str = "") -> object:
+        layer, key = look.head.layer, (str(look.head), look.query)
+        return self.add(key, GraphNode(key[0], layer, f"layer {layer}", said, look.query, look.weights, note))
+
+    def connect(
+        self, source: object, target: object, kind: EdgeKind, share: float, said: str, knock_out: Sequence[float] = ()
+    ) -> None:
+        """Add an edge. What a head takes from a word says more than that it looks there."""
+        nodes, key = [*self._nodes], (source, target, kind == "because")
+        if kind != "looks" or key not in self._edges:
+            ends = nodes.index(source), nodes.index(target)
+            self._edges[key] = GraphEdge(*ends, kind, min(1.0, share), said, tuple(knock_out))
+
+    def follow(self, looks: Sequence[Look]) -> None:
+        """Add where heads look, and who made each look there."""
+        for look in looks:
+            head = self.add_head(look, describe_look(self._tokens, look))
+            word = self.add_word(look.key)
+            self.connect(word, head, "looks", look.weight, f"gives {write_weight(look.weight)}")
+            if look.named is None:
+                continue
+            writer, without = look.named.writer, look.weight_without or 0.0
+            name, source = str(writer), word
+            if writer.kind == "place":
+                source = self.add("place", GraphNode(name, PLACE, ""))
+            elif writer.kind != "word":
+                source = self.add(
+                    (name, look.key), GraphNode(name, writer.layer, f"layer {writer.layer}", "", look.key)
+                )
+            said = f"weight on {quote_word(self._tokens, look.key)}"
+            self.connect(source, head, "because", look.weight - without, said, (look.weight, without))
+
+    def finish(self, legend: dict[EdgeKind, str]) -> Graph:
+        """Choose the tokens that are shown, and give nodes their places side by side, in the order that they came."""
+        shown, nodes = [*range(len(self._tokens))], [*self._nodes.values()]
+        if len(shown) > MAX_TOKENS:
+            near = {node.token + step for node in nodes if node.token is not None for step in (-1, 0, 1)}
+            shown = sorted(near & {*shown})
+        beside = [place for place, node in enumerate(nodes) if node.level > WORDS and node.row != "answer"]
+        for place, node in enumerate(nodes):
+            token = None if node.token is None else shown.index(node.token)
+            lane = node.lane if token is None else token / len(shown)
+            nodes[place] = node._replace(
+                token=token,
+                weights=tuple(node.weights[each] for each in shown if node.weights),
+                lane=(beside.index(place) + 0.5) / len(beside) if place in beside else lane,
+            )
+        kinds = {edge.kind for edge in self._edges.values()}
+        return Graph(
+            name="explanation",
+            tokens=tuple(label_token(self._tokens, token) for token in shown),
+            positions=tuple(shown),
+            nodes=tuple(nodes),
+            edges=tuple(self._edges.values()),
+            legend={kind: said for kind, said in legend.items() if kind in kinds},
+        )

@@ -1,0 +1,130 @@
+"""The graph of an answer in a browser: a node shows its row of the map and its knock-out, and names stand apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import attnviz
+from tests.attacks.endings import RunHere, worked
+from tests.browser import Open, Opened, check_axe
+
+pytestmark = pytest.mark.slow
+TEXT = "the acting saved the film but it was not good at all"
+BOXES = """all => all.map((each) => {
+  const { left, top, right, bottom } = each.getBoundingClientRect();
+  return [left, top, right, bottom, parseFloat(getComputedStyle(each).fontSize), each.textContent];
+})"""
+NAMES = ".node, .node small, .graph .word, .graph .word small, .graph .hint"
+ENDS = """paths => paths.map((path) => [path.getAttribute("d"), path.getAttribute("stroke-width")])"""
+
+
+def explain(run_here: RunHere, folder: Path, text: str = TEXT, *options: str) -> tuple[Path, dict[str, Any]]:
+    """The page of an explanation, and what it holds of the graph."""
+    worked(run_here("explain", text, "--format", "html", "-q", "--out", str(folder), *options))
+    page = folder / "attention.html"
+    content = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    assert content is not None
+    found: dict[str, Any] = json.loads(content[1])["graph"]
+    return page, found
+
+
+def write(weight: float) -> str:
+    return f"{weight:.2f}".replace("0.", ".", 1) if weight >= 0.005 else ""
+
+
+def test_a_node_shows_the_row_of_the_record(shown: Open, run_here: RunHere, tmp_path: Path) -> None:
+    file, graph = explain(run_here, tmp_path)
+    worked(run_here("heatmap", TEXT, "--table", "none", "--out", str(tmp_path / "of")))
+    weights = attnviz.load(tmp_path / "of" / "attention.safetensors").weights
+    page = shown(file)
+    heads = [(number, node) for number, node in enumerate(graph["nodes"]) if node["weights"]]
+    assert len(heads) >= 5
+    for number, node in heads:
+        page.page.click(f"#node-{number}")
+        layer, head = map(int, node["name"].split("."))
+        row = weights[layer, head, node["token"]]
+        assert page.page.locator(".graph .word small").all_inner_texts() == [*map(write, row.tolist())]
+        assert page.readout.startswith(f"{node['name']} reads ")
+        assert "from" in page.page.locator(".graph .word").nth(node["token"]).get_attribute("class").split()
+    page.page.wait_for_url(f"**#view=graph&node={heads[-1][0]}")
+    page.go("view=graph&node=1")
+    assert page.page.get_attribute("#node-1", "aria-current") == "true"
+
+
+def test_which_heads_wrote_the_answer_and_why_is_the_first_screen(
+    shown: Open, run_here: RunHere, tmp_path: Path
+) -> None:
+    file, _ = explain(run_here, tmp_path)
+    (found,) = json.loads(worked(run_here("explain", TEXT, "--json")).out)["texts"]
+    page = shown(file, viewport={"width": 1440, "height": 900})
+    lines = page.page.locator("#beside p").all_inner_texts()
+    before = found["logit_difference"]
+    for line, head in zip(lines, found["heads"], strict=True):
+        after = re.sub(r"^(-?)0\.", r"\1.", f"{before + head['removal']:.2f}")
+        assert line.startswith(f"from {head['head']} ")
+        assert line.endswith(f"; without it {write(before)} → {after}")
+        assert re.search(r"because of|many hands|no reason", line)
+    assert page.page.locator("#beside p").last.bounding_box()["y"] < 900
+
+
+def test_keys_walk_over_nodes_and_along_arrows(shown: Open, run_here: RunHere, tmp_path: Path) -> None:
+    file, graph = explain(run_here, tmp_path)
+    page = shown(file)
+    first, second = [node for row in graph["rows"] for node in row][:2]
+    page.page.focus(f"#node-{first}")
+    page.press("ArrowRight", "Enter")
+    assert page.page.get_attribute(f"#node-{second}", "aria-current") == "true"
+    page.page.set_viewport_size({"width": 500, "height": 800})  # arrows are drawn anew
+    lit = page.page.locator(".graph path:not(.far)").evaluate_all("lit => lit.map((path) => path.dataset.ends)")
+    near = {
+        f"{edge['source']} {edge['target']}" for edge in graph["edges"] if second in (edge["source"], edge["target"])
+    }
+    assert {*lit} == near
+    page.page.locator(".steps button").last.focus()
+    page.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == f"node-{first}"
+    assert page.page.get_attribute(f"#node-{first}", "aria-current") == "true"
+
+
+@pytest.mark.parametrize("text", ["not good", TEXT, f"{TEXT} and " * 4])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_names_stand_apart_and_arrows_lead_up_between_them(
+    text: str, width: int, shown: Open, run_here: RunHere, tmp_path: Path
+) -> None:
+    file, graph = explain(run_here, tmp_path, text)
+    page = shown(file, viewport={"width": width, "height": 900})
+    for node in [row[0] for row in graph["rows"]]:
+        page.page.click(f"#node-{node}")
+        boxes = page.page.locator(NAMES).evaluate_all(BOXES)
+        assert min(box[4] for box in boxes if box[5]) >= 11
+        assert max(box[2] for box in boxes) <= width
+        for one, other in combinations(page.page.locator(".node, .graph .word, .graph .hint").evaluate_all(BOXES), 2):
+            assert min(one[2], other[2]) <= max(one[0], other[0]) or min(one[3], other[3]) <= max(one[1], other[1])
+    left, top, *_ = page.page.locator(".graph").evaluate_all(BOXES)[0]
+    places = {at: page.page.locator(f"#node-{at}").bounding_box() for at in range(len(graph["nodes"]))}
+    arrows = page.page.locator(".graph path").evaluate_all(ENDS)[::2]  # the others are their tips
+    for edge, (path, thickness) in zip(graph["edges"], arrows, strict=True):
+        numbers = [float(each) for each in re.findall(r"-?[\d.]+", path)]
+        source, target = places[edge["source"]], places[edge["target"]]
+        assert source["x"] <= numbers[0] + left <= source["x"] + source["width"]
+        assert numbers[1] + top == pytest.approx(source["y"], abs=0.1)
+        assert target["x"] <= numbers[-2] + left <= target["x"] + target["width"]
+        assert target["y"] + target["height"] < numbers[-1] + top < source["y"]
+        assert float(thickness) == pytest.approx(1 + 5 * edge["share"])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1024, "light"), (1440, "dark"), (390, "light")])
+def test_axe_finds_nothing(width: int, scheme: str, shown: Open, run_here: RunHere, tmp_path: Path) -> None:
+    file, graph = explain(run_here, tmp_path)
+    page: Opened = shown(file, viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=width < 400)
+    for node in (0, 1, len(graph["nodes"]) - 1):
+        place = page.page.locator(f"#node-{node}")
+        place.tap() if width < 400 else place.click()
+        check_axe(page, f"node {node}")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
