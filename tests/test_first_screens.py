@@ -17,12 +17,10 @@ UNKNOWN = " ".join(["zyx qwop blorf , snarg glimp drax"] * 36)
 @pytest.mark.parametrize(
     ("asked", "n_lines", "n_numbers"),
     [
-        (("heatmap", "the cat sat"), 25, 60),
         (("heatmap", LONG), 25, 60),
         (("heatmap", LONG, "--max-tokens", "64"), 25, 60),
         (("heatmap", UNKNOWN), 25, 60),
         (("heatmap", UNKNOWN, "--max-tokens", "64"), 25, 60),
-        (("heatmap", REVIEW), 25, 60),
         (("heatmap", REVIEW, "--model", "random"), 25, 60),
         (("heatmap", "这部电影很好看", "--model", "multi-zh"), 25, 60),
         (("heatmap", REVIEW, "--query", "boring"), 25, 60),

@@ -259,9 +259,10 @@ def test_the_pictures_of_the_example_are_what_the_command_writes(
 @pytest.mark.slow
 def test_the_picture_of_a_real_decoder_is_what_the_command_draws(run_here: RunHere, tmp_path: Path) -> None:
     pretrained.packaged("smollm2")
-    (command,) = (command for command in commands_of_packages() if "--out dickens" in command)
-    worked(run_here(*shlex.split(command)[1:]))
-    assert_alike(tmp_path / "dickens/worth-a-look.png", IMAGES / "worth-a-look.png")
+    for out, name in (("dickens", "worth-a-look.png"), ("repeat", "layer-17-head-5.png")):
+        (command,) = (command for command in commands_of_packages() if f"--out {out}" in command)
+        worked(run_here(*shlex.split(command)[1:]))
+        assert_alike(tmp_path / out / name, IMAGES / name)
 
 
 @pytest.mark.slow

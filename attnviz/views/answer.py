@@ -39,7 +39,8 @@ def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Not
         n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
         heads = [f"{name_head(maps, head)} {write_share(name.share)}".rstrip() for name, head in named]
         none = " (none in this text)" if isnan(named[0][0].share) else ""
-        said.append(f"{kind} {list_first(heads, n_named)}{none}")
+        known_as = " (induction)" if kind == "after a repeat" else ""
+        said.append(f"{kind}{known_as} {list_first(heads, n_named)}{none}")
     if len(kinds) > MAX_KINDS:
         said.append(f"{len(kinds) - MAX_KINDS} more kinds")
     n_nameless = sum(not is_mean(maps, place) for place in places) - sum(map(len, kinds.values()))

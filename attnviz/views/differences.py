@@ -55,12 +55,15 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
 
 
 def group_differences(differences: Sequence[Difference]) -> list[list[Difference]]:
-    """Put what is alike together, the most frequent kind first, and within each the largest change first."""
+    """Put what is alike together: settings first, which may be why all else changed, then the most frequent kind.
+
+    Within each the largest change comes first.
+    """
     kinds: dict[tuple[object, ...], list[Difference]] = {}
     for each in differences:
         kinds.setdefault((each.kind, each.what, _find_ending(each), each.before is None), []).append(each)
     largest = (sorted(kind, key=lambda each: -abs(each.change)) for kind in kinds.values())
-    return sorted(largest, key=lambda kind: -len(kind))
+    return sorted(largest, key=lambda kind: (not kind[0].what.startswith("setting"), -len(kind)))
 
 
 def _find_ending(difference: Difference) -> str:

@@ -103,7 +103,7 @@ def test_the_first_screen_is_small_and_a_document_has_all() -> None:
     screen = render(report, "heads", Screen(width=80))
     assert len(screen.splitlines()) <= 15, screen
     assert len(re.findall(r"(?<![\w.])\d[\d.,]*", screen)) <= 20, screen
-    assert "And 401 differences of 5 kinds: --print markdown lists them." in words(report)
+    assert "And 503 differences of 5 kinds: --print markdown lists them." in words(report)
     numbers, others = report.tables
     assert (others.title, len(others.rows)) == ("What differs, 200 of 701: --json has all", MAX_ROWS)
     assert (numbers.title, len(numbers.rows)) == ("Numbers of both sides, 200 of 202", MAX_ROWS)

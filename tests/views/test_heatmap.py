@@ -110,7 +110,6 @@ def test_titles() -> None:
     assert own.subtitle.startswith("multi:2 · ")
     none = report(spec=FigureOptions(title=""))
     assert (none.title, none.data["title"]) == ("", "")
-    assert none.subtitle.startswith("multi:2 · ")
     assert own.data["title"] == "My \x1b[31m [red] $$ title"
     assert len(report(spec=FigureOptions(title="x" * 5000)).title) == 200
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.heatmap.answer import ask_answer
@@ -32,8 +30,12 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     """Read, attend and draw, one text after the other."""
     drawing = Drawing.from_options(spec.figure, spec.printing)
     out, documents = inputs.out, inputs.documents
-    log = tuple(note for document in documents for note in _estimate(spec, inputs, document.text))
-    yield Progress(0, len(documents), "texts", label="loading the model", log=log[:1])
+    # What a long text takes is said before the model is loaded, which takes seconds by itself.
+    n_tokens = max(len(document.text.encode()) for document in documents) // BYTES_PER_TOKEN
+    n_tokens = min(n_tokens, spec.model.max_tokens or n_tokens)
+    n_heads = (inputs.model.n_layers or 1) * (inputs.model.n_heads or 1)
+    log = estimate_work(n_heads * n_tokens**2, n_tokens)
+    yield Progress(0, len(documents), "texts", label="loading the model", log=log)
     # With --causal a classifier draws other attention than it answers by.
     is_asked = html in drawing.pictures.renderers and not spec.model.causal
     model = (inputs.model.answering() if is_asked else inputs.model).open(inputs.corpus.texts)
@@ -58,19 +60,17 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
             notices = (*first, *plan.notices(maps), *drawn.notices)
             first = []
             if len(documents) > 1:
-                entries.append(_make_entry(spec, document.slug, maps, drawn, out))
+                # As a manifest would describe it.
+                files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
+                settings = {key: each for key in ("layer", "head") if (each := getattr(spec.figure, key))}
+                settings["model"] = maps.provenance.model
+                entry = Entry(document.slug, "heatmap", settings, "", {}, drawn.numbers, (), files)
+                entries.append(replace(entry, layers=drawn.layers, heads=drawn.heads))
             yield replace(drawn, notices=notices)
         if any(file.path.endswith(".html") for entry in entries for file in entry.files):
             ((_, page),) = html(texts_page(maps.provenance, spec.figure.title, entries), FigureStyle())
             store.write(out / PAGE, page)
             yield Result(files=(out / PAGE,))
-
-
-def _estimate(spec: HeatmapSpec, inputs: Inputs, text: str) -> tuple[str, ...]:
-    """Say how long a long text takes, before the model is loaded, which takes seconds by itself."""
-    n_layers, n_heads = inputs.model.n_layers, inputs.model.n_heads
-    n_tokens = min(len(text.encode()) // BYTES_PER_TOKEN, spec.model.max_tokens or sys.maxsize)
-    return estimate_work((n_layers or 1) * (n_heads or 1) * n_tokens**2, n_tokens)
 
 
 def _number_as_in_model(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
@@ -115,11 +115,3 @@ def _find_needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
         max_shown=MAX_DRAWN_WEIGHTS,
         check_room=check_room,
     )
-
-
-def _make_entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
-    """Describe one of several texts as a manifest would."""
-    files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
-    settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
-    settings["model"] = maps.provenance.model
-    return Entry(name, "heatmap", settings, "", {}, drawn.numbers, (), files, layers=drawn.layers, heads=drawn.heads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class HeadedModel(HuggingFaceModel):
         given: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         if hasattr(headed.config, "use_cache"):
             given["use_cache"] = False
+        if "logits_to_keep" in signature(headed.forward).parameters:  # of a decoder, which answers at the last token
+            given["logits_to_keep"] = 1
         with others_failure(self.name):
             logits = headed(**given).logits
         return self._choose_logits(logits, ids)

@@ -80,7 +80,10 @@ def test_a_switch_moves_the_bar_to_the_models_answer_without_the_head(answered: 
 
 
 def test_words_have_the_colour_of_what_they_did_for_the_answer(answered: Opened) -> None:
-    _, gains = ask(TEXT)
+    value, gains = ask(TEXT)
+    first = int(np.abs(gains).argmax())
+    said = f"{TEXT.split()[first]}: negative {value:.0%}, without it {value - gains[first]:.0%}; it looks at "
+    assert answered.readout.startswith(said.replace("%", " %"))
     tints = answered.page.locator(".sentence .word").evaluate_all(TINTS)
     shades = [alpha for *_, alpha in tints]
     assert shades == pytest.approx(0.5 * np.abs(gains) / np.abs(gains).max(), abs=0.001)
