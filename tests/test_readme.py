@@ -162,6 +162,7 @@ def test_chinese_pages_say_the_numbers_of_the_study_and_of_the_example(
 ) -> None:
     paths = (DOCS / "zh/student.md", README, DOCS / "student.md", DOCS / "reference.md")
     page, *english = (path.read_text(encoding="utf-8").replace(" .05 %", " 0.05 %") for path in paths)
+    page += (ROOT / "README.zh.md").read_text(encoding="utf-8")
     worked(run_here("lesson", "--example", "--out", "example.html"))
     opened = Opened(chromium, tmp_path / "example.html")
     sources = " ".join([*opened.page.locator("main :is(text, td)").all_text_contents(), *english])

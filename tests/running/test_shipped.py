@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from attnviz.specs import ModelOptions
 from attnviz.store import load
 from attnviz.text import Document
 from tests.events import report, result
-from tests.made import table
+from tests.made import page_content, table
 from tests.starting import heatmap, survey
 
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if not folder.name.startswith("recall"))
@@ -43,7 +42,7 @@ def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path) -> Non
     shown = report(
         result(heatmap(build(HeatmapSpec, model=at, text=(text,), format=("html",), out=str(tmp_path / "a"))))
     )
-    page = (tmp_path / "a/attention.html").read_text(encoding="utf-8")
+    (picture,) = page_content(tmp_path / "a/attention.html")["pictures"]
     first = " ".join(note.text for note in shown.notes if note.leads)
     assert [name for name in names if name != NO_NAME and name not in first] == []
     opened: Any = find_model(ModelOptions(model=at)).open(())
@@ -53,7 +52,7 @@ def test_a_head_has_one_name_whoever_is_asked(model: str, tmp_path: Path) -> Non
     for read in (
         load(tmp_path / "a/attention.safetensors").known_heads,
         [each.note for picture in shown.pictures if isinstance(picture, HeatmapGrid) for each in picture.maps],
-        json.loads(re.search(r'"names":(\[[^]]*\])', page)[1]),  # type: ignore[index]
+        picture["names"],
         [row[-3] for row in table(shown, "heads").rows],
         [each and each[0] for layer in layers for each in layer["known"]],
         [head["label"] for head in surveyed.data["heads"]],  # type: ignore[attr-defined]
