@@ -20,8 +20,7 @@ class Chat(str):
     @property
     def messages(self) -> list[dict[str, str]]:
         """Each message by its role and its content."""
-        found: list[dict[str, str]] = json.loads(self)
-        return found
+        return list(json.loads(self))
 
 
 def find_chat(found: object) -> Chat | None:

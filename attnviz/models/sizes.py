@@ -15,6 +15,7 @@ BASE = 460 * 2**20  # of a process with torch, matplotlib and a model of ours; p
 BASE_PRETRAINED = 800 * 2**20  # and with transformers
 ONE_HEAD = 32  # bytes for each cell of one head: float64 copies in measures and rollout, masks, what is drawn
 ONE_TOKEN = 2_000  # bytes of its piece, offsets and marks, in a record and in what is shown
+ONE_CHARACTER = 400  # bytes while it is made tokens: of one word of 15 MiB, whose pieces are its characters
 STATES = 48  # numbers of d_model for each token: states, projections, feed-forward
 MAX_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
 

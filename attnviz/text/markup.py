@@ -36,9 +36,9 @@ SPOKEN = re.compile(r"<(?:[cv]\b[^<>]*|[\d:.]+)>")  # in subtitles, who speaks o
 TIMES = r"(?:\d+:)?\d+:\d\d[.,]\d+ *--> *(?:\d+:)?\d+:\d\d[.,]\d+(?: +[A-Za-z]\w*:\S+)*$"
 CUE = re.compile(rf"(?:(?:\A|(?<=\n\n)).*\n|^\d+\n)?^{TIMES}\n?", re.MULTILINE)  # with its number or name
 SETTINGS = re.compile(r"\A\s*WEBVTT.*(?:\n.+)*|^(?:NOTE|STYLE|REGION)\b.*(?:\n.+)*|\{\\[^}\n]*\}", re.MULTILINE)
-FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(r"(?s)\A(---|\+\+\+)[ \t]*\n.*?\n(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
 # How a file begins, whatever it is called.
-PAGE = re.compile(r"(?is)\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html\b[^<>]*>\s*<(head|body)\b)")
+PAGE = re.compile(r"(?is)\s*(<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*+<(!doctype\s+html|html\b[^<>]*>\s*<(head|body)\b)")
 NOTEBOOK = re.compile(r'\s*\{\s*"(?:cells|metadata|nbformat|worksheets)":')
 SUBTITLES = re.compile(rf"\s*(?:WEBVTT\b.*\n(?:.*\n)*?|\d+\n)?{TIMES}", re.MULTILINE)
 MAX_MARKDOWN = 2**18  # characters: the library takes their number squared where brackets are never closed
@@ -73,12 +73,12 @@ def read_page(page: str) -> str:
     parts, at, is_plain = list[str](), 0, False
     for tag in TAG.finditer(page + "<br>"):
         between = page[at : tag.start()]
-        parts.append(unescape(between if is_plain else re.sub(r"\s+", " ", between)))
+        parts.append(unescape(between) if is_plain else re.sub(r"\s+", " ", unescape(between)))
         at, name = tag.end(), (tag["name"] or "").lower()
         is_plain = not tag[0].startswith("</") if name == "pre" else is_plain
         is_inner = name in IN_LINE or tag[0].startswith(("<!--", "</td", "</th>"))
         parts.append("" if is_inner else " " if name in ("td", "th") else "\n")
-    return "\n".join(line.strip() for line in "".join(parts).splitlines() if line.strip())
+    return "\n".join(filter(None, map(str.strip, re.sub(r"[ \t]+", " ", "".join(parts)).split("\n"))))
 
 
 def _read_markdown(text: str, name: str) -> str:

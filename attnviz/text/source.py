@@ -16,7 +16,7 @@ Rows = Generator[tuple[str, Fields], None, None]  # each with where it begins, f
 
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
-ROW_BYTES = 500  # bytes beside a text: its name, its label, its position
+ROW_BYTES = 800  # bytes beside a text: its name, its label, its position
 MAX_ROWS = 2**21  # of one label that are looked at for a second one
 MAX_COLUMNS = 2**12
 LOOKED_AT = 200  # lines or rows from which is guessed how a table is written, and what columns without names hold

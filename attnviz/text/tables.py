@@ -190,8 +190,7 @@ def _read_fields(record: Any, where: str, wanted: Wanted) -> Fields:
         if chat is None:
             raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} for each.')
         return {CHATS: chat}
-    is_message = "role" in record
-    nested = {name: value for name, value in record.items() if isinstance(value, list | dict) and not is_message}
+    nested = {name: value for name, value in record.items() if isinstance(value, list | dict) and "role" not in record}
     chats = {} if wanted.keep_markup else {name: find_chat(value) for name, value in nested.items()}
     return record | {name: chats.get(name) or type(value)() for name, value in nested.items()}
 
@@ -211,7 +210,7 @@ def _parse_json(content: str, path: Place, first_line: int, wanted: Wanted) -> A
 def _open_json(path: Place, wanted: Wanted) -> DataTable:
     """Open a .json: an object a line, an array of objects, or an object that holds one or columns of equal length."""
     with closing(read_lines(path, wanted.encoding)) as lines:
-        first, *others = list(islice((line for line in lines if line.strip()), 2)) or ("",)
+        first, *others = [line for line in take_first(lines)[0] if line.strip()] or [""]
     if others:
         with suppress(InvalidSource):
             _read_fields(_parse_json(first, path, 1, wanted), f"{path}:1", wanted)

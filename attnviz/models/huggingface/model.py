@@ -27,7 +27,7 @@ from attnviz.models.recording.assembly import assemble, describe_origin, facts_o
 from attnviz.models.recording.groups import Group, choose_layers, group_calls
 from attnviz.models.recording.joining import join_heads
 from attnviz.models.recording.labels import AxisLabels
-from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory
+from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, ONE_CHARACTER, Work, check_memory
 from attnviz.models.without import OutputWeights, find_projections, remove_heads
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
@@ -111,6 +111,7 @@ class HuggingFaceModel:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
         text = Chat.ask(text) if self.spec.chat and not isinstance(text, Chat) else text
+        check_room(f"the tokens of {len(text):,} characters", ONE_CHARACTER * len(text), self.spec.max_memory)
         source = self.loaded.tokenizer.encode(text, self.extras.pair, self.spec.max_tokens, self.spec.keep)
         read = Read(source, self._target() if kind in ("decoder", "cross") else None, kind)
         for each in (read.source, read.target):
