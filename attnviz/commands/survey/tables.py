@@ -43,7 +43,6 @@ from attnviz.records.head_names import MIN_SHARE, HeadPattern, choose_names, nam
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SPREAD = ("mean", "low", "high", "smallest", *(f"quantile {share:g}" for share in QUANTILES), "largest")
 N_EXTREMES = 10  # texts kept on either side of each number
-LEAST_SPREAD = 1e-9  # of logs of lengths: less is rounding, of texts of one length
 ALPHA = 0.05
 ON_REPEATS = " on repeats"
 PROBED = ("induction", "duplicate token")  # scores that name heads; the previous token names one over all texts
@@ -175,7 +174,8 @@ def fit_slopes(values: Values, logs: Float64[np.ndarray, " text"]) -> Float64[np
     n = np.maximum(there.sum(axis=0), 1)
     off_mean = there * (logs[:, None] - (there * logs[:, None]).sum(axis=0) / n)
     spread = (off_mean * off_mean).sum(axis=0)
-    enough = (there.sum(axis=0) >= MIN_TEXTS) & (spread > LEAST_SPREAD)
+    # A smaller spread of the logs of lengths is rounding, of texts of one length.
+    enough = (there.sum(axis=0) >= MIN_TEXTS) & (spread > 1e-9)
     slopes = (off_mean * np.where(there, values, 0.0)).sum(axis=0) / np.where(enough, spread, 1.0)
     return np.where(enough, slopes, 0.0)
 
@@ -217,11 +217,13 @@ def _name_heads(
     """
     # Over the texts by the rule of `choose_names`; without a null no head has a name. Shares are of all texts, the null
     # is of a few, and each head's share on these has to be as far beyond it again as it is beyond an equal one.
+    # What only some texts have, such as brackets, names a head where enough have it: one pair named 207 of 270 heads.
+    least = min(MIN_TEXTS, max((np.max(of.get("n", 0)) for of in patterns), default=0))
     held = [of for of in patterns if is_readable and of["over"] != REPEATS and "chance" in of and of["equal"] > 0]
     found: list[list[HeadPattern]] = [[] for _ in info.heads]
     for of in held:
         for place, (share, on_few) in enumerate(zip(of["mean"], of["plain"], strict=True)):
-            is_beyond = on_few > 2 * of["chance"] - of["equal"]
+            is_beyond = on_few > 2 * of["chance"] - of["equal"] and np.max(of.get("n", least)) >= least
             found[place].append(HeadPattern(of["pattern"], float(share), 0.0 if is_beyond else 1.0))
     chosen = choose_names(found, known if held else [])
     probed, rows = [of for of in patterns if of["over"] == REPEATS], list[dict[str, object]]()

@@ -324,25 +324,25 @@ def attend_to_own_brackets(words: list[str], share: float) -> AttentionMaps:
 def test_a_head_that_attends_to_own_brackets_is_labelled_so_over_the_texts_that_have_them(
     tmp_path: Path, info: SurveyInfo
 ) -> None:
-    """Also where the first texts have none: others are looked for. Heads of no pattern stay without a label."""
-    texts = ["one two three ("] * 10 + ["( a b )", "c d", "[ e ]"]
+    """Also where the first texts have none: others are looked for. Where fewer than ten texts have them, none is."""
+    texts = ["one two three ("] * 10 + ["( a b )", "c d", "[ e ]"] * 5
     documents = [Document(text, "a", "a") for text in texts]
     few = survey_plan._choose_few(documents)
-    assert [document.text for document in few] == [*texts[:8], "( a b )", "[ e ]"]
+    assert [document.text for document in few] == [*texts[:8], *["( a b )", "[ e ]"] * 4]
     model: Any = Made(attend_to_own_brackets, 1.0, 0.0)
     facts = survey_facts.model_facts(model, info, few, ("random", "shuffled"))
     assert facts.plain["to_own_bracket"] == pytest.approx((1.0, (1 / 4 + 1 / 3) / 2))
     found = survey_of(tmp_path / "made", model, info, documents, facts)
-    assert [*label_heads(found).values()] == ["own bracket 100 %", ""]
-    assert [column_of(found, f"to_{name}", "n") for name in ("own_bracket", "self")] == [[2] * 2, [13] * 2]
+    assert next(iter(label_heads(found).values())) == "own bracket 100 %"
+    assert [column_of(found, f"to_{name}", "n") for name in ("own_bracket", "self")] == [[10] * 2, [25] * 2]
     assert column_of(found, "to_own_bracket", "equal") == [pytest.approx((1 / 4 + 1 / 3) / 2)] * 2
-    assert column_of(found, "to_self", "equal") == [pytest.approx((11 / 4 + 1 / 2 + 1 / 3 + 1 / 4 - 1 / 4) / 13)] * 2
+    assert column_of(found, "to_self", "equal") == [pytest.approx((15 / 4 + 5 / 2 + 5 / 3) / 25)] * 2
     said = survey_report(found, 3)
-    assert "to own bracket: means over the 2 of 13 texts that have such tokens." in [note.text for note in said.notes]
+    assert "to own bracket: means over the 10 of 25 texts that have such tokens." in [note.text for note in said.notes]
     said_of: Any = said.data["measures"]
-    assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (2, 1.0)
+    assert (said_of["to_own_bracket"]["n_texts"], said_of["to_own_bracket"]["numbers"][0]["mean"]) == (10, 1.0)
+    assert "own bracket" not in str(label_heads(survey_of(tmp_path / "rare", model, info, documents[:-1], facts)))
     without = survey_of(tmp_path / "without", model, info, documents[:1], facts)
-    assert [*label_heads(without).values()] == ["", ""]
     assert column_of(without, "to_own_bracket", "mean") == []
     assert "to own bracket: no text has such tokens." in [note.text for note in survey_report(without, 3).notes]
 
