@@ -269,8 +269,9 @@ TRACE = "code-was-run"  # a file that a bomb leaves beside the one that it lies 
 def page_content(page: Path | bytes) -> Any:
     """What a page, or the file of one, holds for its script."""
     page = page if isinstance(page, bytes) else page.read_bytes()
-    content, packed = (page.split(b'id="%b">' % name)[1].split(b"</script>")[0] for name in (b"content", b"packed"))
-    return json.loads(content) | json.loads(zlib.decompress(base64.b64decode(packed)))
+    parts = {name: page.split(b'id="%b">' % name) for name in (b"content", b"packed")}
+    content, *packed = (part[1].split(b"</script>")[0] for part in parts.values() if len(part) > 1)
+    return json.loads(content) | (json.loads(zlib.decompress(base64.b64decode(packed[0]))) if packed else {})
 
 
 def half(file: Path) -> None:

@@ -26,11 +26,11 @@ WITH_ROOMS = {"commands", "models", "renderers"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
-    "tests/commands": 7357,
+    "tests/commands": 7359,
     "tests/models": 5126,
-    "tests/renderers": 5084,
+    "tests/renderers": 5085,
     "attnviz/renderers/page": 4473,
-    "tests": 3360,
+    "tests": 3362,
     "attnviz/renderers/figure": 2904,
     "attnviz/models": 2173,
     "tests/attacks": 1819,
@@ -43,7 +43,7 @@ MAX_CODE_LINES = {
     "attnviz/measures": 1480,
     "tests/views": 1297,
     "attnviz/commands/batch": 1351,
-    "tests/measures": 1296,
+    "tests/measures": 1289,
     "attnviz/records": 1410,
     "attnviz/models/huggingface": 1375,
     "attnviz/commands/explain": 778,

@@ -63,15 +63,6 @@ def test_of_very_many_queries_some_are_read(monkeypatch: pytest.MonkeyPatch) -> 
     assert told["quartiles"][0, 1].tolist() == np.stack([low, middle, high], axis=1).tolist()
 
 
-def test_one_token_is_at_no_distance() -> None:
-    report = heatmap_report(
-        attnviz.attention("good", model="single"), (), build(FigureOptions, distance=True), (0,), (0,)
-    )
-    (picture,) = (each for each in report.pictures if isinstance(each, Charts))
-    assert picture.title.endswith("over 1 query")
-    assert [*columns_by(picture.charts[0], "group", "x", "y").values()] == [[(0,), (1,)]] * 2
-
-
 def test_two_texts_have_no_distance() -> None:
     with pytest.raises(InvalidOption, match="attention by distance needs self-attention"):
         measure_distance_bands(cross_maps(), 0)

@@ -18,7 +18,7 @@ from tests.renderers.terminal_reports import SGR, last, shown, uneven, words
 
 
 @pytest.mark.parametrize("colour", [False, True])
-@given(width=st.integers(1, 200), n=st.integers(1, 9), causal=st.booleans(), ascii_only=st.booleans())
+@given(width=st.integers(1, 200), n=st.integers(2, 9), causal=st.booleans(), ascii_only=st.booleans())
 def test_full_shows_every_weight_at_every_width(
     colour: bool, width: int, n: int, causal: bool, ascii_only: bool
 ) -> None:
@@ -89,8 +89,8 @@ def test_a_map_that_is_too_wide_gives_way_to_its_top_keys_and_says_so() -> None:
     assert "layer 0, head 0: top 3 keys of each query" in text
     assert "█" not in shown("heatmap", of=of)
     assert "56 keys" not in shown("heatmap", 160, of)
-    narrowest = words(shown("heatmap", 1, report(random_maps(("a",), n_heads=1))))
-    assert "A map of 1 key does not fit 1 column; the strongest keys of each query instead." in narrowest
+    narrowest = words(shown("heatmap", 1, report(random_maps(("a", "b"), n_heads=1))))
+    assert "A map of 2 keys does not fit 1 column; the strongest keys of each query instead." in narrowest
 
 
 def test_positions_over_columns_never_touch() -> None:

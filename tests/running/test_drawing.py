@@ -52,7 +52,7 @@ def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
     maps = marked()
     drawn = draw(maps, tmp_path, merge="words")
     found = data(drawn)
-    assert found["queries"]["pieces"] == ["[CLS]", "playing", "!", "[SEP]"]
+    assert found["queries"]["pieces"] == ("[CLS]", "playing", "!", "[SEP]")
     assert np.array_equal(found["weights"], merge_words(maps).weights)
     assert np.array_equal(found["measures"]["entropy"]["values"], entropy(merge_words(maps)).values)
     assert report(drawn).subtitle.endswith(" · 2 words from 3 tokens and 2 markers")

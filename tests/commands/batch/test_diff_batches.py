@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from base64 import b64decode
@@ -30,6 +31,7 @@ from tests import events
 from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.events import result
+from tests.made import page_content
 
 SPEC = DiffSpec(before="baseline", after="figures")
 PNG, RECORD = "first/overview.png", "first/attention.safetensors"
@@ -360,7 +362,7 @@ def test_a_page_shows_both_sides_of_pictures_and_those_that_differ_most_first(pa
             Image.new("L", (64, 64), 255 - grey * (side == "figures")).save(written, "PNG")
             batches.put(pair / side, f"first/{name}.png", written.getvalue())
     assert run_here("diff", "baseline", "figures", "--format", "html", "--out", "page").exit_code == 3
-    page = (pair / "page/diff.html").read_text(encoding="utf-8")
+    page = json.dumps(page_content(pair / "page/diff.html"))
     assert page.index("first/b.png") < page.index("first/a.png")
     for strip, shade in zip(re.findall('data:image/webp;base64,([^"]+)', page), (200, 10), strict=True):
         with Image.open(BytesIO(b64decode(strip))) as image:

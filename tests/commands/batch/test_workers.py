@@ -61,12 +61,12 @@ def test_where_nothing_can_be_forked_processes_are_fresh(tmp_path: Path, monkeyp
 
 @pytest.mark.slow
 def test_a_file_that_was_changed_or_lost_is_made_again(tmp_path: Path) -> None:
-    whole = run(jobs("one"), tmp_path)["job-0"]
+    whole = run(jobs("one two"), tmp_path)["job-0"]
     picture = tmp_path / "job-0/layer-0-head-0.png"
     content = picture.read_bytes()
     for harm in (lambda: picture.write_bytes(content[:-1]), picture.unlink):
         harm()
-        again = run(jobs("one"), tmp_path, {"job-0": whole.entry})["job-0"]
+        again = run(jobs("one two"), tmp_path, {"job-0": whole.entry})["job-0"]
         assert (again.how, again.entry) == ("made", whole.entry)
         assert picture.read_bytes() == content
 

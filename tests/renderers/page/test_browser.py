@@ -313,7 +313,7 @@ def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> Non
         assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
 
 
-@pytest.mark.parametrize(("pieces", "width"), [*((HOSTILE, width) for width in WIDTHS), ("t", 360), ("t" * N, 360)])
+@pytest.mark.parametrize(("pieces", "width"), [*((HOSTILE, width) for width in WIDTHS), ("tt", 360), ("t" * N, 360)])
 @pytest.mark.parametrize("view", VIEWS)
 def test_texts_of_every_length_fit_every_view(shown: Open, view: str, pieces: Sequence[str], width: int) -> None:
     page = shown(report(random_maps(pieces)), f"view={view}", viewport={"width": width, "height": 740})
@@ -470,8 +470,8 @@ def test_the_overview_has_no_labels_where_they_would_be_cut(shown: Open) -> None
     assert widths == [0, 2 * (6 + 6)]
 
 
-def test_the_titles_of_a_map_of_one_token_are_whole(shown: Open) -> None:
-    page = shown(report(record(np.ones((1, 2, 1, 1)), tokens("film"))), "view=matrix")
+def test_the_titles_of_a_map_of_few_tokens_are_whole(shown: Open) -> None:
+    page = shown(report(record(np.ones((1, 2, 2, 2)) / 2, tokens("film", "a"))), "view=matrix")
     needed = page.page.evaluate("""() => {
       const canvas = document.querySelector("canvas.matrix");
       const pen = canvas.getContext("2d");

@@ -129,6 +129,7 @@ def test_the_text_stands_there_at_once_around_the_largest_weight(shown: Open, cu
 def test_cells_have_the_colour_of_their_mean_by_the_scale_of_figures(shown: Open, cut: None) -> None:
     maps, weights = factored(MANY, n_heads=1)
     page = shown(report(maps), "layer=0&head=0")
+    page.page.wait_for_selector("#beside caption")  # its weights are there, and drawn
     assert page.page.inner_text("#legend").endswith("≥ 16 ×")
     palette = page.page.evaluate(PALETTE)
     for row, column in ((10, 7), (25, 25), (45, 7), (18, 33)):
