@@ -21,7 +21,7 @@ const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)
 const SAID = /^(?<name>.*?)( (?<share>\d+) %| \(none\))?$/u; // "next token 96 %", of which a text may have none
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 const inPercent = (share) => `${Math.round(100 * share)} %`;
-const asAnswer = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
+const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
 const headsOf = (n) => `${n} head${n === 1 ? "" : "s"}`;
 
 export async function screen(panel) {
@@ -114,8 +114,8 @@ class AnswerBar {
   show(head) {
     const { value, heads } = this.answer;
     const now = head ? heads[maps[head.number].name] : value;
-    this.said.textContent = asAnswer(now);
-    this.without.textContent = head ? `without ${head.title}; with it ${asAnswer(value)}` : "";
+    this.said.textContent = asTold(now);
+    this.without.textContent = head ? `without ${head.title}; with it ${asTold(value)}` : "";
     this.bar.setAttribute("aria-valuenow", now);
     const [full, mark] = this.bar.children;
     full.style.width = `${100 * now}%`;
@@ -195,7 +195,7 @@ class Sentence {
     });
     const word = element("strong", {}, isolated(this.labels[place]));
     const { label, value, words } = content.answer ?? {};
-    const now = words && `${asAnswer(value)}, without it ${asAnswer(value - words[this.positions[place]])}; it`;
+    const now = words && `${asTold(value)}, without it ${asTold(value - words[this.positions[place]])}; it`;
     const did = words ? [": ", isolated(label), " ", now] : [];
     if (!told.length) told.push("no word with a quarter of a head's attention");
     tell(word, ...did, " looks at ", ...told, ".");
