@@ -74,6 +74,7 @@ class Opened:
     """One page, and everything that it did besides being shown.
 
     It stands in a tab that others with the same settings had before: of those nothing is left in it but the address.
+    Its size is what was asked, also where a test made it another.
     """
 
     def __init__(self, browser: Any, file: Path, state: str = "", **settings: Any) -> None:
@@ -89,6 +90,7 @@ class Opened:
         wanted = {"offline": True, "viewport": {"width": 1200, "height": 1100}, **settings}
         self.free = FREE.setdefault(browser, {}).setdefault(repr(wanted), [])
         self.page = self.free.pop() if self.free else self._new_page(browser, wanted)
+        self.page.set_viewport_size(wanted["viewport"])  # a test may have made its tab another size
         for event, listener in self.heard.items():
             self.page.on(event, listener)
         self.go(state)
