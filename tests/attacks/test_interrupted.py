@@ -63,7 +63,7 @@ def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("args", "closed"),
-    [(("vocab",), ">&-"), (("heatmap", "--text", "a", "--model", "dot"), "<&- >&- 2>&-")],
+    [(("vocab",), ">&-"), (("heatmap", "--text", "a b", "--model", "dot"), "<&- >&- 2>&-")],
     ids=["standard output", "all of them"],
 )
 def test_streams_that_are_closed(args: tuple[str, ...], closed: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Text(NamedTuple):
 
 
 TEXTS = {
-    "one token": Text("film", ["film"]),
+    "two tokens": Text("film noir", ["film", "noir"]),
     "markup of rich": Text("[/] [red]x[/red]", [*"[/]", "[", "red", "]", "x", "[", "/", "red", "]"]),
     "an emoji's name": Text(":smile:", [":", "smile", ":"]),
     "mathtext": Text(r"$$ $_$ ${$ $\frac$ $5$", [*"$$$_$${$$\\", "frac", *"$$5$"]),
