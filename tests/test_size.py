@@ -50,7 +50,7 @@ MAX_CODE_LINES = {
     "tests/text": 1318,
     "attnviz": 1394,
     "attnviz/models/recording": 1195,
-    "attnviz/commands/compare": 994,
+    "attnviz/commands/compare": 993,
     "attnviz/store": 980,
     "tests/benchmarks": 728,
     "tests/running": 650,

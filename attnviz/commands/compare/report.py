@@ -87,7 +87,8 @@ def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
     columns = [Column("mean per head"), *map(Column, (name, *others)), Column("uniform", minor=True)]
     columns += [Column("difference")] if len(others) == 1 else []
     first = tuple(n for n, measure in enumerate(comparison.measures) if not named and measure.name in HEADLINE)
-    doubt = f"{ROUGHLY}: may be none. " if _have_intervals(comparison) else ""
+    is_rough = any(str(rows[n][-1]).startswith(ROUGHLY) for n in first or range(len(rows)))
+    doubt = f"{ROUGHLY}: may be none. " if is_rough else ""
     more = f"{doubt}All measures, intervals, likeness, costs: --table full."
     yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=first, more=more)
     if others:
@@ -105,7 +106,7 @@ def _describe_unknown(comparison: Comparison, model: str) -> str:
 
 def _remarks(comparison: Comparison) -> Iterator[Note]:
     models = comparison.models
-    if _have_intervals(comparison):
+    if any(not isnan(pair.low) for pairs in (comparison.right, *comparison.differences.values()) for pair in pairs):
         yield Note(
             f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "
             "say what other texts of this kind would give, not what models trained from other seeds would.",
@@ -136,10 +137,6 @@ def _remarks(comparison: Comparison) -> Iterator[Note]:
             f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which.",
             is_detail=True,
         )
-
-
-def _have_intervals(comparison: Comparison) -> bool:
-    return any(not isnan(pair.low) for pairs in (comparison.right, *comparison.differences.values()) for pair in pairs)
 
 
 def _are_cut(comparison: Comparison) -> bool:

@@ -53,7 +53,8 @@ export async function screen(panel) {
   };
 }
 
-// Heads by what they look at, the clearest kind first; what is not in this text, or has no name, comes last.
+// Heads by what they look at, the clearest kind first; what is not in this text is grey, and comes last beside what has no
+// name.
 function headsByKind() {
   const heads = content.screen.map((number) => {
     const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
@@ -67,7 +68,7 @@ function headsByKind() {
   heads.sort((a, b) => b.isNamed - a.isNamed || b.share - a.share);
   const named = [...Map.groupBy(heads, ({ kind }) => kind).values()];
   for (const [place, of] of named.entries()) {
-    const colour = !of[0].isNamed || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
+    const colour = !of[0].share || place >= N_KINDS ? "var(--quiet)" : `var(--head-${place})`;
     for (const head of of) head.colour = colour;
   }
   return named.flat();

@@ -75,13 +75,14 @@ def test_five_measures_are_listed_first_where_none_is_named() -> None:
     names = [measure.name for measure in of.measures]
     shown = table(report(of), "measures")
     assert [str(shown.rows[n][0]).split()[0] for n in shown.first] == [name for name in names if name in HEADLINE]
-    assert shown.more == "~: may be none. All measures, intervals, likeness, costs: --table full."
+    assert shown.more == "All measures, intervals, likeness, costs: --table full."  # nothing is marked
     assert table(report(of, measure=("all",)), "measures").first == ()
 
 
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(comparison(model(keys=[5.0] * N_TEXTS), model("multi:2", 2, keys=around(5.1, 0.2))))
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10"
+    assert table(shown, "measures").more == "~: may be none. All measures, intervals, likeness, costs: --table full."
     assert rows(shown, "differences")["effective_keys (keys)"] == ("~+0.10", "-0.10 to +0.30")
     assert "~ marks a difference whose interval includes 0." in notes(shown)
     assert "not what models trained from other seeds would" in notes(shown)

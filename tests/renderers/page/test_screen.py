@@ -102,13 +102,13 @@ def test_words_have_the_colour_of_what_they_receive_where_nothing_is_answered(sh
 def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered: Opened, tmp_path: Path) -> None:
     rows = page_content(tmp_path / "attention.html")["tables"][0]["rows"]
     said = answered.page.locator(".heads .caption").all_inner_texts()
-    kinds = [each.text_content() for each in answered.page.locator(".heads .kind").all()]
+    kinds = answered.page.locator(".heads .kind").evaluate_all("(all) => all.map((a) => a.style.color + a.innerText)")
     assert len([kind for kind, _ in groupby(kinds)]) == len({*kinds})
     assert len(said) == len(rows) == 16
     for layer, head, *_, looks, pair, weight in rows:
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
-        expected = f"{layer}.{head} {looks.removesuffix(' (none)')}\n{words} {f'{weight:.0%}'.replace('%', ' %')}"
-        assert expected in said
+        assert f"{layer}.{head} {looks.removesuffix(' (none)')}\n{words} {round(100 * weight)} %" in said
+    assert sum(kind.startswith("var(--quiet)") for kind in kinds) == sum("%" not in row[-3] for row in rows)
 
 
 def test_twelve_heads_and_the_sentence_fit_a_laptop(answered: Opened) -> None:
