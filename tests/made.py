@@ -268,10 +268,15 @@ TRACE = "code-was-run"  # a file that a bomb leaves beside the one that it lies 
 
 def page_content(page: Path | bytes) -> Any:
     """What a page, or the file of one, holds for its script."""
+    return json.loads(unpack_page(page)["content"])
+
+
+def unpack_page(page: Path | bytes) -> dict[str, str]:
+    """The style, the content and the script of a page, or of the file of one."""
     page = page if isinstance(page, bytes) else page.read_bytes()
-    parts = {name: page.split(b'id="%b">' % name) for name in (b"content", b"packed")}
-    content, *packed = (part[1].split(b"</script>")[0] for part in parts.values() if len(part) > 1)
-    return json.loads(content) | (json.loads(zlib.decompress(base64.b64decode(packed[0]))) if packed else {})
+    packed = page.split(b'id="packed">')[1].split(b"</script>")[0]
+    elements = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return {attributes.get("id", tag): text for tag, attributes, text in elements}
 
 
 def half(file: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import struct
 from io import BytesIO
@@ -25,6 +24,7 @@ from attnviz.renderers.figure.style import drawing
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, HeatmapGrid
 from tests.browser import Opened, files
+from tests.made import page_content
 
 BLACK, WHITE = round(255 * OVER_IMAGE), 255  # under a cell of an equal share, which is white
 
@@ -110,8 +110,7 @@ def test_a_page_has_the_image_under_its_cells(chromium: Any, picture: Path, tmp_
     pages = list(html(attnviz.show(maps).report, FigureStyle()))
     ((_, data),) = pages
     assert b"data:image" not in data
-    document = json.loads(data.split(b'id="content">')[1].split(b"</script>")[0])
-    (backdrop,) = document["backdrops"]
+    (backdrop,) = page_content(data)["backdrops"]
     assert base64.b64decode(backdrop["grey"]) == maps.grid.pixels.tobytes()  # type: ignore[union-attr]
     opened = Opened(chromium, files(tmp_path, pages), "view=matrix&map=0")
     assert opened.colour(1, 0, 4, 4) == pytest.approx([BLACK] * 3, abs=2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.endings import RunHere, worked
+from tests.made import unpack_page
 
 TEXT = "not a good film , but the acting saves it"
 
@@ -70,7 +71,7 @@ def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest
 def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere, tmp_path: Path) -> None:
     command = ("compare", "single", "multi", "--dataset", "sample", "--split", "train+test", "--index", "0-5")
     worked(attnviz(*command, "--format", "html", "--out", "one"))
-    page = (tmp_path / "one" / "attention.html").read_bytes()
-    assert b'"kind":"box"' in page
-    assert b"not on this page" not in page
-    assert b"a map is a query" not in page  # its only map says how alike heads are
+    page = unpack_page(tmp_path / "one" / "attention.html")["content"]
+    assert '"kind":"box"' in page
+    assert "not on this page" not in page
+    assert "a map is a query" not in page  # its only map says how alike heads are

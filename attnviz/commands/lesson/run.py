@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from string import Template
 from typing import Any, cast
 
 from attnviz import store
@@ -16,7 +15,8 @@ from attnviz.commands.lesson.spec import LessonSpec
 from attnviz.display import escape_for_display
 from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part, write_json, write_policy, write_title
+from attnviz.renderers.page import bundle
+from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part
 from attnviz.renderers.page.fonts import write_font_face
 from attnviz.running import Events, Result
 from attnviz.views import captions
@@ -82,16 +82,12 @@ def _describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, An
 
 def write_page(content: dict[str, Any]) -> bytes:
     """Write the whole file: the same content gives the same bytes."""
-    script = join_scripts(("lesson.js",), ROOM)
-    style = write_font_face(json.dumps(content, ensure_ascii=False)) + join_styles(("base.css", "lesson.css"), ROOM)
     words = content["words"]
     strings = {
         "language": {"en": "en", "zh": "zh-Hans"}[content["language"]],
-        "title": write_title(words["page.title"]),
-        "noscript": write_title(words["page.noscript"]),
-        "policy": write_policy(script, style),
-        "style": style,
-        "content": write_json(content),
-        "script": script,
+        "title": words["page.title"],
+        "noscript": words["page.noscript"],
     }
-    return Template(read_part("lesson.html", ROOM)).substitute(strings).encode("utf-8")
+    script = join_scripts(("lesson.js",), ROOM)
+    style = write_font_face(json.dumps(content, ensure_ascii=False)) + join_styles(("base.css", "lesson.css"), ROOM)
+    return bundle.write_page(read_part("lesson.html", ROOM), content, script, style, **strings).encode("utf-8")

@@ -1,9 +1,8 @@
 // The heads of an atlas, and which of them a search finds.
 import { strengthOf } from "./chips.js";
-import { takeParts } from "./content.js";
+import { content } from "./content.js";
 
-const [packedAtlas] = await takeParts("atlas-0");
-export const atlas = JSON.parse(new TextDecoder().decode(packedAtlas));
+export const { atlas } = content;
 for (const text of atlas.texts) text.at = new Map(text.positions.map((at, place) => [at, text.tokens[place]]));
 for (const head of atlas.heads) head.name = `${head.layer}.${head.head}`;
 

@@ -45,7 +45,7 @@ function look(find) {
   alter({ find, heads: !best || isPinned || heads.length > 1 ? heads : [atlas.heads[best[0]].name] });
 }
 
-makers.atlas = async (panel) => {
+makers.atlas = (panel) => {
   const page = new AtlasPage(panel);
   return { legend: () => "", mark: () => page.show(), draw: () => page.show() };
 };

@@ -1,15 +1,10 @@
-"""The heads of an atlas as a page holds them: JSON that is deflated. Knows `report` only."""
+"""The heads of an atlas as a page holds them: numbers with a few digits. Knows `report` only."""
 
 from __future__ import annotations
 
-import json
-import zlib
-from base64 import b64encode
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
-
-from attnviz.report import Atlas
 
 DIGITS, PLACES = 3, 5  # of each number
 EXACTNESS = (
@@ -18,18 +13,12 @@ EXACTNESS = (
 )
 
 
-def pack_atlas(atlas: Atlas) -> bytes:
-    """Return the JSON of an atlas, deflated, as base64."""
-    written = json.dumps(_round(atlas), allow_nan=False, separators=(",", ":")).encode("ascii")
-    return b64encode(zlib.compress(written, 9))
-
-
-def _round(value: Any) -> Any:
-    """Return the same with a few digits of each number; None for what JSON has no number for."""
+def round_atlas(value: Any) -> Any:
+    """Return an atlas, or a part of it, with a few digits of each number; None for what JSON has no number for."""
     if isinstance(value, Mapping):
-        return {name: _round(inner) for name, inner in value.items()}
+        return {name: round_atlas(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(_round, value)]
+        return [*map(round_atlas, value)]
     if not isinstance(value, float):
         return value
     return round(float(f"{value:.{DIGITS}g}"), PLACES) if isfinite(value) else None

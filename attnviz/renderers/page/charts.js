@@ -13,7 +13,7 @@ const CAPTIONS = {
   box: "A box is the middle half of 30 numbers or more, its line goes to the smallest and the largest; fewer are points.",
 };
 
-makers.charts = async (panel) => {
+makers.charts = (panel) => {
   const drawers = [];
   for (const { title, columns, charts } of content.charts) {
     const named = ({ columns, rows }) =>

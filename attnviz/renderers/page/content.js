@@ -2,15 +2,25 @@
 import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
 import { byId } from "./dom.js";
 
-const packed = new TextDecoder().decode(await inflated(bytesOf(byId("packed").textContent)));
-export const content = { ...JSON.parse(byId("content").textContent), ...JSON.parse(packed) };
+export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
 // What all have alike is held once.
 export const maps = content.maps.map((own, number) => {
   return { ...content.alike, ...own, factors: content.factored?.maps[number] };
 });
 
-const [promised, unpacked] = [new Map(), new Map()];
+// What was packed of each map, in two halves, of which the first is deflated.
+const [deflated, rest] = byId("cells").textContent.split(" ").map(bytesOf);
+const halves = [await inflated(deflated), rest];
+byId("cells").remove(); // they need not be kept twice
+const begin = [0, 0];
+export const parts = content.parts.map((lengths) =>
+  lengths.map((length, half) => {
+    begin[half] += length;
+    return halves[half].subarray(begin[half] - length, begin[half]);
+  }),
+);
+const unpacked = new Map();
 
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
@@ -31,37 +41,25 @@ export function lineOfHead({ layer, head }) {
 // A token is identified by its position; of a block of tokens, by the first and the last.
 export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
 
-export const readyCells = (number) => unpacked.get(number);
-
 export function cellsOf(number) {
-  if (!promised.has(number)) promised.set(number, unpack(number));
-  return promised.get(number);
+  if (!unpacked.has(number)) unpacked.set(number, unpack(number));
+  return unpacked.get(number);
 }
 
-async function unpack(number) {
+function unpack(number) {
   const map = maps[number];
   const [nRows, nColumns] = [rowsOf(map), columnsOf(map)].map(({ labels }) => labels.length);
-  const parts = await takeParts(`cells-${number}`);
   const mask = content.masks[map.mask];
   const allowed = mask ? bytesOf(mask) : null;
   const isExact = content.exact[number];
   const precision = isExact ? null : content.precision;
   const stored = isExact
-    ? unpackedExact(...parts, nRows * nColumns)
-    : unpackedRanges(...parts, nRows, nColumns, precision);
+    ? unpackedExact(...parts[number], nRows * nColumns)
+    : unpackedRanges(...parts[number], nRows, nColumns, precision);
   const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
   const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
   cells.isOfPairs = map.row_axis === map.column_axis; // such as heads with heads: each two of them have one cell
-  unpacked.set(number, cells);
   return cells;
-}
-
-// The bytes of a block, the first part inflated; they need not be kept twice.
-export async function takeParts(id) {
-  const block = byId(id);
-  const [deflated, ...others] = block.textContent.split(" ").map(bytesOf);
-  block.textContent = "";
-  return [await inflated(deflated), ...others];
 }
 
 // How a text is written: where spaces stand, and which tokens are markers of the model.

@@ -1,4 +1,4 @@
-"""What a page holds, as JSON and one block of cells per map. Knows `report` only, and no HTML.
+"""What a page holds, as JSON and packed cells of each map. Knows `report` only, and no HTML.
 
 Lists and pairs throughout, never an object whose keys are tokens.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import isfinite
 
 import numpy as np
@@ -16,7 +16,7 @@ from attnviz.errors import InvalidOption
 from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
-from attnviz.renderers.page.atlas_parts import EXACTNESS, pack_atlas
+from attnviz.renderers.page.atlas_parts import EXACTNESS, round_atlas
 from attnviz.renderers.page.captions import (
     CHARTS,
     OF_ATLAS,
@@ -37,27 +37,19 @@ N_COLOURS = 256
 MAX_DIGITS = 6  # of a number of a table
 
 
-@dataclass(frozen=True)
-class Content:
-    """Everything that a page shows: one document, and the packed cells of each of its maps."""
-
-    document: Mapping[str, object]
-    cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
-    factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
-    atlas: tuple[bytes, ...] = ()  # base64 of what is deflated, of heads to be looked at one by one
-    pieces: tuple[str, ...] = ()  # tokens of the atlas
+Parts = tuple[tuple[bytes, bytes], ...]  # of each map, then of what weights are worked out from: see `packing.pack`
 
 
-def content(report: Report, look: FigureStyle) -> Content:
+def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts]:
     """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
     if report.atlas is not None:  # which shows all that pictures of its heads do
         report = replace(report, blocks=tuple(block for block in report.blocks if not isinstance(block, Picture)))
-    maps, exactness = _maps(report, look)
+    maps, parts, exactness = _maps(report, look)
     charts = [*describe_charts(report)]
     tables = [*map(_table, report.listed)]
-    atlas = () if report.atlas is None else (pack_atlas(report.atlas),)
+    atlas = None if report.atlas is None else round_atlas(report.atlas)
     graph = [_describe_graph(picture, report) for picture in report.pictures if isinstance(picture, Graph)]
-    if not (maps.cells or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
+    if not (parts or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
         raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
@@ -72,8 +64,8 @@ def content(report: Report, look: FigureStyle) -> Content:
         "render": None if report.render is None else asdict(report.render),
         "notes": [note.text for note in report.notes],
         "answer": None if report.answer is None else asdict(report.answer),
-        **maps.document,
-        **({"atlas": True, **_colours(look, {"lift"})} if atlas else {}),
+        **maps,
+        **({"atlas": atlas, **_colours(look, {"lift"})} if atlas else {}),
         **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
         "charts": charts,
         "tables": tables,
@@ -88,18 +80,17 @@ def content(report: Report, look: FigureStyle) -> Content:
             *exactness,
             *([CHARTS] if charts else ()),
             *([EXACTNESS] if atlas else ()),
-            *([TABLES] if tables and not maps.cells else ()),
+            *([TABLES] if tables and not parts else ()),
         ],
     }
-    pieces = tuple(each for text in (report.atlas or {"texts": ()})["texts"] for each in text["tokens"])
-    return replace(maps, document=document, atlas=atlas, pieces=pieces)
+    return {**document, "parts": [[*map(len, part)] for part in parts]}, parts
 
 
-def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
+def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Parts, tuple[str, ...]]:
     """What a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
     originals = list(distinct(report).values())
     if not originals:
-        return Content({"maps": [], "pictures": []}, ()), ()
+        return {"maps": [], "pictures": []}, (), ()
     block = block_for(originals)
     maps = [pool_heatmap(each, block) for each in originals]
     ranged = [cells.fits_ranges(each.values) for each in maps]
@@ -108,7 +99,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
         [each.values for each, fits in zip(maps, ranged, strict=True) if fits], pooled=pooled
     )
     chosen = [precision if fits else cells.EXACT for fits in ranged]
-    closer, blocks, exactness = describe_factors(originals, block)
+    closer, of_factors, exactness = describe_factors(originals, block)
     document = {
         "precision": None if precision is None else asdict(precision),
         **describe_maps(report, originals, maps, block),
@@ -119,7 +110,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
     block *= originals[0].block
     said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *exactness)
     packed = (cells.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
-    return Content(document, tuple(b" ".join(map(b64encode, parts)) for parts in packed), factors=blocks), said
+    return document, (*packed, *of_factors), said
 
 
 def _table(table: Table) -> Mapping[str, object]:

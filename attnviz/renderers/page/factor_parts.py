@@ -21,22 +21,26 @@ ROOM = 10_000_000  # bytes of base64: with maps and labels, a page stays below 1
 
 def describe_factors(
     maps: Sequence[Heatmap], block: int
-) -> tuple[Mapping[str, object] | None, tuple[bytes, ...], tuple[str, ...]]:
-    """A part of the page's document, a block for each map, and how exact the page says they are.
+) -> tuple[Mapping[str, object] | None, tuple[tuple[bytes, bytes], ...], tuple[str, ...]]:
+    """A part of the page's document, the numbers of each map that has any, and how exact the page says they are.
 
-    Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page.
+    Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page. Their parts
+    follow those of all maps.
     """
     heads = {
         place: each.factors for place, each in enumerate(maps) if each.factors is not None and each.block * block > 1
     }
     kept = dict(_that_fit(heads))
     if not kept:
-        return None, (b"",) * len(maps), ()
+        return None, (), ()
     tokens, arrays = Shared(), Shared()
-    described = [_describe_head(kept[place], tokens, arrays) if place in kept else None for place in range(len(maps))]
+    described: list[Mapping[str, object] | None] = [None] * len(maps)
+    for part, (place, head) in enumerate(kept.items(), len(maps)):
+        described[place] = {"part": part, **_describe_head(head, tokens, arrays)}
+    numbers = [np.concatenate([of.query.ravel(), of.key.ravel(), of.log_sum_exp]) for of in kept.values()]
     return (
         {"maps": described, "tokens": tokens.found, "arrays": arrays.found},
-        tuple(_pack_numbers(kept[place]) if place in kept else b"" for place in range(len(maps))),
+        tuple(pack(each[None], EXACT) for each in numbers),
         tuple(exactness_of_factors([maps[place].title for place in heads if place not in kept])),
     )
 
@@ -51,14 +55,8 @@ def _that_fit(heads: Mapping[int, WeightFactors]) -> Iterator[tuple[int, WeightF
         yield place, head
 
 
-def _pack_numbers(of: WeightFactors) -> bytes:
-    """base64 of what is deflated, and of what is not: q, k and log-sum-exp."""
-    numbers = np.concatenate([of.query.ravel(), of.key.ravel(), of.log_sum_exp])
-    return b" ".join(map(b64encode, pack(numbers[None], EXACT)))
-
-
 def _describe_head(of: WeightFactors, tokens: Shared, arrays: Shared) -> Mapping[str, object]:
-    """All but the numbers of the block; `tokens` and `arrays` by number, or None."""
+    """All but the numbers of its part; `tokens` and `arrays` by number, or None."""
 
     def array(numbers: Shaped[np.ndarray, " _n"] | None, dtype: str) -> int | None:
         if numbers is None:

@@ -26,7 +26,7 @@ links.graph = {
   read: (parts) => ({ node: graph.nodes[parts.get("node") ?? -1] ? Number(parts.get("node")) : state.node }),
 };
 
-makers.graph = async (panel) => {
+makers.graph = (panel) => {
   const arrows = drawing("svg", { "aria-hidden": "true" });
   const words = writtenWords();
   const hint = (said) => element("span", { class: "hint" }, said);

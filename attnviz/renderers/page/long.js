@@ -2,7 +2,7 @@
 // around one pair of tokens and the weights of its query, which are exact.
 import { bytesOf, unpackedExact } from "./cells.js";
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
-import { content, maps, takeParts } from "./content.js";
+import { content, maps, parts } from "./content.js";
 import { element, isolated, nextFrame, roving } from "./dom.js";
 import { Factors } from "./factors.js";
 import { strongestOf } from "./text.js";
@@ -10,18 +10,18 @@ import { long } from "./views.js";
 
 const N_AROUND = 12; // tokens on either side
 const firstOfTokens = content.axes.length;
-const promisedFactors = new Map();
+const unpackedFactors = new Map();
 
 for (const labels of content.factored.tokens) {
   content.axes.push({ labels, positions: labels.map((_, place) => String(place)) });
 }
 
-long.contextOf = async (number, cells, scale) => {
-  if (!promisedFactors.has(number)) promisedFactors.set(number, unpackFactors(number));
-  return new Context(await promisedFactors.get(number), number, cells, scale);
+long.contextOf = (number, cells, scale) => {
+  if (!unpackedFactors.has(number)) unpackedFactors.set(number, unpackFactors(number));
+  return new Context(unpackedFactors.get(number), number, cells, scale);
 };
 
-async function unpackFactors(number) {
+function unpackFactors(number) {
   const { factors } = maps[number];
   const [nRows, nColumns] = [factors.rows, factors.columns].map((axis) => content.factored.tokens[axis].length);
   const array = (place, type) => (place === null ? null : new type(bytesOf(content.factored.arrays[place]).buffer));
@@ -31,7 +31,7 @@ async function unpackFactors(number) {
     attendable: array(factors.attendable, Uint8Array),
     shares: array(factors.shares, Float32Array),
   };
-  const numbers = unpackedExact(...(await takeParts(`factors-${number}`)), (nRows + nColumns) * factors.width + nRows);
+  const numbers = unpackedExact(...parts[factors.part], (nRows + nColumns) * factors.width + nRows);
   return new Factors(given, numbers, nRows, nColumns);
 }
 

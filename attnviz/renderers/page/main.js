@@ -16,7 +16,6 @@ const TITLES = {
 };
 const OF_ALL = ["atlas", "graph", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
 let shown = null;
-let asked = 0;
 
 function showTabs() {
   const tabs = VIEWS.map((name) => {
@@ -63,12 +62,11 @@ function showChoosers() {
   place.querySelectorAll("select, input")[focused]?.focus();
 }
 
-async function show(again) {
+function show(again) {
   if (!again && shown) {
     byId("tools").replaceChildren(...tools.map((make) => make()));
     return shown.mark();
   }
-  const number = ++asked;
   document.querySelector("main").dataset.view = state.view;
   showTabs();
   showChoosers();
@@ -82,8 +80,7 @@ async function show(again) {
   byId("status").textContent = "";
   byId("view").replaceChildren(panel);
   for (const name of ["legend", "beside"]) byId(name).replaceChildren();
-  const view = await makers[state.view](panel);
-  if (number !== asked) return undefined; // another view was asked for in the meantime
+  const view = makers[state.view](panel);
   shown = view;
   byId("legend").replaceChildren(view.legend());
   byId("tools").replaceChildren(...tools.map((make) => make()));

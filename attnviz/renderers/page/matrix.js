@@ -16,11 +16,11 @@ const HINTS = [
   "Tap a cell to read its number. Pinch or tap twice to zoom; then drag to pan.",
 ];
 
-export async function matrix(panel) {
+export function matrix(panel) {
   const [map, scale] = [mapOf(), scaleOf()];
-  const cells = await cellsOf(state.map);
+  const cells = cellsOf(state.map);
   const plot = new Plot(cells, map, scale, point);
-  const context = map.factors ? await long.contextOf(state.map, cells, scale) : null;
+  const context = map.factors ? long.contextOf(state.map, cells, scale) : null;
   const hasText = !context && (hasQueries(map) || (isDifference(scale) && columnsOf(map).writing));
   const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {

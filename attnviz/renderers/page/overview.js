@@ -1,6 +1,6 @@
 // All maps of a picture at once, small, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, lineOfHead, maps, nameIn, readyCells } from "./content.js";
+import { cellsOf, lineOfHead, maps, nameIn } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
@@ -11,9 +11,8 @@ const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const N_TOLD = 3; // of a head's numbers, at the end of its line
 const BY_PLACE = -1; // of maps that are not sorted
 
-export async function overview(panel) {
+export function overview(panel) {
   const picture = pictureOf();
-  const promised = Promise.all(picture.maps.map(cellsOf)); // all at once: the browser unpacks beside the script
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
@@ -22,7 +21,6 @@ export async function overview(panel) {
     const sort = (name) => change({ sort: name }, true);
     byId("choosers").append(chooser("Sort by", [[BY_PLACE, "layer, head"], ...orders], state.sort, sort));
   }
-  await promised;
   const ways = waysOf(picture);
   const hint = () => tell(`Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`);
   grid.classList.toggle("edged", ways.edged);
@@ -33,7 +31,7 @@ export async function overview(panel) {
   const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
   drawAll(small);
-  const forbids = picture.maps.some((number) => readyCells(number).allowed);
+  const forbids = picture.maps.some((number) => cellsOf(number).allowed);
   return {
     legend: () => legend(scale, paintOf(scale), scale.label, forbids),
     mark: hint,
@@ -69,7 +67,7 @@ function waysOf(picture) {
 export class Thumbnail {
   constructor(picture, place, scale, { caption, smallest = SMALLEST_CELL, largest, pair }, rest) {
     const number = picture.maps[place];
-    const cells = readyCells(number);
+    const cells = cellsOf(number);
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
     Object.assign(this, { smallest, largest, pair, lit: null, over: null, chosen: () => null });
     Object.assign(this, { left: 0, top: 0, images: new Map() });

@@ -12,6 +12,7 @@ and all of the exponent but its last bit. No logarithm is taken, which is why it
 from __future__ import annotations
 
 import zlib
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,13 +71,13 @@ def fits_ranges(cells: Cells) -> bool:
 
 
 def pack(cells: Cells, precision: Precision | None) -> tuple[bytes, bytes]:
-    """Return a zlib stream of what deflate makes shorter, and bits as good as random, which it does not.
+    """Return what deflate makes shorter, and bits as good as random, of which it does not.
 
     Cells that `fits_ranges` does not take are to be kept exactly."""
     if precision is EXACT:
-        # float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is.
+        # float32, every bit: signs, exponents and the first bits behind them, and the rest.
         planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
-        return _deflate(planes[:2].tobytes()), planes[2:].tobytes()
+        return planes[:2].tobytes(), planes[2:].tobytes()
     # Levels, key by key, two queries to a byte; as they are, query by query, one byte for each cell that is fine.
     codes = _codes(cells)
     levels = codes.view(np.uint8)[:, 1::2]
@@ -86,7 +87,17 @@ def pack(cells: Cells, precision: Precision | None) -> tuple[bytes, bytes]:
         nibbles = np.pad(nibbles, ((0, 1), (0, 0)))
     pairs = (nibbles[0::2] << 4 | nibbles[1::2]).T
     fine = codes[levels >= UNIT_LEVEL - precision.fine].astype(np.uint8)
-    return _deflate(pairs.tobytes()), fine.tobytes()
+    return pairs.tobytes(), fine.tobytes()
+
+
+def write_parts(parts: Sequence[tuple[bytes, bytes]]) -> str:
+    """Write what was packed of all maps as one: base64 of what is deflated, a space, base64 of what is not.
+
+    To look for repetitions other than runs takes fifty times as long and saves a few percent of levels.
+    """
+    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
+    deflated = packer.compress(b"".join(first for first, _ in parts)) + packer.flush()
+    return " ".join(b64encode(each).decode("ascii") for each in (deflated, b"".join(rest for _, rest in parts)))
 
 
 def _codes(cells: Cells) -> np.ndarray:
@@ -103,9 +114,3 @@ def _count_bits(shares: np.ndarray, precision: Precision) -> float:
     kept = kept[kept > 0]
     entropy = -float((kept * np.log2(kept)).sum())
     return PACKED * entropy + 8 * float(shares[UNIT_LEVEL - precision.fine :].sum())
-
-
-def _deflate(data: bytes) -> bytes:
-    """Looking for repetitions other than runs takes fifty times as long and saves a few percent of levels."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
-    return packer.compress(data) + packer.flush()

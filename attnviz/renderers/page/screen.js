@@ -2,7 +2,7 @@
 // by what they do, each with a switch that shows the answer without it.
 import { pathOf, spotsOf } from "./arcs.js";
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, content, lineOfHead, maps, pictures, readyCells, rowsOf, writingOf } from "./content.js";
+import { cellsOf, content, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
 import { byId, drawing, element, isolated, roving } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
 import { paint } from "./painting.js";
@@ -24,8 +24,7 @@ const inPercent = (share) => `${Math.round(100 * share)} %`;
 const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
 const headsOf = (n) => `${n} head${n === 1 ? "" : "s"}`;
 
-export async function screen(panel) {
-  await Promise.all(content.screen.map(cellsOf));
+export function screen(panel) {
   const heads = headsByKind();
   const answer = content.answer && new AnswerBar(content.answer);
   const sentence = new Sentence(heads);
@@ -43,7 +42,7 @@ export async function screen(panel) {
     sentence.mark();
   };
   draw();
-  const forbids = content.screen.some((number) => readyCells(number).allowed);
+  const forbids = content.screen.some((number) => cellsOf(number).allowed);
   const scale = scaleOf();
   return {
     isScreen: true,
@@ -171,12 +170,12 @@ class Sentence {
   received(key) {
     const ofHead = (cells) =>
       cells.strongestOf(null, key, cells.nRows).map(([row]) => cells.at(row, key) / cells.shares[row]);
-    return this.heads.flatMap(({ number }) => ofHead(readyCells(number))).reduce((sum, each) => sum + each, 0);
+    return this.heads.flatMap(({ number }) => ofHead(cellsOf(number))).reduce((sum, each) => sum + each, 0);
   }
 
   looksOf(place) {
     return this.heads.flatMap((head) => {
-      const cells = readyCells(head.number);
+      const cells = cellsOf(head.number);
       const keys = cells.strongestOf(place, null, cells.nColumns).map(([, key]) => key);
       return keys.map((key) => ({ head, key, weight: cells.at(place, key) })).filter(({ weight }) => weight >= LOOKS);
     });

@@ -9,7 +9,7 @@ import { makers } from "./views.js";
 const LONGEST_LINE = 24; // signs; a column of facts with longer texts may break them
 const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have an order
 
-makers.table = async (panel) => {
+makers.table = (panel) => {
   for (const each of content.tables) panel.append(shownTable(each));
   return still("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all.");
 };

@@ -23,6 +23,7 @@ from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from attnviz.views.attribution import attribution_report
 from tests import events as of
+from tests.made import unpack_page
 from tests.pretrained import NEEDS, saved
 from tests.starting import attribute
 
@@ -58,7 +59,7 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
     red, blue = (colour[: 2 * colour.shape[0] // 3] for colour in (red, blue))  # above the bar, which has both
     assert (red > blue + 60).sum() > 500  # for
     assert (blue > red + 60).sum() > 500  # against
-    page = (tmp_path / "attention.html").read_text(encoding="utf-8")
+    page = unpack_page(tmp_path / "attention.html")["content"]
     assert "where a head looked" not in page  # nothing on it is a weight
 
 

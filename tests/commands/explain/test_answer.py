@@ -27,6 +27,7 @@ from attnviz.report import Graph, GraphEdge
 from attnviz.specs import ModelOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
+from tests.made import page_content
 from tests.pretrained import FAMILIES, GROUPED, NEEDS, WORDS, saved, stories
 
 CAUSAL = "AutoModelForCausalLM"
@@ -243,7 +244,7 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     assert "wrote 4 files to explanation/ (explanation.png … attention.html)" in shown.stderr
     assert "self-repair" not in shown.stdout
     assert "self-repair" in worked(run_here(*asked, "--table", "full")).stdout
-    assert '"graph":' in (tmp_path / "explanation" / "attention.html").read_text(encoding="utf-8")
+    assert page_content(tmp_path / "explanation" / "attention.html")["graph"]["nodes"]
     (found,) = json.loads(worked(run_here(*asked, "--json")).out)["texts"]
     assert found["sum_of_parts"] == pytest.approx(found["logit_difference"], abs=1e-4)
     assert len(found["heads"]) == 5

@@ -29,7 +29,7 @@ from attnviz.specs import ModelOptions
 from attnviz.views.record_changes import measure_changes
 from tests import pretrained
 from tests.events import data, report, results
-from tests.made import load_encoder, table
+from tests.made import load_encoder, page_content, table
 from tests.starting import heatmap, render
 
 TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 12
@@ -101,7 +101,7 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
     assert {tuple(row[2:4]) for row in list(found.rows or ())[1:]} == {(1, 5)}
     said = " ".join(block.text for block in report(found).blocks if isinstance(block, Note))
     assert "holds only layer 1 of 3 and head 5 of 8" in said
-    assert '"layer-1-head-5"' in (tmp_path / "attention.html").read_text(encoding="utf-8")
+    assert [each["maps"] for each in page_content(tmp_path / "attention.html")["pictures"]] == [[0]]
     again = build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "again"), head=("0",))
     with pytest.raises(InvalidSelection, match=r"no head 0\. There is only head 5"):
         list(render(again))

@@ -25,7 +25,7 @@ from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
 from tests.events import report, results
-from tests.made import load_encoder, random_maps
+from tests.made import load_encoder, random_maps, unpack_page
 from tests.starting import heatmap, render
 
 TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 3
@@ -191,7 +191,7 @@ def test_what_would_be_too_much_is_refused_with_what_works(long: None, tmp_path:
 
 def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path: Path) -> None:
     found = drawn(spec(tmp_path / "out", factored=True, format=("html", "png", "svg")))
-    assert "for 7 rows and 7 columns" in (tmp_path / "out" / "attention.html").read_text(encoding="utf-8")
+    assert "for 7 rows and 7 columns" in unpack_page(tmp_path / "out" / "attention.html")["content"]
     assert b"mean of 7" in b"".join((tmp_path / "out").joinpath("layer-0-head-0.svg").read_bytes().split(b"\n"))
     assert {path.name for path in found.files} >= {"overview.png", "layer-0-head-1.png", "attention.html"}
     with safe_open(tmp_path / "out" / store.RECORD, "np") as record:
@@ -199,7 +199,7 @@ def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path:
 
 
 def test_the_size_of_a_large_page_is_said_before_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.running.pictures.LARGE_FILE", 100_000)
+    monkeypatch.setattr("attnviz.running.pictures.LARGE_FILE", 40_000)
     page = tmp_path / "attention.html"
     for event in heatmap(spec(tmp_path, factored=True, format=("html",))):
         if isinstance(event, Progress) and event.notices:

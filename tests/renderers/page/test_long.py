@@ -190,6 +190,6 @@ def test_what_is_not_pooled_has_no_factors() -> None:
     maps, _ = factored()
     shown = report(maps)
     assert all(isinstance(each, Heatmap) and each.factors for each in list(shown.pictures)[1:])
-    assert content(shown, FigureStyle()).document["factored"] is None
+    assert content(shown, FigureStyle())[0]["factored"] is None
     part = heatmap_report(maps, [], FigureOptions(tokens="2:9"), [0], [0, 1])
     assert all(each.factors is None for each in part.pictures if isinstance(each, Heatmap))

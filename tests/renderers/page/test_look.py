@@ -135,23 +135,3 @@ def test_small_maps_show_means_of_multiples_and_the_strongest_of_plain_weights(s
     assert np.abs(darkest - np.arange(len(darkest))).max() <= 2
     page.go("view=overview&scale=fixed")
     assert (np.abs(small_maps(page)[2].astype(int) - (253, 231, 36)).max(axis=-1) < 8).any(axis=1).all()
-
-
-def test_names_that_small_maps_have_no_room_for_are_not_measured(shown: Open) -> None:
-    """It took half of the time of the first view: 256 names of each side of 72 maps."""
-    page = shown(report(random_maps(["t"] * 80, n_heads=4)), "view=overview")
-    page.page.evaluate("""() => {
-      const { measureText } = CanvasRenderingContext2D.prototype;
-      window.nMeasured = 0;
-      CanvasRenderingContext2D.prototype.measureText = function (text) {
-        window.nMeasured++;
-        return measureText.call(this, text);
-      };
-    }""")
-    widths = []
-    for width in (1200, 700):
-        page.page.set_viewport_size({"width": width, "height": 1100})
-        page.page.wait_for_timeout(50)
-        widths.append(page.page.locator(".map canvas").first.bounding_box()["width"])
-    assert widths[0] > widths[1]  # drawn anew
-    assert page.page.evaluate("window.nMeasured") <= 2 * 2 * 4  # titles, of each map
