@@ -27,7 +27,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 7363,
-    "tests/models": 5126,
+    "tests/models": 5136,
     "tests/renderers": 5076,
     "attnviz/renderers/page": 4442,
     "tests": 3364,
@@ -37,7 +37,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1841,
     "attnviz/views": 1961,
     "attnviz/commands/lesson": 1342,
-    "attnviz/models/capture": 1695,
+    "attnviz/models/capture": 1696,
     "attnviz/text": 1454,
     "attnviz/commands/train": 1467,
     "attnviz/measures": 1480,
@@ -49,7 +49,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/explain": 778,
     "tests/text": 1318,
     "attnviz": 1394,
-    "attnviz/models/recording": 1195,
+    "attnviz/models/recording": 1194,
     "attnviz/commands/compare": 993,
     "attnviz/store": 980,
     "tests/benchmarks": 728,

@@ -92,6 +92,21 @@ def test_memory_before_the_tokens_is_called_so(tokens: list[str] | None) -> None
     assert one.queries.pieces == called
 
 
+def test_learned_tokens_behind_the_text_are_keys() -> None:
+    """YOLOS puts the objects that it looks for behind the patches: they ask, and are asked."""
+    objects = drawn(1, 2, 16)
+
+    def with_objects(own: Any, states: Tensor) -> Tensor:
+        return own.stack(torch.cat([states, objects.expand(len(states), -1, -1)], dim=1))
+
+    (one,) = recorded(
+        lambda: Module(with_objects, stack=Stack([Attention(), Attention()]))(STATES), tokens=list("abcde")
+    )
+    assert one.queries.pieces == one.keys.pieces == (*"abcde", "⟨after 1⟩", "⟨after 2⟩")
+    assert one.sink is None
+    np.testing.assert_allclose(one.weights.sum(axis=-1), 1, atol=1e-6)
+
+
 @pytest.mark.parametrize("is_shifted", [False, True])
 def test_rows_that_are_windows_are_called_so(is_shifted: bool, tmp_path: Path) -> None:
     """Swin puts windows on the axis of the batch; they are neither texts, nor the same tokens in the next layer."""

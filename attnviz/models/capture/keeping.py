@@ -129,7 +129,10 @@ class Keeper:
         kept = arranged.order(weights)
         named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
         n_tokens = int(named[-1]) + 1 if len(named) else n_keys
-        if n_tokens < n_keys:  # keys behind all tokens are room in a cache, or a place to look at that is no token
+        # Keys behind all tokens are room in a cache, or a place to look at that is no token; but what the model has
+        # learned and put behind its tokens asks, too, and is one of them: such as the objects that YOLOS looks for.
+        asks = n_queries == n_keys and arranged.queries is not None and (arranged.queries[:, n_tokens:] < 0).all()
+        if n_tokens < n_keys and not asks:
             beyond = weights[..., n_tokens:].sum(dim=-1)
             sink = beyond if sink is None else sink + beyond
             sink = sink if bool((beyond > 0).any()) or seen.is_cut else None

@@ -200,9 +200,8 @@ class PassLabels:
             return tokens_of(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
         called = self._call_axis(ids)
         if called is None:
-            called = [""] * len(ids)
-            for nth, at in enumerate(np.flatnonzero(ids < 0), 1):
-                called[at] = f"⟨before {nth}⟩"
+            last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
+            called = [f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids))]
             for of_row in np.unique(ids[ids >= 0] >> PLACE_BITS):
                 of = np.flatnonzero(ids >> PLACE_BITS == of_row)
                 for at, name in zip(of, self._name(ids[of]), strict=True):
