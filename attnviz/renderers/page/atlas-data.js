@@ -1,6 +1,8 @@
 // The heads of an atlas, and which of them a search finds.
 import { strengthOf } from "./chips.js";
 import { content } from "./content.js";
+import { state } from "./state.js";
+import { plain } from "./views.js";
 
 export const { atlas } = content;
 for (const text of atlas.texts) text.at = new Map(text.positions.map((at, place) => [at, text.tokens[place]]));
@@ -10,6 +12,20 @@ for (const head of atlas.heads) head.name = `${head.layer}.${head.head}`;
 export function unnamed(otherwise) {
   const isTested = atlas.measures.some(({ chance }) => chance !== null);
   return isTested ? otherwise : "not named: that takes --null random, which says what chance gives";
+}
+
+export const WAYS = { kinds: "by what they do", measure: "by a measure", points: "by two measures" };
+if (!Object.keys(atlas.letters).length) delete WAYS.kinds;
+const [acrossAtFirst, upAtFirst] = atlas.axes.map((place) => atlas.measures[place].title);
+const [drawnAtFirst] = Object.keys(WAYS);
+Object.assign(plain, { draw: drawnAtFirst, x: acrossAtFirst, y: upAtFirst, heads: atlas.first });
+
+// What is chosen. Measures and heads go by their names: a link may be of another survey, and what is not there is left out.
+export function chosen() {
+  const known = (name) => (measureCalled(state[name]) < 0 ? plain[name] : state[name]);
+  const heads = state.heads.split(",").filter((name) => headCalled(name) >= 0);
+  const draw = state.draw in WAYS ? state.draw : plain.draw;
+  return { draw, x: known("x"), y: known("y"), heads: heads.length ? heads.slice(0, 2) : [atlas.first] };
 }
 
 export const measureCalled = (title) => atlas.measures.findIndex((measure) => measure.title === title);

@@ -1,9 +1,8 @@
 // All heads at once: layers × heads by what they do or by one measure, or as points by two measures.
-import { atlas, measureCalled, short } from "./atlas-data.js";
+import { atlas, chosen, measureCalled, short } from "./atlas-data.js";
 import { axesAround, drawChart, dress, N_COLOURS, textOf } from "./axes.js";
 import { inkOn, paintOf, placeOf } from "./colour.js";
 import { drawing, element, roving } from "./dom.js";
-import { state } from "./state.js";
 
 const [BESIDE, ABOVE, AROUND] = [44, 40, 12]; // pixels beside and above the grid, and around it
 const [LARGEST_SIDE, SMALLEST_SIDE, TALLEST] = [44, 15, 600]; // pixels of a cell of the grid, and of all of it
@@ -12,14 +11,14 @@ const SPREAD = 20; // times the smallest number, from which on the largest asks 
 
 // The measures that are seen.
 export const axesOf = () => {
-  const { draw, x, y } = state.atlas;
+  const { draw, x, y } = chosen();
   return { kinds: [], measure: [y], points: [x, y] }[draw];
 };
-const isPoints = () => state.atlas.draw === "points";
+const isPoints = () => chosen().draw === "points";
 const measureOf = (title) => atlas.measures[measureCalled(title)];
 const valuesOf = (title) => measureOf(title).values;
 export const scaleOfGrid = () => {
-  const known = valuesOf(state.atlas.y).filter((value) => value !== null);
+  const known = valuesOf(chosen().y).filter((value) => value !== null);
   return { low: Math.min(...known, 0), high: Math.max(...known), colours: "lift" };
 };
 
@@ -50,7 +49,7 @@ export class HeadPlot {
       event.preventDefault();
       this.choose(Number(event.target.dataset.place));
     });
-    const [x_axis, y_axis] = [state.atlas.x, state.atlas.y].map((title) => `${title} (${measureOf(title).unit})`);
+    const [x_axis, y_axis] = [chosen().x, chosen().y].map((title) => `${title} (${measureOf(title).unit})`);
     this.part.replaceChildren(...(isPoints() ? axesAround({ x_axis, y_axis }, this.svg) : [this.svg]));
     const nColumns = 1 + Math.max(...atlas.heads.map(({ head }) => head));
     roving(this.svg, ".point", () => (isPoints() ? 1 : nColumns));
@@ -69,10 +68,10 @@ export class HeadPlot {
 
   // Which heads are chosen, and which a search has found: the others turn pale.
   mark(found) {
-    const chosen = new Set(state.atlas.heads);
+    const heads = new Set(chosen().heads);
     for (const point of this.points) {
       const place = Number(point.dataset.place);
-      point.setAttribute("aria-pressed", chosen.has(atlas.heads[place].name));
+      point.setAttribute("aria-pressed", heads.has(atlas.heads[place].name));
       point.classList.toggle("pale", found !== null && !found.has(place));
     }
     for (const number of this.svg.querySelectorAll(".called")) {
@@ -83,7 +82,8 @@ export class HeadPlot {
 
 // Those of the rarest patterns last, so that they lie above the others.
 function pointsOf(width) {
-  const [across, up] = [state.atlas.x, state.atlas.y].map(valuesOf);
+  const { x, y } = chosen();
+  const [across, up] = [x, y].map(valuesOf);
   const patterns = ["", ...Object.keys(atlas.letters)];
   const rows = atlas.heads.map((head, place) => {
     const group = patternOf(head);
@@ -92,7 +92,7 @@ function pointsOf(width) {
   rows.sort((a, b) => patterns.indexOf(a.group) - patterns.indexOf(b.group));
   const scales = { x: growthOf(across), y: growthOf(up) };
   const svg = drawChart({ kind: "point", rows, groups: patterns, scales }, width);
-  return dress(svg, { role: "group", "aria-label": `heads, by ${state.atlas.x} and ${state.atlas.y}` });
+  return dress(svg, { role: "group", "aria-label": `heads, by ${x} and ${y}` });
 }
 
 function growthOf(values) {
@@ -108,7 +108,7 @@ function gridOf(width) {
     width: Math.round(BESIDE + side * heads.length + AROUND),
     height: Math.round(ABOVE + side * layers.length + AROUND),
   };
-  const what = state.atlas.draw === "measure" ? state.atlas.y : "what they do";
+  const what = chosen().draw === "measure" ? chosen().y : "what they do";
   const svg = drawing("svg", {
     class: "chart",
     ...size,
@@ -138,8 +138,8 @@ function gridOf(width) {
 
 // By what it does, the colour of that; by a measure, its shade.
 function lookOfCell(place, pattern) {
-  if (state.atlas.draw !== "measure") return { fill: pattern ? colourOfPattern(pattern) : "", ink: "var(--paper)" };
-  const value = valuesOf(state.atlas.y)[place];
+  if (chosen().draw !== "measure") return { fill: pattern ? colourOfPattern(pattern) : "", ink: "var(--paper)" };
+  const value = valuesOf(chosen().y)[place];
   if (value === null) return { fill: "", ink: "var(--ink)" };
   const shade = placeOf(value, scaleOfGrid());
   return { fill: paintOf(scaleOfGrid())(shade), ink: inkOn(shade, scaleOfGrid()) };

@@ -1,48 +1,30 @@
 // The atlas of heads: which are found, all of them as points or as a grid, and one or two of them beside each other.
-import { atlas, findHeads, headCalled, measureCalled, unnamed } from "./atlas-data.js";
+import { atlas, chosen, findHeads, headCalled, measureCalled, unnamed, WAYS } from "./atlas-data.js";
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { chipsOfHeads, nothingFound } from "./chips.js";
 import { groundOf, legend, paintOf } from "./colour.js";
 import { chooser, element } from "./dom.js";
 import { change, state } from "./state.js";
-import { links, makers } from "./views.js";
+import { makers } from "./views.js";
 
 const HINT = "Choose a head; arrows go from one to the next.";
-const WAYS = { kinds: "by what they do", measure: "by a measure", points: "by two measures" };
-
-// Measures and heads by their names: a link may be of another survey, and what is not there is left out.
-state.atlas = { x: "", y: "", draw: "kinds", heads: [], find: "", isPinned: false };
-
-links.atlas = {
-  write(parts) {
-    const { x, y, draw, heads, find } = state.atlas;
-    for (const [name, value] of Object.entries({ draw, x, y, heads: heads.join(","), find }))
-      if (value) parts.set(name, value);
-  },
-  read(parts) {
-    const words = (name) => parts.get(name) ?? "";
-    const heads = words("heads").split(",").filter(Boolean).slice(0, 2);
-    const draw = words("draw") in WAYS ? words("draw") : "kinds";
-    return { atlas: { x: words("x"), y: words("y"), draw, heads, find: words("find"), isPinned: false } };
-  },
-};
-
-const hasNames = () => Object.keys(atlas.letters).length > 0;
-const alter = (changes) => change({ atlas: { ...state.atlas, ...changes } });
+let isPinned = false; // the head that is shown, until there is another to stand beside it
 
 function chooseHead(place) {
-  const { heads, isPinned } = state.atlas;
-  const name = atlas.heads[place].name;
+  const { heads } = chosen();
+  const { name } = atlas.heads[place];
   if (heads.includes(name)) return;
-  alter({ heads: isPinned || heads.length > 1 ? [heads[0], name] : [name], isPinned: false });
+  const beside = isPinned || heads.length > 1 ? `${heads[0]},${name}` : name;
+  isPinned = false;
+  change({ heads: beside });
 }
 
 // What is found, the best of it opened, unless two heads are held side by side.
 function look(find) {
-  const { heads, isPinned } = state.atlas;
   const [best] = findHeads(find);
-  alter({ find, heads: !best || isPinned || heads.length > 1 ? heads : [atlas.heads[best[0]].name] });
+  const isOpened = best && !isPinned && chosen().heads.length < 2;
+  change({ find, ...(isOpened ? { heads: atlas.heads[best[0]].name } : {}) });
 }
 
 makers.atlas = (panel) => {
@@ -52,7 +34,15 @@ makers.atlas = (panel) => {
 
 class AtlasPage {
   constructor(panel) {
-    this.controls = element("div", { class: "tools" });
+    const titles = atlas.measures.map(({ title }) => [title, title]);
+    const choices = [
+      ["Heads", "draw", Object.entries(WAYS)],
+      ["Measure", "y", titles],
+      ["Across", "x", titles],
+    ];
+    this.choosers = choices.map(([label, name, options]) =>
+      chooser(label, options, chosen()[name], (value) => change({ [name]: value })),
+    );
     this.search = element("input", { type: "search", placeholder: "18.6, previous token, film …" });
     this.search.addEventListener("input", () => look(this.search.value));
     const label = element("label", { class: "chooser" }, element("span", {}, "Find"), this.search);
@@ -68,7 +58,7 @@ class AtlasPage {
     const asking = questions.map(([title, command]) => commandLine(title, command));
     panel.className = "atlas";
     panel.append(
-      element("div", { class: "tools" }, this.controls, label),
+      element("div", { class: "tools" }, ...this.choosers, label),
       this.found,
       this.left,
       this.cards,
@@ -78,17 +68,15 @@ class AtlasPage {
   }
 
   show() {
-    const [x, y] = atlas.axes.map((place) => atlas.measures[place].title);
-    const known = (title, other) => (measureCalled(title) < 0 ? other : title);
-    const heads = state.atlas.heads.filter((name) => headCalled(name) >= 0);
-    Object.assign(state.atlas, { x: known(state.atlas.x, x), y: known(state.atlas.y, y) });
-    state.atlas.heads = heads.length ? heads : [atlas.first];
-    if (!hasNames() && state.atlas.draw === "kinds") state.atlas.draw = "measure";
-    if (this.search.value !== state.atlas.find) this.search.value = state.atlas.find;
-    this.showControls();
+    const { draw, x, y } = chosen();
+    if (this.search.value !== state.find) this.search.value = state.find;
+    for (const [place, value] of [draw, y, x].entries()) {
+      this.choosers[place].hidden = place > axesOf().length;
+      this.choosers[place].lastChild.value = value;
+    }
     const shades = legend(SHADES, paintOf(SHADES), "shade in a moment: × an equal share", false);
-    const colours = () => legend(scaleOfGrid(), paintOf(scaleOfGrid()), `colour: ${state.atlas.y}`, false);
-    this.key.replaceChildren(...(state.atlas.draw === "measure" ? [colours()] : []), shades);
+    const colours = () => legend(scaleOfGrid(), paintOf(scaleOfGrid()), `colour: ${y}`, false);
+    this.key.replaceChildren(...(draw === "measure" ? [colours()] : []), shades);
     this.showCards(); // two heads leave less room for all of them
     this.plot.draw(this.left.clientWidth);
     const { close } = this.plot.svg.dataset;
@@ -99,28 +87,15 @@ class AtlasPage {
     this.markFound();
   }
 
-  showControls() {
-    const focused = [...this.controls.querySelectorAll("select")].indexOf(document.activeElement);
-    const titles = atlas.measures.map(({ title }) => [title, title]);
-    const of = (label, name, options = titles) =>
-      chooser(label, options, state.atlas[name], (value) => alter({ [name]: value }));
-    const axes = { kinds: [], measure: [of("Colour", "y")], points: [of("Across", "x"), of("Up", "y")] };
-    this.controls.replaceChildren(
-      of("Heads", "draw", Object.entries(WAYS).slice(hasNames() ? 0 : 1)),
-      ...axes[state.atlas.draw],
-    );
-    this.controls.querySelectorAll("select")[focused]?.focus();
-  }
-
   markFound() {
-    const asked = state.atlas.find;
+    const asked = state.find;
     const found = findHeads(asked);
     for (const chip of this.patterns.querySelectorAll(".chip")) {
       chip.setAttribute("aria-pressed", chip.dataset.pattern === asked);
     }
     const chips = found.map(([place, why]) => {
       const { name } = atlas.heads[place];
-      return { name, why, isChosen: state.atlas.heads.includes(name), choose: () => chooseHead(place) };
+      return { name, why, isChosen: chosen().heads.includes(name), choose: () => chooseHead(place) };
     });
     const none = asked.trim() && !found.length ? [nothingFound(asked, "a head as 18.6, a pattern, or a word")] : [];
     this.found.replaceChildren(...chipsOfHeads(chips), ...none);
@@ -128,7 +103,7 @@ class AtlasPage {
   }
 
   showCards() {
-    const { heads, isPinned } = state.atlas;
+    const { heads } = chosen();
     const now = [...heads, isPinned, groundOf()].join(); // shades are others on paper, as that of a print is
     if (this.shown === now) return;
     this.shown = now;
@@ -138,13 +113,11 @@ class AtlasPage {
   }
 
   buttons(name) {
-    const { heads, isPinned } = state.atlas;
-    const [text, act] =
-      heads.length > 1
-        ? ["Close", () => alter({ heads: heads.filter((each) => each !== name) })]
-        : [isPinned ? "Alone" : "Side by side …", () => alter({ isPinned: !isPinned })];
+    const { heads } = chosen();
+    const text = heads.length > 1 ? "Close" : isPinned ? "Alone" : "Side by side …";
     const press = () => {
-      act();
+      if (heads.length < 2) isPinned = !isPinned;
+      change({ heads: heads.filter((each) => heads.length < 2 || each !== name).join() });
       this.cards.querySelector("button")?.focus();
     };
     return [element("button", { type: "button", onclick: press, "aria-label": `${text}: head ${name}` }, text)];
@@ -154,7 +127,7 @@ class AtlasPage {
 function chipsOfPatterns() {
   const chips = Object.entries(atlas.letters).map(([pattern, letter]) => {
     const n = atlas.heads.filter(({ names }) => names.some(([name]) => name === pattern)).length;
-    const onclick = () => look(state.atlas.find === pattern ? "" : pattern);
+    const onclick = () => look(state.find === pattern ? "" : pattern);
     const attributes = { type: "button", class: "chip", "data-pattern": pattern, onclick };
     const chip = element("button", attributes, element("b", {}, letter), ` ${pattern} · ${n}`);
     chip.style.setProperty("--line", colourOfPattern(pattern));

@@ -15,10 +15,11 @@ const paletteOf = (scale) => (dark.matches ? onDark : onPaper)[scale.colours];
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {
-  return placeBetween(heightOf(value, scale), heightOf(scale.low, scale), heightOf(scale.high, scale));
+  const low = heightOf(scale.low, scale);
+  const apart = heightOf(scale.high, scale) - low;
+  return Math.min(1, Math.max(0, (heightOf(value, scale) - low) / (apart || 1)));
 }
 
-const placeBetween = (height, low, high) => Math.min(1, Math.max(0, (height - low) / (high - low || 1)));
 const heightOf = (value, scale) => (scale.is_logarithmic ? Math.log(value) : value);
 
 // What a value is a multiple of: of lift an equal share of its row, else 1.
@@ -28,72 +29,33 @@ export function placeOfCell(cells, row, column, scale) {
   return placeOf(cells.at(row, column) / unitOf(cells, row, scale), scale);
 }
 
-const tables = new Map();
-
-// Heights of every code of maps that are stored in ranges: a logarithm per code and not per cell.
-function tableOf({ middles }, scale) {
-  if (!scale.is_logarithmic) return middles;
-  if (!tables.has(middles)) tables.set(middles, middles.map(Math.log));
-  return tables.get(middles);
-}
-
 // The map as an image of one pixel per block of `pool` × `pool` cells: their mean, since nearly all maxima of blocks are
 // large; but the strongest where colours are no logarithms, in which a thin line would fade.
 // Cells that are not allowed are left transparent, so that what lies behind shows through.
 export function imageOf(cells, scale, pool = 1) {
   const [width, height] = [Math.ceil(cells.nColumns / pool), Math.ceil(cells.nRows / pool)];
-  const image = new ImageData(width, height);
-  const pixels = new Uint32Array(image.data.buffer);
-  const palette = paletteOf(scale);
-  const colours = Uint32Array.from({ length: 256 }, (_, at) => {
-    const [red, green, blue] = palette.subarray(3 * at, 3 * at + 3);
-    return 0xff000000 | (blue << 16) | (green << 8) | red;
-  });
-  const isMean = pool > 1 && scale.is_logarithmic && !scale.is_signed;
-  const shades = isMean ? shadesOfMeans(cells, scale, pool, width) : shadesOfStrongest(cells, scale, pool, width);
-  for (const [at, shade] of shades.entries()) if (shade >= 0) pixels[at] = colours[shade];
-  const canvas = new OffscreenCanvas(width, height);
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  return canvas;
-}
-
-// Each, of 256, or -1 where nothing is allowed.
-function shadesOfStrongest(cells, scale, pool, width) {
-  const shades = new Int16Array(width * Math.ceil(cells.nRows / pool)).fill(-1);
-  const table = cells.precision && tableOf(cells, scale);
-  const middle = scale.is_signed ? 127.5 : 0;
-  const [low, high] = [scale.low, scale.high].map((each) => heightOf(each, scale));
-  for (let row = 0; row < cells.nRows; row++) {
-    const top = width * Math.floor(row / pool);
-    const shift = scale.is_multiple ? heightOf(unitOf(cells, row, scale), scale) : 0;
-    for (let column = 0; column < cells.nColumns; column++) {
-      if (cells.allowed && !cells.isAllowed(row, column)) continue;
-      const stored = cells.stored[row * cells.nColumns + column];
-      const height = table ? table[stored] : heightOf(stored, scale);
-      const shade = Math.round(255 * placeBetween(height - shift, low, high));
-      const at = top + ((column / pool) | 0);
-      if (shades[at] < 0 || Math.abs(shade - middle) > Math.abs(shades[at] - middle)) shades[at] = shade;
-    }
-  }
-  return shades;
-}
-
-function shadesOfMeans(cells, scale, pool, width) {
-  const size = width * Math.ceil(cells.nRows / pool);
-  const { stored, middles } = cells;
-  const [sums, counts] = [new Float64Array(size), new Uint32Array(size)];
+  const [values, counts] = [new Float64Array(width * height), new Uint32Array(width * height)];
+  const isMean = scale.is_logarithmic && !scale.is_signed;
   for (let row = 0; row < cells.nRows; row++) {
     const top = width * Math.floor(row / pool);
     const unit = unitOf(cells, row, scale);
     for (let column = 0; column < cells.nColumns; column++) {
       if (cells.allowed && !cells.isAllowed(row, column)) continue;
       const at = top + ((column / pool) | 0);
-      const number = stored[row * cells.nColumns + column];
-      sums[at] += (middles ? middles[number] : number) / unit;
-      counts[at]++;
+      const value = cells.at(row, column) / unit;
+      if (isMean) values[at] += (value - values[at]) / ++counts[at];
+      else if (!counts[at]++ || Math.abs(value) > Math.abs(values[at])) values[at] = value;
     }
   }
-  return Int16Array.from(sums, (sum, at) => (counts[at] ? Math.round(255 * placeOf(sum / counts[at], scale)) : -1));
+  const image = new ImageData(width, height);
+  for (const [at, count] of counts.entries()) {
+    if (!count) continue;
+    image.data.set(colourAt(placeOf(values[at], scale), scale), 4 * at);
+    image.data[4 * at + 3] = 255;
+  }
+  const canvas = new OffscreenCanvas(width, height);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
 }
 
 const backdrops = new Map();

@@ -5,7 +5,7 @@ import { byId, drawing, element, isolated, roving } from "./dom.js";
 import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { writeWords } from "./text.js";
-import { links, makers } from "./views.js";
+import { makers, plain } from "./views.js";
 
 const { graph } = content;
 const [THINNEST, THICKEST, TIP] = [1, 6, 5]; // pixels, of an arrow of share 0 and 1; of a tip beyond its arrow
@@ -18,13 +18,11 @@ const COLOUR_OF = {
   because: "var(--head-2)",
 };
 const ofTwoDigits = (number) => number.toFixed(2).replace(/^(-?)0\./u, "$1.");
+const chooseNode = (node) => change({ node: String(node) });
 const nameOf = ({ name, note }) => [isolated(name), " ", element("small", {}, note)];
 
-state.node = graph.rows[0][0];
-links.graph = {
-  write: (parts) => parts.set("node", state.node),
-  read: (parts) => ({ node: graph.nodes[parts.get("node") ?? -1] ? Number(parts.get("node")) : state.node }),
-};
+plain.node = String(graph.rows[0][0]); // the one that is chosen
+const chosenNode = () => Number(state.node in graph.nodes ? state.node : plain.node);
 
 makers.graph = (panel) => {
   const arrows = drawing("svg", { "aria-hidden": "true" });
@@ -53,7 +51,7 @@ function shownRow(row) {
     gap.style.flexGrow = lanes[at + 1] - lanes[at];
     made.append(gap);
     if (node === null) return made;
-    const look = { type: "button", class: "node takes-part", id: `node-${node}`, onclick: () => change({ node }) };
+    const look = { type: "button", class: "node takes-part", id: `node-${node}`, onclick: () => chooseNode(node) };
     made.append(element("button", look, ...nameOf(graph.nodes[node])));
   }
 }
@@ -62,7 +60,7 @@ function shownRow(row) {
 function writtenWords() {
   const { positions } = graph.axis;
   const nodeOf = (token) => graph.nodes.findIndex((node) => node.token === token && !node.row);
-  const choose = (token) => nodeOf(token) >= 0 && change({ node: nodeOf(token) });
+  const choose = (token) => nodeOf(token) >= 0 && chooseNode(nodeOf(token));
   const words = writeWords(graph.axis, "words", () => {}, choose);
   for (const [token, word] of [...words.children].entries()) {
     if (token && Number(positions[token]) > Number(positions[token - 1]) + 1) word.before("… ");
@@ -90,10 +88,10 @@ function arrowOf({ source, target, kind, share, ports }, box) {
 }
 
 function mark(words, arrows) {
-  const { name, said, weights, token } = graph.nodes[state.node];
+  const { name, said, weights, token } = graph.nodes[chosenNode()];
   for (const node of graph.nodes.keys()) {
     const shown = byId(`node-${node}`);
-    if (shown) shown.ariaCurrent = node === state.node ? "true" : null;
+    if (shown) shown.ariaCurrent = node === chosenNode() ? "true" : null;
   }
   for (const [at, word] of [...words.children].entries()) {
     const weight = weights[at] ?? 0;
@@ -102,12 +100,12 @@ function mark(words, arrows) {
     word.classList.toggle("from", weights.length > 0 && at === token);
   }
   for (const arrow of arrows.children) {
-    arrow.classList.toggle("far", !arrow.dataset.ends.split(" ").includes(String(state.node)));
+    arrow.classList.toggle("far", !arrow.dataset.ends.split(" ").includes(String(chosenNode())));
   }
   tell(element("strong", {}, isolated(name)), said && (said.startsWith(name) ? said.slice(name.length) : `: ${said}`));
   const left = 1 - weights.reduce((sum, each) => sum + each, 0);
   const elsewhere = weights.length && left >= SEEN ? [`${ofTwoDigits(left)} goes to words that are not shown.`] : [];
-  byId("beside").replaceChildren(element("div", { class: "steps" }, ...elsewhere, ...stepsOf(state.node)));
+  byId("beside").replaceChildren(element("div", { class: "steps" }, ...elsewhere, ...stepsOf(chosenNode())));
 }
 
 const step = (kind, ...inner) => {
@@ -124,7 +122,7 @@ function stepsOf(node) {
       .sort((a, b) => b.share - a.share)
       .map(({ kind, said, knock_out: [before, after], ...edge }) => {
         const go = () => {
-          change({ node: edge[other] });
+          chooseNode(edge[other]);
           byId(`node-${edge[other]}`).focus();
         };
         const name = element(

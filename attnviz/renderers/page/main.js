@@ -2,23 +2,14 @@
 import { about } from "./about.js";
 import { content, maps, nameIn, pictures } from "./content.js";
 import { byId, chooser, element, isolated, loadFonts, roving } from "./dom.js";
-import { change, goTo, listen, pictureOf, read, scaleOf, state, VIEWS } from "./state.js";
+import { change, goTo, listen, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 import { choosers, makers, tools } from "./views.js";
 
-const TITLES = {
-  atlas: "Heads",
-  graph: "Who wrote it",
-  screen: "Sentence",
-  overview: "Overview",
-  matrix: "Map and text",
-  charts: "Charts",
-  table: "Table",
-};
 const OF_ALL = ["atlas", "graph", "charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
 let shown = null;
 
 function showTabs() {
-  const tabs = VIEWS.map((name) => {
+  const tabs = VIEWS.map(([name, title]) => {
     const chosen = name === state.view;
     const attributes = {
       type: "button",
@@ -28,7 +19,7 @@ function showTabs() {
       "aria-controls": "view",
       tabindex: chosen ? 0 : -1,
     };
-    return element("button", { ...attributes, onclick: () => change({ view: name }, true) }, TITLES[name]);
+    return element("button", { ...attributes, onclick: () => change({ view: name }, true) }, title);
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);
@@ -105,7 +96,6 @@ function start() {
   if (!VIEWS.length) return byId("readout").append(content.notes[0]); // which says why there is nothing to see
   roving(byId("views"), "[role=tab]");
   listen(show);
-  Object.assign(state, read(location.hash));
   show(true);
   let width = innerWidth;
   addEventListener("resize", () => {

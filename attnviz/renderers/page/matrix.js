@@ -10,11 +10,7 @@ import { Passage } from "./text.js";
 import { long } from "./views.js";
 
 const N_PAIRS = 10;
-// By mouse and keyboard, and by finger.
-const HINTS = [
-  "Point at a cell or a word, or move with the arrow keys, to read numbers; + and − zoom, then drag to pan.",
-  "Tap a cell to read its number. Pinch or tap twice to zoom; then drag to pan.",
-];
+const HOW = "Point at a cell or a word, tap it, or move with the arrow keys, to read numbers; + and − zoom.";
 
 export function matrix(panel) {
   const [map, scale] = [mapOf(), scaleOf()];
@@ -34,14 +30,14 @@ export function matrix(panel) {
     const cell = at?.word ? strongest : at;
     context?.mark(cell);
     if (cell) tellCell(map, cells, cell.query, cell.key);
-    else tell(HINTS[matchMedia("(pointer: coarse)").matches ? 1 : 0]);
+    else tell(HOW);
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element("div", { class: "tools" });
-  tools.append(button("+", "zoom in", () => plot.zoomToChosen(FASTER)));
-  tools.append(button("−", "zoom out", () => plot.zoomToChosen(1 / FASTER)));
+  tools.append(button("+", "zoom in", () => plot.zoom(FASTER)));
+  tools.append(button("−", "zoom out", () => plot.zoom(1 / FASTER)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
-  panel.append(tools, plot.canvas, inWords(cells, map, isDifference(scale)));
+  panel.append(tools, plot.frame, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.fit();
   return {
@@ -52,7 +48,7 @@ export function matrix(panel) {
     },
     draw: () => {
       passage?.mark(plot.chosen());
-      plot.fit(true);
+      plot.fit();
       paint(plot); // at once: what is about to be printed has no next frame
     },
   };

@@ -9,7 +9,6 @@ import { change, goTo, pictureOf, scaleOf, state } from "./state.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const N_TOLD = 3; // of a head's numbers, at the end of its line
-const BY_PLACE = -1; // of maps that are not sorted
 
 export function overview(panel) {
   const picture = pictureOf();
@@ -19,7 +18,7 @@ export function overview(panel) {
   const orders = [...ordersOf(picture)].map(([name, { header }]) => [name, header]);
   if (orders.length && picture.maps.length > 1) {
     const sort = (name) => change({ sort: name }, true);
-    byId("choosers").append(chooser("Sort by", [[BY_PLACE, "layer, head"], ...orders], state.sort, sort));
+    byId("choosers").append(chooser("Sort by", [["", "layer, head"], ...orders], state.sort, sort));
   }
   const ways = waysOf(picture);
   const hint = () => tell(`Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`);

@@ -21,7 +21,7 @@ export function ordersOf(picture) {
   for (const [column, { header }] of lines.every(Boolean) ? table.columns.entries() : []) {
     if (column < 2 || !table.numeric[column]) continue; // a layer, a head, or words
     const numbers = lines.map(({ row }) => row[column]);
-    orders.set(column, { header, numbers, write: (number) => String(Number(number.toPrecision(3))) });
+    orders.set(String(column), { header, numbers, write: (number) => String(Number(number.toPrecision(3))) });
   }
   return orders;
 }

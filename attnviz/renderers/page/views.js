@@ -10,5 +10,11 @@ export const tools = [];
 // What only the page of a long text has.
 export const long = {};
 
-// Of a view that has a state of its own, what a link says of it: how that is written, and read.
-export const links = {};
+// What a link says as it is, each with what it is where a link says nothing. Views add what they have of their own.
+export const plain = {
+  scale: "", // its kind; nothing: the report's
+  sort: "", // by what an overview is: a column of the table of heads, or what heads look at; nothing: by place
+  digits: "three", // of numbers; or "all": as they are stored
+  find: "", // by what heads were looked for
+  side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
+};

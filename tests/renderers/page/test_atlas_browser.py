@@ -98,12 +98,12 @@ def test_a_head_is_chosen_beside_another_and_a_link_keeps_it(shown: Open) -> Non
     page.page.locator("#point-3").click()
     assert cards(page) == ["Head 0.1", "Head 1.0"]
     page.page.get_by_role("combobox", name="Heads").select_option("by a measure")
-    page.page.get_by_role("combobox", name="Colour").select_option("entropy")
+    page.page.get_by_role("combobox", name="Measure").select_option("entropy")
     page.page.wait_for_url("**y=entropy**")
     state = page.page.url.partition("#")[2]
     other = shown(page.file, state)
     assert cards(other) == ["Head 0.1", "Head 1.0"]
-    assert other.page.get_by_role("combobox", name="Colour").input_value() == "entropy"
+    assert other.page.get_by_role("combobox", name="Measure").input_value() == "entropy"
     fills = other.page.locator(".point rect").evaluate_all("all => all.map((each) => each.style.fill)")
     assert fills[1] == f"rgb({', '.join(map(str, LIFT[-1]))})"  # the largest, by the ramp of figures
     other.page.get_by_role("button", name="Close: head 0.1").click()
@@ -122,7 +122,7 @@ def test_heads_without_names_say_whether_they_were_tested(shown: Open) -> None:
 def test_what_a_link_says_that_is_not_there_is_left_out(shown: Open) -> None:
     page = shown(atlas_report(), "view=atlas&heads=9.9,<b>&x=nothing&y=entropy&draw=points")
     assert cards(page) == ["Head 1.1"]
-    assert page.page.get_by_label("Up").input_value() == "entropy"
+    assert page.page.get_by_role("combobox", name="Measure").input_value() == "entropy"
     assert page.page.get_by_label("Across").input_value() == "to previous"
     assert shown(atlas_report(), "view=atlas&draw=flowers").page.locator(".point rect").count() == 6
 
