@@ -216,6 +216,8 @@ def _matches(kind: Any, found: Any) -> bool:
     """Whether `found` is written as JSON writes a `kind`."""
     if kind is float:
         return type(found) in (float, int) and abs(found) <= sys.float_info.max
+    if kind is int:
+        return type(found) is int and abs(found) < 2**63  # as a table holds them
     if is_dataclass(kind) or get_origin(kind) is dict:
         return type(found) is dict
     return kind is object or type(found) is (list if get_origin(kind) in (tuple, list) else kind)

@@ -14,7 +14,7 @@ from attnviz.registry import Plugin
 
 if TYPE_CHECKING:  # reports bring numpy, which what is refused at once does without
     from attnviz.report import Cell, Report
-    from attnviz.store.manifest import Numbers
+    from attnviz.store.manifest import TextNumbers
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ class Result:
     files: tuple[Path, ...] = ()  # those written
     notices: tuple[str, ...] = ()  # shown before the report
     rows: Iterable[Sequence[Cell | None]] = ()  # for CSV, header first; (): the report's tables
-    numbers: Numbers = field(default_factory=dict)  # what a manifest keeps
-    layers: dict[str, list[int]] = field(default_factory=dict)  # by text, the layers of `numbers` if not 0, 1, 2 …
-    heads: dict[str, list[int | str]] = field(default_factory=dict)  # likewise
+    numbers: tuple[TextNumbers, ...] = ()  # what a manifest keeps
     lines: tuple[str, ...] = ()  # printed to standard output: the report in a few words
     closing: tuple[str, ...] = ()  # shown last
     document: Report | None = None  # printed in place of `report` where a document is asked for

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from attnviz import store
 from attnviz.bounded import check_room, is_file
@@ -21,6 +20,7 @@ from attnviz.report import LazyRows, RenderedFrom, Row, TextAnswer
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.specs import FigureOptions, PrintOptions
+from attnviz.store.manifest import TextNumbers
 from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
 from attnviz.views.heatmap import find_places, heatmap_report
@@ -46,9 +46,6 @@ PICTURES = (
     "distance*",
     "attention",
 )
-
-
-Number = TypeVar("Number", int, int | str)
 
 
 @dataclass(frozen=True)
@@ -107,17 +104,13 @@ class Drawing:
             yield Progress(0, 1, "answers", label="the answer without each word, and without each head")
             report = replace(report, answer=self.ask(maps, report.screen))
         drawn = yield from self.pictures.write(report, folder, records)
-        text = maps.provenance.text_name
-        # [layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row.
-        chosen = {m.name: choose_heads(m.values, layers, heads).reshape(len(layers), -1) for m in found}
-        return replace(
-            drawn,
-            is_text=True,
-            rows=rows,
-            numbers={text: {name: values.tolist() for name, values in chosen.items()}},
-            layers=_note_numbers(text, [maps.layer_numbers[layer] for layer in layers]),
-            heads=_note_numbers(text, [maps.head_names[head] for head in heads]),
-        )
+        names: dict[str, list[int | str | None]] = {"head": [maps.head_names[head] for head in heads], "layer": [None]}
+        numbers = []
+        for level, of in names.items():
+            values = {m.name: choose_heads(m.values, layers, heads).ravel().tolist() for m in found if m.level == level}
+            of_layers = [maps.layer_numbers[layer] for layer in layers for _ in of]
+            numbers += [TextNumbers(maps.provenance.text_name, values, of_layers, of * len(layers))] if values else []
+        return replace(drawn, is_text=True, rows=rows, numbers=tuple(numbers))
 
     def _describe_command(self) -> RenderedFrom | None:
         """What draws the same from the record beside it; None where a part of it was chosen already."""
@@ -161,7 +154,3 @@ def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: f
         shown = POOLED_CELL_BYTES * min(n_heads * MAX_SIDE**2, MAX_DRAWN_WEIGHTS)
     needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
     check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
-
-
-def _note_numbers(text: str, numbers: Sequence[Number]) -> dict[str, list[Number]]:
-    return {} if list(numbers) == list(range(len(numbers))) else {text: list(numbers)}

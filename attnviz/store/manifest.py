@@ -6,9 +6,18 @@ from dataclasses import dataclass, field
 
 NAME = "manifest.json"
 PAGE = "index.html"  # of the whole batch
-SCHEMA = 1
+SCHEMA = 2
 
-Numbers = dict[str, dict[str, list[list[float]]]]  # text, then measure, then [layer][head]
+
+@dataclass(frozen=True)
+class TextNumbers:
+    """Numbers of one text, a table by columns: those of each measure, and beside them the places that they are of."""
+
+    text: str
+    values: dict[str, list[float]]  # by measure
+    layer: list[int] = field(default_factory=list)  # as the model counts them; of no layers empty
+    head: list[int | str | None] = field(default_factory=list)  # or "mean"; None: of all heads of the layer
+    of: list[str] = field(default_factory=list)  # what else they are of: models, labels
 
 
 @dataclass(frozen=True)
@@ -29,13 +38,10 @@ class Entry:
     settings: dict[str, object]
     fingerprint: str
     inputs: dict[str, str]  # sha256 of the texts ("texts") and of each model's weights ("weights of multi:8")
-    numbers: Numbers
+    numbers: tuple[TextNumbers, ...]
     warnings: tuple[str, ...]
     files: tuple[File, ...]
     error: str = ""  # why it failed; then there are no files and no numbers
-    # By text, what `numbers` are of where that is not simply 0, 1, 2 and so on: layers as the model counts them.
-    layers: dict[str, list[int]] = field(default_factory=dict)
-    heads: dict[str, list[int | str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

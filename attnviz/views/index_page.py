@@ -5,12 +5,13 @@ Several texts of one command have such a page, too, without the pictures.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
 from attnviz.display import escape_for_display, pluralize
-from attnviz.measures import LAYER_MEASURES, MEASURES
+from attnviz.measures import MEASURES
 from attnviz.records import Provenance
 from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import MEAN
@@ -116,27 +117,16 @@ def _name_model(entry: Entry) -> str:
 
 def _numbers_table(entries: Sequence[Entry]) -> Iterator[Table]:
     """List the means over the heads, text by text, of commands that draw attention: others have other numbers."""
-    found = [
-        ((entry.name, escape_for_display(name, MAX_TEXT_LENGTH), _name_model(entry)), _average(measures, entry, name))
-        for entry in entries
-        if entry.command == "heatmap"
-        for name, measures in entry.numbers.items()
-    ]
-    if names := list(dict.fromkeys(name for _, means in found for name in means)):
+    means = defaultdict[tuple[str, str, str], dict[str, float]](dict)
+    for entry in (each for each in entries if each.command == "heatmap"):
+        for of in entry.numbers:
+            kept = [place for place, head in enumerate(of.head) if head != MEAN]  # which is none of the heads
+            text = escape_for_display(of.text, MAX_TEXT_LENGTH)
+            means[entry.name, text, _name_model(entry)] |= {
+                name: sum(values[place] for place in kept) / len(kept) if kept else nan
+                for name, values in of.values.items()
+            }
+    if names := list(dict.fromkeys(name for found in means.values() for name in found)):
         columns = (*map(Column, ("job", "text", "model")), *(Column(name, UNITS.get(name, "")) for name in names))
-        rows: tuple[Row, ...] = tuple((*said, *(means.get(name, nan) for name in names)) for said, means in found)
+        rows: tuple[Row, ...] = tuple((*said, *(of.get(name, nan) for name in names)) for said, of in means.items())
         yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)
-
-
-def _average(measures: Mapping[str, list[list[float]]], entry: Entry, text: str) -> dict[str, float]:
-    """Average each measure, [layer][head], over both. A measure of a whole layer has one number for it.
-
-    The mean over heads, where it is drawn beside them, is none of the heads that are averaged.
-    """
-    means, heads = {}, entry.heads.get(text, ())
-    no_heads = {place for place, head in enumerate(heads) if head == MEAN}
-    for name, layers in measures.items():
-        left_out = () if name in LAYER_MEASURES else no_heads
-        kept = [number for layer in layers for place, number in enumerate(layer) if place not in left_out]
-        means[name] = sum(kept) / len(kept) if kept else nan
-    return means

@@ -128,7 +128,7 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: s
     """
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "figures.yaml").write_text("jobs: [heatmap: {text_file: pipe}]\n", encoding="utf-8")
-    entry = Entry("heatmap-1", "heatmap", {"text_file": ("pipe",)}, "", {}, {}, (), ())
+    entry = Entry("heatmap-1", "heatmap", {"text_file": ("pipe",)}, "", {}, (), (), ())
     (tmp_path / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
     (tmp_path / "tmp").mkdir()
     asked = ["batch", "figures.yaml", "--out", "tmp/out"] if command == "batch" else ["diff", ".", "--again"]

@@ -81,7 +81,7 @@ def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Pat
     ids=lambda given: " ".join(given).replace(LONG, "xxx") if isinstance(given, tuple) else str(given),
 )
 def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here: RunHere, tmp_path: Path) -> None:
-    entry = Entry("job", "heatmap", {"vocab": LONG}, "", {}, {}, (), ())
+    entry = Entry("job", "heatmap", {"vocab": LONG}, "", {}, (), (), ())
     (tmp_path / "made").mkdir()
     (tmp_path / "made/manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
     run = run_here(*args)

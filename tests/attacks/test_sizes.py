@@ -131,7 +131,7 @@ def test_what_is_compared_or_classified_is_counted_before_it_is_read(run_here: R
         made = tmp_path / name / "job/attention.safetensors"
         made.parent.mkdir(parents=True)
         shutil.copy(tmp_path / f"{name}.safetensors", made)
-        entry = Entry("job", "heatmap", {}, "", {}, {}, (), (describe_file(made, tmp_path / name),))
+        entry = Entry("job", "heatmap", {}, "", {}, (), (), (describe_file(made, tmp_path / name),))
         (tmp_path / name / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     for run, needed, what in (

@@ -95,7 +95,7 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     assert ("layers L", "2 (1, 3)", "2 (1, 3)") in costs.rows
     job = Job("a", "heatmap", build(HeatmapSpec, **asked, layer=("3",), head=("1",)))
     made_of = run_job(job, tmp_path / "batch")
-    assert (list(made_of.layers.values()), list(made_of.heads.values())) == ([[3]], [[1]])
+    assert [(of.layer, of.head) for of in made_of.numbers] == [([3], [1])]
 
 
 def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import nan
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 
 from attnviz.report import Report, Table
-from attnviz.store.manifest import Entry, File, Manifest
+from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
 from attnviz.views.index_page import batch_page
 
 
-def entry(name: str, numbers: Any = None, files: tuple[str, ...] = (), **settings: Any) -> Entry:
+def entry(name: str, numbers: Iterable[TextNumbers] = (), files: tuple[str, ...] = (), **settings: Any) -> Entry:
     made = tuple(File(f"{name}/{file}", "00", 1) for file in files)
-    return Entry(name, "heatmap", {"seed": 0, **settings}, "f", {}, numbers or {}, (), made)
+    return Entry(name, "heatmap", {"seed": 0, **settings}, "f", {}, tuple(numbers), (), made)
 
 
 def page(*entries: Entry) -> Report:
@@ -26,13 +27,14 @@ def tables(report: Report) -> dict[str, Table]:
     return {table.name: table for table in report.tables}
 
 
-def of(*texts: str, entropy: float = 1.0) -> Any:
-    """Two heads of each text, the second half a nat wider."""
-    return {text: {"entropy": [[entropy + place, entropy + place + 0.5]]} for place, text in enumerate(texts)}
+def of(text: str, **values: list[float]) -> TextNumbers:
+    """Numbers of the heads of one layer."""
+    (first, *_) = values.values()
+    return TextNumbers(text, values, [0] * len(first), [*range(len(first))])
 
 
 def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
-    failed = Entry("d", "predict", {}, "", {}, {}, ("1 character has no glyph",), (), error="no\x1btokens")
+    failed = Entry("d", "predict", {}, "", {}, (), ("1 character has no glyph",), (), error="no\x1btokens")
     report = page(
         entry("a", files=("layer-0-head-0.png", "text-0/attention.html", "overview.png", "index.html")),
         entry("b", files=("layer-0-head-0.png", "overview.png")),
@@ -49,15 +51,15 @@ def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
 
 
 def test_numbers_are_means_over_the_heads_and_what_was_not_measured_is_missing() -> None:
-    other = {"text": {"peak": [[0.2, 0.4], [0.6, 0.8]]}}
-    numbers = tables(page(entry("a", of("text", entropy=2.0)), entry("b", other, model="multi:2")))["numbers"]
+    other = entry("b", [of("text", peak=[0.2, 0.4, 0.6, 0.8])], model="multi:2")
+    numbers = tables(page(entry("a", [of("text", entropy=[2.0, 2.5])]), other))["numbers"]
     assert [(column.header, column.unit) for column in numbers.columns[3:]] == [("entropy", "nats"), ("peak", "share")]
     missing: Any = pytest.approx(nan, nan_ok=True)
     assert [row[2:] for row in numbers.rows] == [("as it comes", 2.25, missing), ("multi:2", missing, 0.5)]
 
 
 def test_what_failed_stands_first_and_then_what_changed() -> None:
-    failed = Entry("d", "predict", {}, "", {}, {}, (), (), error="no tokens")
+    failed = Entry("d", "predict", {}, "", {}, (), (), (), error="no tokens")
     entries = (entry("a"), entry("b"), entry("c"), failed)
     manifest = Manifest({"figures.yaml": "c0ffee"}, {}, entries)
     (jobs,) = batch_page(manifest, {"a": "data:image/webp;base64,"}, {"c"}).tables
@@ -67,8 +69,11 @@ def test_what_failed_stands_first_and_then_what_changed() -> None:
 
 
 def test_the_mean_over_heads_is_none_of_them() -> None:
-    numbers = {"t": {"entropy": [[1.0, 2.0, 9.0]], "divergence_from_mean": [[0.25]]}, "u": {"entropy": [[9.0]]}}
-    job = replace(entry("a", numbers), heads={"t": [0, 1, "mean"], "u": ["mean"]})
-    found, alone = (row[3:] for row in tables(page(job))["numbers"].rows)
+    heads = replace(of("t", entropy=[1.0, 2.0, 9.0]), head=[0, 1, "mean"])
+    layer, mean = (
+        TextNumbers("t", {"vendi_score": [0.25]}, [0], [None]),
+        TextNumbers("u", {"entropy": [9.0]}, [0], ["mean"]),
+    )
+    found, alone = (row[3:] for row in tables(page(entry("a", [heads, layer, mean])))["numbers"].rows)
     assert found == (1.5, 0.25)
     assert alone == pytest.approx((nan, nan), nan_ok=True)

@@ -150,7 +150,7 @@ def test_files_of_a_mean_have_names_of_their_own(tmp_path: Path) -> None:
     drawn = drawn_by(Drawing.from_options(spec).draw(random_maps(FILM, n_heads=2), tmp_path))
     assert [file.name for file in drawn.files[:-1]] == ["overview.svg", "layer-0-head-0.svg", "layer-0-mean.svg"]
     assert attnviz.load(drawn.files[-1]).n_heads == 2
-    assert drawn.heads == {"sample train[0]": [0, "mean"]}
+    assert [of.head for of in drawn.numbers] == [[0, "mean"], [None]]
     assert [row[3] for row in list(drawn.rows)[1:] if row[4] == "entropy"] == [0, "mean"]
     assert [row[2:5] for row in drawn.rows if row[4] == "divergence_from_mean"] == [(0, "", "divergence_from_mean")]
     assert data(drawn)["measures"]["entropy"]["values"].shape == (1, 2)

@@ -8,16 +8,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain, groupby, zip_longest
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 from attnviz import store
 from attnviz.bounded import GIB, check_room, resolve_links
 from attnviz.display import format_count
 from attnviz.errors import InvalidRecord, InvalidSource, TooLarge
-from attnviz.measures import LAYER_MEASURES
 from attnviz.models.sizes import BASE
 from attnviz.numbers.table import Numbers
 from attnviz.records.differences import (
@@ -34,13 +35,12 @@ from attnviz.records.differences import (
     pair_by_name,
     state_words,
 )
-from attnviz.store.manifest import Entry, File, Manifest
+from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
 from attnviz.views.record_changes import compare_maps
 
 DEFAULTS = "fingerprint (of the defaults and the code)"
 KEYS = "text", "measure", "layer", "head", "of"
 TEXTS_AT_ONCE = 256  # whose numbers are joined
-MAX_NAME = 2**31  # of a layer or head that is called by its number
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
 WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\w|\.\d))", re.ASCII)
@@ -74,8 +74,8 @@ def compare_batches(folders: Sequence[Path], sides: Sequence[Manifest], toleranc
         found += compare_numbers(one, other, tolerances, counts)
         found += compare_files((folders[0], one), (folders[1], other), tolerances, counts)
     changes = sorted((each for each in found if each.what == NUMBER), key=lambda each: -abs(each.change))
-    texts = [numbers for of in sides for entry in of.jobs for numbers in entry.numbers.values()]
-    measures = tuple(dict.fromkeys(name for numbers in texts for name in numbers))
+    tables = (table for of in sides for job in of.jobs for table in job.numbers)
+    measures = tuple(dict.fromkeys(name for table in tables for name in table.values))
     jobs = tuple(entries[0] | entries[1])
     return Diff(found, changes, measures, versions, jobs, counts, tuple(failed_alike))
 
@@ -96,47 +96,33 @@ def compare_origins(before: Entry, after: Entry) -> list[Difference]:
 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances, counts: Counter[str]) -> Iterator[Difference]:
     """Every text and number that differs or that only one has. Some texts at a time: a batch may have many."""
-    shared: list[str] = []
-    for text, one, other in pair_by_name(before.numbers, after.numbers):
+    shared: list[tuple[list[TextNumbers], list[TextNumbers]]] = []
+    by_text = [{text: [*of] for text, of in groupby(job.numbers, attrgetter("text"))} for job in (before, after)]
+    for text, one, other in pair_by_name(*by_text):
         if one is None or other is None:
             yield Difference(name_side(one is not None), "text", after.name, text=text)
-        elif (one, before.layers, before.heads) == (other, after.layers, after.heads):
-            counts[NUMBERS] += sum(len(row) for values in one.values() for row in values)
+        elif one == other:
+            counts[NUMBERS] += sum(len(values) for of in one for values in of.values.values())
         else:
-            shared.append(text)
+            shared.append((one, other))
     for start in range(0, len(shared), TEXTS_AT_ONCE):
-        sides = [_list_numbers(entry, shared[start : start + TEXTS_AT_ONCE]) for entry in (before, after)]
+        several = zip(*shared[start : start + TEXTS_AT_ONCE], strict=True)
+        sides = [_list_numbers(chain.from_iterable(of)) for of in several]
         found = list(join_facts(*sides, within=tolerances, job=after.name))
         counts[NUMBERS] += len(sides[0]) - sum(each.kind == "only before" for each in found)
         yield from found
 
 
-def _list_numbers(entry: Entry, texts: Sequence[str]) -> Numbers:
-    """State the numbers of some texts under the names of what they are of, instead of their places in the manifest."""
-    models = entry.settings.get("models")
-    known = models if entry.command == "compare" and isinstance(models, list | tuple) else ()
+def _list_numbers(tables: Iterable[TextNumbers]) -> Numbers:
+    """State the numbers of some texts under what each of them is of."""
     rows: list[tuple[object, ...]] = []
-    for text in texts:
-        layers, heads = (named.get(text, ()) for named in (entry.layers, entry.heads))
-        for measure, values in entry.numbers[text].items():
-            for layer, row in zip(_name_places(layers, len(values)), values, strict=True):
-                for place, head in enumerate(_name_places(heads, len(row))):
-                    number, of = head if isinstance(head, int) else None, None
-                    if entry.command != "heatmap":
-                        what = "model" if entry.command == "compare" else "label"
-                        of = str(known[place]) if place < len(known) else f"{what} {place}"
-                    elif measure in LAYER_MEASURES and len(row) == 1:
-                        number = None
-                    elif isinstance(head, str):
-                        of = f"layer {layer}, head {head}"
-                    rows.append((text, measure, layer, number, of, float(row[place])))
+    for table in tables:
+        places = [*zip_longest(table.layer, table.head, table.of)]
+        for measure, values in table.values.items():
+            for (layer, head, of), value in zip(places, values, strict=True):
+                place = (None, f"layer {layer}, head {head}") if isinstance(head, str) else (head, of)
+                rows.append((table.text, measure, layer, *place, value))
     return Numbers.from_rows((dict(zip((*KEYS, "value"), row, strict=True)) for row in rows), KEYS)
-
-
-def _name_places(names: Sequence[int | str], n_places: int) -> Sequence[int | str]:
-    """The names of layers or heads, where a manifest, which may be anybody's, has a fitting one for each place."""
-    fits = len({*names}) == n_places and all(isinstance(name, str) or 0 <= name < MAX_NAME for name in names)
-    return names if fits else range(n_places)
 
 
 def compare_files(

@@ -32,11 +32,7 @@ def to_bytes(manifest: Manifest) -> bytes:
 
     Raises ValueError for a number that JSON does not have.
     """
-
-    def leave_out(members: list[tuple[str, Any]]) -> dict[str, Any]:  # what earlier versions do not know, if empty
-        return {name: value for name, value in members if value or name not in ("layers", "heads")}
-
-    whole = {"schema": manifest.schema, **asdict(manifest, dict_factory=leave_out)}
+    whole = {"schema": manifest.schema, **asdict(manifest)}
     return (json.dumps(_clean(whole), indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
@@ -57,14 +53,14 @@ def from_file(path: Path) -> Manifest:
         raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
     except ValueError as error:
         raise InvalidConfig([f"{path}: {error}"]) from error
-    _check_names(path, manifest.jobs)
+    _check_entries(path, manifest.jobs)
     return manifest
 
 
-def _check_names(path: Path, entries: Sequence[Entry]) -> None:
-    """That jobs have names of jobs, and files lie in the folders of theirs: a manifest may be anybody's.
+def _check_entries(path: Path, entries: Sequence[Entry]) -> None:
+    """Check that jobs have names of jobs, files lie in the folders of theirs, and columns of numbers are of one length.
 
-    Raises InvalidConfig with every one that has not.
+    A manifest may be anybody's. Raises InvalidConfig with everything that is not so.
     """
     problems: list[str] = []
     names: set[str] = set()
@@ -76,6 +72,9 @@ def _check_names(path: Path, entries: Sequence[Entry]) -> None:
         names.add(entry.name.lower())
         outside = (file.path for file in entry.files if not _is_within(file.path, entry.name))
         problems += [f"{path}: {shorten(name)} is not a path within {shorten(entry.name)}" for name in outside]
+        for of in entry.numbers:
+            if {*map(len, of.values.values())} - {max(len(of.layer), len(of.head), len(of.of))}:
+                problems.append(f"{path}: the columns of numbers of {shorten(of.text)} are of several lengths")
     if problems:
         raise InvalidConfig(problems)
 

@@ -19,7 +19,7 @@ from attnviz.renderers.documents import json as json_documents
 from attnviz.report import Report
 from attnviz.running import Command, Result
 from attnviz.running.versions import read_versions
-from attnviz.store.manifest import Entry, File
+from attnviz.store.manifest import Entry, File, TextNumbers
 
 REPORT = "report.md"
 
@@ -49,13 +49,12 @@ def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
     out = folder / job.name
     inputs, files, warnings = read_job(job, out).sha256(), list[Path](), list[str]()
-    kept: dict[str, Any] = {"numbers": {}, "layers": {}, "heads": {}}
+    numbers: list[TextNumbers] = []
     for event in start_command(_command(job), _write_to(job.spec, out)):
         warnings += event.notices
         if isinstance(event, Result):
             files += event.files
-            for name, of_texts in kept.items():
-                of_texts |= getattr(event, name)
+            numbers += event.numbers
             if event.report is not None:  # it lies beside the files that the command writes itself, and so do its rows
                 files += _write_documents(event.report, event, event.files[0].parent if event.files else out, job)
     return Entry(
@@ -65,7 +64,7 @@ def run_job(job: Job, folder: Path) -> Entry:
         | {name: value for name, value in list_values(job.spec).items() if name == "seed"},  # also if 0
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
-        **kept,
+        numbers=tuple(numbers),
         warnings=tuple(warnings),
         files=tuple(describe_file(path, folder) for path in files),
     )

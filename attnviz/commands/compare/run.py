@@ -26,6 +26,7 @@ from attnviz.running import Events, Progress
 from attnviz.running.metrics import load_model_metrics
 from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
+from attnviz.store.manifest import TextNumbers
 from attnviz.text import Document, leave_out_copies
 from attnviz.views.captions import describe_status
 from attnviz.views.head_pictures import choose_scale, list_scales
@@ -86,8 +87,8 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     pairs = zip(measured.last, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": maps for maps, slug in pairs}
     drawn = yield from drawing.write(report, inputs.out, records)
-    means = {measure.name: [[whole.mean(name, measure.name) for name in names]] for measure in whole.measures}
-    yield replace(drawn, rows=tuple(compare_rows(whole)), numbers={whole.texts: means})
+    means = {measure.name: [whole.mean(name, measure.name) for name in names] for measure in whole.measures}
+    yield replace(drawn, rows=tuple(compare_rows(whole)), numbers=(TextNumbers(whole.texts, means, of=names),))
 
 
 def _describe_model(model: AttentionModel, maps: AttentionMaps, predictions: tuple[Prediction, ...]) -> ComparedModel:

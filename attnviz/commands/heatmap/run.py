@@ -64,8 +64,7 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
                 files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
                 settings = {key: each for key in ("layer", "head") if (each := getattr(spec.figure, key))}
                 settings["model"] = maps.provenance.model
-                entry = Entry(document.slug, "heatmap", settings, "", {}, drawn.numbers, (), files)
-                entries.append(replace(entry, layers=drawn.layers, heads=drawn.heads))
+                entries.append(Entry(document.slug, "heatmap", settings, "", {}, drawn.numbers, (), files))
             yield replace(drawn, notices=notices)
         if any(file.path.endswith(".html") for entry in entries for file in entry.files):
             ((_, page),) = html(texts_page(maps.provenance, spec.figure.title, entries), FigureStyle())

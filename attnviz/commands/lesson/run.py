@@ -18,6 +18,7 @@ from attnviz.models.protocols import Traceable
 from attnviz.renderers.page import bundle
 from attnviz.renderers.page.bundle import join_scripts, join_styles, read_part
 from attnviz.renderers.page.fonts import write_font_face
+from attnviz.report import Column, Note, Report, Table
 from attnviz.running import Events, Result
 from attnviz.views import captions
 from attnviz.words import Language, load_table
@@ -25,6 +26,7 @@ from attnviz.words import Language, load_table
 ROOM = "attnviz.commands.lesson.page"
 MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
 MAX_LETTERS = 24  # of a token
+BY_HAND = "The same steps in text, of any head: attnviz explain --by-hand."
 
 
 def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
@@ -45,7 +47,11 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     _, name = split_out(spec.figure.out)
     with store.locked(inputs.out):
         store.write(inputs.out / name, write_page(content))
-    yield Result(files=(inputs.out / name,), notices=tuple(notices))
+    columns = (Column("model"), Column("layers"), Column("heads"), Column("numbers for each token"))
+    rows = tuple((m["name"], m["nLayers"], m["nHeads"], m["dModel"]) for m in content["models"])
+    tables = (Table("models", "What the page shows", "facts", columns, rows), Note(BY_HAND))
+    document = Report(f"a lesson on {content['text']}", f"page {inputs.out / name}", tables, data={"models": rows})
+    yield Result(files=(inputs.out / name,), notices=tuple(notices), document=document)
 
 
 def _describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, Any], list[str]]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import MODEL, OUTPUT, TEXT, Only, Option
-from attnviz.specs import FigureOptions, ModelOptions, TextOptions
+from attnviz.specs import FigureOptions, ModelOptions, PrintOptions, TextOptions
 
 NAME = "lesson.html"
 OPEN = Option("Open the page when it is made.", OUTPUT, is_common=True)
@@ -38,3 +38,4 @@ class LessonSpec:
         Option("Another model shown beside; default: single, beside multi:N.", MODEL, "MODEL", is_common=True),
     ] = None
     figure: Annotated[FigureOptions, Only(*OF_PAGE, out=OUT, open=OPEN, lang=LANG)] = FigureOptions(out=NAME)
+    printing: PrintOptions = PrintOptions()

@@ -23,6 +23,7 @@ from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor, report_worker_death
 from attnviz.running.open_model import open_model
 from attnviz.specs import KeepKind
+from attnviz.store.manifest import TextNumbers
 from attnviz.text import Document
 
 PICTURES = "attnviz.running.pictures:Pictures"  # imported for a page only: it brings matplotlib
@@ -65,8 +66,9 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         with store.locked(inputs.out):
             yield replace((yield from page.write(report, inputs.out, None)), report=None)
     of_answers = "scores" if model.answers.kind == "score" else "probabilities"
-    found = {each.text_name: {of_answers: [list(getattr(each, of_answers))]} for each in predictions}
-    yield Result(report, rows=prediction_rows(predictions, model.answers), numbers=found)
+    labels, rows = list(model.answers.labels), prediction_rows(predictions, model.answers)
+    found = (TextNumbers(p.text_name, {of_answers: list(getattr(p, of_answers))}, of=labels) for p in predictions)
+    yield Result(report, rows=rows, numbers=tuple(found))
 
 
 def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:

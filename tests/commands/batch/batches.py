@@ -63,10 +63,10 @@ def put(folder: Path, path: str, data: bytes) -> None:
 
 def shifted(entry: Entry, measure: str, layer: int, head: int, by: float) -> Entry:
     """One number is another."""
-    ((text, measures),) = entry.numbers.items()
-    values = [[*row] for row in measures[measure]]
-    values[layer][head] += by
-    return replace(entry, numbers={text: {**measures, measure: values}})
+    (of,) = entry.numbers
+    there = zip(of.layer, of.head, of.values[measure], strict=True)
+    values = [value + by * ([layer, head] == at) for *at, value in there]
+    return replace(entry, numbers=(replace(of, values={**of.values, measure: values}),))
 
 
 def without(entry: Entry, path: str) -> Entry:

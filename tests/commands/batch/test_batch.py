@@ -72,7 +72,7 @@ def test_one_page_leads_to_all_jobs_with_a_picture_of_each(config: Path) -> None
     assert jobs["links"] == ["one/attention.html", "two/attention.html"]
     assert all((out / link).is_file() for link in jobs["links"])
     assert all(thumb.startswith("data:image/webp;base64,UklGR") for thumb in jobs["thumbs"])
-    (head,) = manifest_of(config).jobs[0].numbers["texts.csv train[0]"]["entropy"][0]
+    (head,) = manifest_of(config).jobs[0].numbers[0].values["entropy"]
     assert numbers["rows"][0][3] == pytest.approx(head, rel=1e-5)
     before = content(out)
     assert run(config)[0] == {"one": "unchanged", "two": "unchanged"}
@@ -260,9 +260,9 @@ def test_a_job_that_failed_is_tried_with_its_settings_again(config: Path) -> Non
 
 
 def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
-    job = {"name": "a", "command": "heatmap", "settings": {"heds": 8}, "fingerprint": "", "inputs": {}, "numbers": {}}
+    job = {"name": "a", "command": "heatmap", "settings": {"heds": 8}, "fingerprint": "", "inputs": {}, "numbers": []}
     job |= {"warnings": [], "files": [], "error": ""}
-    whole = {"schema": 1, "configs": {}, "versions": {}, "jobs": [job]}
+    whole = {"schema": 2, "configs": {}, "versions": {}, "jobs": [job]}
     (tmp_path / NAME).write_text(json.dumps(whole), encoding="utf-8")
     with pytest.raises(InvalidConfig, match=r"a: .*heads"):
         diff(DiffSpec(before=str(tmp_path), again=True))

@@ -24,7 +24,7 @@ from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import InvalidOption
 from attnviz.options import replace_values
 from attnviz.records.differences import FILES, NUMBERS, OTHER_BYTES, Diff, Difference, Tolerances
-from attnviz.store.manifest import Entry, Manifest, Numbers
+from attnviz.store.manifest import Entry, Manifest, TextNumbers
 from attnviz.views.differences import describe_difference
 from tests import events
 from tests.attacks.endings import RunHere
@@ -74,9 +74,9 @@ def change(**what: Any) -> None:
     batches.change(Path("figures"), "first", changed)
 
 
-def compared(expected: Numbers, actual: Numbers, tolerance: float = 0.0, **of: Any) -> list[Difference]:
-    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), ()) for numbers in (expected, actual))
-    return list(compare_numbers(replace(one, **of), replace(other, **of), Tolerances(tolerance), Counter()))
+def compared(*sides: tuple[TextNumbers, ...], tolerance: float = 0.0) -> list[Difference]:
+    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), ()) for numbers in sides)
+    return list(compare_numbers(one, other, Tolerances(tolerance), Counter()))
 
 
 def painted(data: bytes, by: int = 100) -> bytes:
@@ -176,49 +176,40 @@ def test_measures_choose_what_is_shown_and_not_what_is_compared(pair: Path) -> N
 
 
 def test_what_only_one_has_of_texts_measures_and_heads() -> None:
-    one: Numbers = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}, "b": {}}
-    other: Numbers = {"a": {"entropy": [[1.0]], "to_next": [[1.0]]}, "c": {}}
-    assert {describe_difference(each) for each in compared(one, other, 1.0)} == {
+    one = (TextNumbers("a", {"entropy": [1.0, 2.0], "peak": [1.0, 1.0]}, [0, 0], [0, 1]), TextNumbers("b", {}))
+    other = (TextNumbers("a", {"entropy": [1.0], "to_next": [1.0]}, [0], [0]), TextNumbers("c", {}))
+    assert {describe_difference(each) for each in compared(one, other, tolerance=1.0)} == {
         "job: entropy of layer 0, head 1 in a is only in BEFORE (2).",
         "job: peak of layer 0, head 0 in a is only in BEFORE (1).",
+        "job: peak of layer 0, head 1 in a is only in BEFORE (1).",
         "job: to_next of layer 0, head 0 in a is only in AFTER (1).",
         "job: text b is only in BEFORE.",
         "job: text c is only in AFTER.",
     }
-    ragged = compared({"a": {"m": [[1.0], [1.0, 2.0]]}}, {"a": {"m": [[1.0, 2.0], [1.0]]}})
-    assert [(each.kind, each.where) for each in ragged] == [
-        ("only after", "layer 0, head 1"),
-        ("only before", "layer 1, head 1"),
-    ]
 
 
 def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
-    (unlike,) = compared({"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)
+    sides = ((TextNumbers("t", {"m": [number]}, of=["single"]),) for number in (1.0, float("nan")))
+    (unlike,) = compared(*sides, tolerance=9)
     assert unlike.kind == "differs"
 
 
 @pytest.mark.parametrize(
-    ("of", "measure", "where"),
+    ("places", "where"),
     [
-        ({}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),
-        ({"layers": {"t": [1, 3]}, "heads": {"t": [5]}}, "entropy", ["layer 1, head 5", "layer 3, head 5"]),
-        ({"layers": {"t": [1, 3]}}, "vendi_score", ["layer 1", "layer 3"]),
-        ({"layers": {"t": [4]}}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),  # not ours
-        ({"layers": {"t": [4, 4]}, "heads": {"t": [10**30]}}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),
-        ({"heads": {"t": ["mean"]}}, "entropy", ["layer 0, head mean", "layer 1, head mean"]),
-        ({"command": "compare", "settings": {"models": ("dot",)}}, "entropy", ["dot", "dot"]),
-        ({"command": "predict"}, "entropy", ["label 0", "label 0"]),
+        ({"layer": [1, 3], "head": [5, 5]}, ["layer 1, head 5", "layer 3, head 5"]),
+        ({"layer": [1, 3], "head": [None, None]}, ["layer 1", "layer 3"]),
+        ({"layer": [0, 1], "head": ["mean", "mean"]}, ["layer 0, head mean", "layer 1, head mean"]),
+        ({"of": ["dot", "multi"]}, ["dot", "multi"]),
     ],
 )
-def test_numbers_are_called_by_what_they_are_of(of: Any, measure: str, where: list[str]) -> None:
-    found = compared({"t": {measure: [[1.0], [1.0]]}}, {"t": {measure: [[2.0], [2.0]]}}, **of)
-    assert [each.where for each in found] == where
+def test_numbers_are_called_by_what_they_are_of(places: Any, where: list[str]) -> None:
+    sides = ((TextNumbers("t", {"m": values}, **places),) for values in ([1.0, 1.0], [2.0, 2.0]))
+    assert [each.where for each in compared(*sides)] == where
 
 
 def test_numbers_of_other_layers_are_not_compared() -> None:
-    numbers: Numbers = {"t": {"entropy": [[1.0], [2.0]]}}
-    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), (), layers={"t": of}) for of in ([1, 3], [0, 3]))
-    found = compare_numbers(one, other, Tolerances(), Counter())
+    found = compared(*((TextNumbers("t", {"m": [1.0, 2.0]}, of, [0, 0]),) for of in ([1, 3], [0, 3])))
     assert {(each.kind, each.where) for each in found} == {
         ("only after", "layer 0, head 0"),
         ("only before", "layer 1, head 0"),
@@ -337,7 +328,7 @@ def test_a_job_that_fails_as_before_is_told_and_no_difference(pair: Path) -> Non
 
 def failing(error: str) -> Callable[[Entry], Entry]:
     def how(entry: Entry) -> Entry:
-        return replace(entry, error=error, files=(), numbers={}) if error else entry
+        return replace(entry, error=error, files=(), numbers=()) if error else entry
 
     return how
 

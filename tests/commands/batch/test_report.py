@@ -6,8 +6,8 @@ from attnviz.commands.batch.run import batch_report
 from attnviz.report import Note
 from attnviz.store.manifest import Entry, File, Manifest
 
-MADE = Entry("a", "heatmap", {}, "f", {}, {}, ("1 character has no glyph",), (File("a/x.png", "00", 7),))
-FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), error="no tokens\x1b[31m in text 0")
+MADE = Entry("a", "heatmap", {}, "f", {}, (), ("1 character has no glyph",), (File("a/x.png", "00", 7),))
+FAILED = Entry("b", "heatmap", {}, "", {}, (), (), (), error="no tokens\x1b[31m in text 0")
 BOTH = Manifest({"figures.yaml": "00"}, {}, (MADE, FAILED))
 
 

@@ -39,8 +39,9 @@ def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
     for file in entry.files:
         data = (tmp_path / file.path).read_bytes()
         assert (file.sha256, file.size) == (hashlib.sha256(data).hexdigest(), len(data))
-    (numbers,) = entry.numbers.values()
-    assert numbers["entropy"] == entropy(store.load(tmp_path / "mine/attention.safetensors")).values.tolist()
+    (numbers,) = entry.numbers
+    expected = entropy(store.load(tmp_path / "mine/attention.safetensors")).values.ravel().tolist()
+    assert (numbers.values["entropy"], numbers.layer, numbers.head) == (expected, [0, 0, 1, 1], [0, 1, 0, 1])
     assert entry.settings == {"text": (TEXT,), "model": "multi:2", "dpi": 40, "seed": 0}
     assert "![" in (tmp_path / "mine/report.md").read_text(encoding="utf-8")
 
@@ -50,8 +51,8 @@ def test_a_comparison_is_the_same_each_time(tmp_path: Path) -> None:
     entry = run_job(job(spec, "compare"), tmp_path)
     expected = {"mine/maps-layer-0.png", "mine/maps-layer-1.png", "mine/measures.csv", "mine/report.md"}
     assert expected <= {file.path for file in entry.files}
-    (numbers,) = entry.numbers.values()
-    assert len(numbers["entropy"][0]) == 2
+    (numbers,) = entry.numbers
+    assert (len(numbers.values["entropy"]), numbers.of) == (2, ["single", "multi:2"])
     assert run_job(job(spec, "compare"), tmp_path / "again") == entry
 
 
@@ -59,7 +60,8 @@ def test_predictions(tmp_path: Path) -> None:
     spec = build(PredictSpec, dataset="sample", split="test", index=("0-1",), model="single")
     entry = run_job(job(spec, "predict"), tmp_path)
     assert {"mine/predictions.csv", "mine/report.md"} <= {f.path for f in entry.files}
-    assert sum(entry.numbers["sample test[1]"]["probabilities"][0]) == pytest.approx(1)
+    assert [of.text for of in entry.numbers] == ["sample test[0]", "sample test[1]"]
+    assert sum(entry.numbers[1].values["probabilities"]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("package", ["attnviz", "matplotlib", "torch"])

@@ -88,7 +88,7 @@ def test_a_folder_of_a_job_that_is_a_link_is_not_followed(tmp_path: Path) -> Non
     (tmp_path / "theirs/layer-0-head-0.png").write_bytes(b"theirs")
     (tmp_path / "out").mkdir()
     (tmp_path / "out/job-0").symlink_to("../theirs")
-    old = Entry("job-0", "heatmap", {}, "", {}, {}, (), (File("job-0/layer-0-head-0.png", "", 6),))
+    old = Entry("job-0", "heatmap", {}, "", {}, (), (), (File("job-0/layer-0-head-0.png", "", 6),))
     failed = run(jobs("one"), tmp_path / "out", {"job-0": old})["job-0"]
     assert "job-0 is a symbolic link, which is not followed" in failed.entry.error
     assert [path.read_bytes() for path in (tmp_path / "theirs").iterdir()] == [b"theirs"]

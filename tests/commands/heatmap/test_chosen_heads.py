@@ -95,7 +95,7 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
     values = data(found)
     assert (values["layers"], values["heads"]) == ([1], [5])
     assert np.array(values["weights"])[0, 0] == pytest.approx(whole.weights[1, 5], rel=2e-5)
-    assert (found.layers, found.heads) == ({maps.provenance.text_name: [1]}, {maps.provenance.text_name: [5]})
+    assert [(of.layer, of.head) for of in found.numbers] == [([1], [5])]
     assert [row[:2] for row in table(report(found), "heads").rows] == [(1, 5)]
     assert [chart.title for block in report(found).blocks for chart in getattr(block, "charts", ())] == ["head 5"]
     assert {tuple(row[2:4]) for row in list(found.rows or ())[1:]} == {(1, 5)}
@@ -110,7 +110,7 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
 def test_where_all_have_room_the_record_has_all(tmp_path: Path) -> None:
     found, maps = drawn(tmp_path / "some", head="5,2")
     assert maps.n_heads == 8
-    assert found.heads == {maps.provenance.text_name: [5, 2]}
+    assert [of.head for of in found.numbers] == [[5, 2] * 3]
     assert store.encode_record(drawn(tmp_path / "all")[1]) == (tmp_path / "some" / store.RECORD).read_bytes()
 
 
