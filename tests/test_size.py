@@ -37,7 +37,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1841,
     "attnviz/views": 1957,
     "attnviz/commands/lesson": 1349,
-    "attnviz/models/capture": 1696,
+    "attnviz/models/capture": 1651,
     "attnviz/text": 1454,
     "attnviz/commands/train": 1469,
     "attnviz/measures": 1480,

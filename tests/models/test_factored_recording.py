@@ -86,6 +86,14 @@ def test_keys_that_heads_share_are_kept_once(n_heads: int) -> None:
         assert same(found[0], dense[0]).factors[0].key.shape[0] == n_heads
 
 
+def test_layers_that_are_one_operator_have_factors() -> None:
+    texts = drawn(1, 2, 6, 8)
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    with torch.no_grad(), record(factored=True) as found:
+        model(texts)
+    same(found[0], recorded(lambda: model(texts))[0])
+
+
 def test_a_folder_is_attended_with_as_its_weights(tmp_path: Path) -> None:
     for kind in ("bert", "mistral"):
         folder = pretrained.saved(tmp_path / kind, kind)
@@ -104,7 +112,6 @@ def test_a_folder_that_writes_its_attention_out_is_refused(kind: str, tmp_path: 
 
 STATES = drawn(0, 1, 2, 6, 4)
 attend = partial(SDPA, STATES, STATES, STATES)
-FAST = nn.MultiheadAttention(8, 2, batch_first=True).eval()
 TRIANGLE = torch.ones(6, 6).tril()
 BAND = TRIANGLE.triu(-2)
 PREFIX = torch.maximum(TRIANGLE, torch.tensor([1.0, 1, 1, 0, 0, 0]))
@@ -126,7 +133,6 @@ ONE_HEAD = torch.stack([TRIANGLE, torch.ones(6, 6)])[None]
         (partial(attend, attn_mask=torch.zeros(6, 6).bool()), "nobody attend"),
         (partial(attend, dropout_p=0.1), "in training mode"),
         (lambda: (STATES @ STATES.mT).softmax(dim=-1) @ STATES, "written out"),
-        (partial(FAST, *[torch.ones(1, 3, 8)] * 3, need_weights=False), "keeps its q and k"),
     ],
 )
 def test_what_is_not_made_of_factors_is_refused(run: Callable[[], Any], said: str) -> None:

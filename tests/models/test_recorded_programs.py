@@ -59,12 +59,6 @@ def test_a_program_has_the_weights_of_the_model_it_was_made_of(compile_: Callabl
     np.testing.assert_allclose(maps[0].weights, right[0].weights, atol=1e-6)
 
 
-def test_a_program_in_which_nothing_attends_is_named() -> None:
-    maps = recorded(lambda: Stack([Attention(), trace(nn.Linear(16, 16))])(STATES))
-    said = "Not in here: traced or scripted modules in which no attention was seen: layers.1 (TopLevelTracedModule)."
-    assert maps.not_seen == said
-
-
 def test_a_kernel_that_is_all_of_a_layer_is_read() -> None:
     encoder = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
     with torch.no_grad(), warnings.catch_warnings():

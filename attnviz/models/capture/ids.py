@@ -74,8 +74,8 @@ NOTHING = Known(None)
 class Store:
     """What is known of tensors that are alive. Keeps none of them.
 
-    Layers of a model do the same to the same ids, one after the other. So equal ids are one tensor here, and what is
-    made of them is looked up by what they are and what was done: only the first layer is worked out.
+    Layers of a model do the same to the same ids, one after the other. So what is made of ids is looked up by what they
+    are and what was done: only the first layer is worked out.
     """
 
     def __init__(self) -> None:
@@ -84,9 +84,7 @@ class Store:
         self._mixed: dict[object, Ids] = {}  # by what was mixed: the same tokens are the same mixture again
         self.number = 0  # of the pass that is open
         self.taken_back: set[int] = set()  # ids of words that were tried, and that a cache lost again
-        self._own: dict[int, Tensor] = {}  # ids that are one tensor each; alive, so that no other gets their place
-        self._same: dict[object, Tensor] = {}
-        self._made: dict[object, Any] = {}
+        self._made: dict[object, tuple[Any, Any]] = {}  # and of what, alive so that no other gets its place in memory
 
     def get(self, tensor: object) -> Known | None:
         """Return what is known of this very tensor, if anything."""
@@ -95,10 +93,6 @@ class Store:
 
     def put(self, tensor: Tensor, known: Known) -> None:
         """Keep it for as long as the tensor lives; then another gets its place."""
-        if len(self._own) > MAX_KEPT:
-            self._own, self._same, self._made = {}, {}, {}
-        if known.ids is not None and id(known.ids) not in self._own:
-            known = known._replace(ids=self._unify(known.ids))
         self._known[id(tensor)] = weakref.ref(tensor), known
 
     def take_back(self, cache: Tensor, axis: int, end: int) -> None:
@@ -111,22 +105,20 @@ class Store:
         if ids is not None and cache.ndim == 4 and axis == 2:
             self.taken_back.update(collapse(ids[:, :, end:]).flatten().tolist())
 
-    def _unify(self, ids: Tensor) -> Tensor:
-        """Return the one tensor that stands for all that are the same memory in the same order."""
-        steps = tuple(step if n > 1 else 0 for n, step in zip(ids.shape, ids.stride(), strict=True))
-        one = self._same.setdefault((ids.data_ptr(), ids.shape, steps), ids)
-        self._own[id(one)] = one
-        return one
-
     def recall(self, work_out: Callable[..., Made], *given: Any) -> Made:
-        """Return what `work_out(*given)` gave for the same before: ids, or what is true of them."""
-        own = self._own
-        given = tuple(self._unify(of) if isinstance(of, Tensor) and id(of) not in own else of for of in given)
-        key = (work_out, *(id(of) if isinstance(of, Tensor) else of for of in given))
+        """Return what `work_out(*given)` gave for the same before: ids, or what is true of them.
+
+        The same ids are the same memory in the same order, as nothing is ever written into ids.
+        """
+        key = (
+            work_out,
+            *((of.data_ptr(), of.shape, of.stride()) if isinstance(of, Tensor) else of for of in given),
+        )
         if key not in self._made:
-            found = work_out(*given)
-            self._made[key] = self._unify(found) if isinstance(found, Tensor) else found
-        made: Made = self._made[key]
+            if len(self._made) > MAX_KEPT:
+                self._made.clear()
+            self._made[key] = work_out(*given), given
+        made: Made = self._made[key][0]
         return made
 
     def varies(self, ids: Ids | None, axis: int) -> bool:

@@ -15,11 +15,11 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.attending import Seen
 from attnviz.models.capture.call import Arranged, Call, arrange
-from attnviz.models.capture.captured import check_error, refuse_dropout, renormalise
+from attnviz.models.capture.captured import refuse_dropout, renormalise
 from attnviz.models.capture.factored import Factoring
 from attnviz.models.capture.follow import Operation
-from attnviz.models.capture.ids import Ids, Known, row_of
-from attnviz.models.capture.kernels import Fused, Recomputed, read_kernel, recompute
+from attnviz.models.capture.ids import NOTHING, Ids, Known, row_of
+from attnviz.models.capture.kernels import Fused, read_kernel, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -38,7 +38,6 @@ class Keeper:
     ) -> None:
         self._take, self._choice, self._at_work = take, choice, at_work
         self._store = at_work.store
-        self._is_layer = False  # whether a kernel is at work that is all of an nn.TransformerEncoderLayer
         self._factoring = Factoring(choice) if factored else None
 
     def keep_kernel(self, of: Operation) -> bool:
@@ -46,26 +45,19 @@ class Keeper:
         kernel = read_kernel(of)
         if kernel is None:
             return False
-        asked, first = kernel.asked, kernel.output
-        self._is_layer = of.name == "_transformer_encoder_layer_fwd"
-        sides = [self._store.get(of.tensors[0 if self._is_layer else place]) or Known(None) for place in range(3)]
+        asked, output = kernel.asked, kernel.output
+        query, key, value = (self._store.get(side) or NOTHING for side in of.tensors[:3])
         shape = (*asked.query.shape[:-1], asked.key.shape[-2])
-        of_keys = sides[2] if sides[1].ids is None else sides[1]
-        queries = self._store.recall(_lay_out_rows, sides[0].ids, shape[:-1])
-        keys = self._store.recall(_lay_out_rows, of_keys.ids, (*shape[:-2], shape[-1]))
-        after = sides[0].after | sides[1].after | sides[2].after
-        with torch.autocast(first.device.type, enabled=False):
+        queries = self._store.recall(_lay_out_rows, query.ids, shape[:-1])
+        keys = self._store.recall(_lay_out_rows, value.ids if key.ids is None else key.ids, (*shape[:-2], shape[-1]))
+        after, ids = query.after | key.after | value.after, query.ids
+        with torch.autocast(output.device.type, enabled=False):
             rows = torch.empty(torch.Size(shape[:-2]).numel(), *shape[-2:], device="meta")
             number = self._keep_asked(kernel, Seen(rows, queries, keys, None, shape, after=after))
-        ids = sides[0].ids
         if queries is None or bool((queries < 0).all()):
-            ids = None
-            if keys is not None and not first.is_nested:
-                made = self._store.make(keys, first.shape[-2]).view(*shape[:-1], 1)
-                ids = (made if first.ndim == made.ndim else made[:, 0]).expand(first.shape)
-        elif ids is not None and not first.is_nested:
-            ids = ids[..., :1].expand(first.shape) if ids.ndim == first.ndim else None
-        self._store.put(first, Known(ids, after | 1 << number))
+            ids = None if keys is None else self._store.make(keys, shape[-2]).view(*shape[:-1], 1)
+        ids = None if ids is None else ids[..., :1].expand(output.shape)
+        self._store.put(output, Known(ids, after | 1 << number))
         return True
 
     def _arrange(self, seen: Seen) -> Arranged:
@@ -73,14 +65,11 @@ class Keeper:
         return self._store.recall(arrange, seen.queries, seen.keys, tuple(seen.weights.shape), n_heads)
 
     def _keep_asked(self, kernel: Fused, seen: Seen) -> int:
-        asked = kernel.asked
-        what, n_heads = self._at_work.name_attention(), seen.shape[-3]
+        asked, what, n_heads = kernel.asked, self._at_work.name_attention(), seen.shape[-3]
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
         refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
-            if kernel.finish is not None:
-                raise InvalidRecord(f"{what} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
             rows, error = self._factoring(asked, kernel.output, kernel.sums, what)
             arranged = self._arrange(seen)
             if arranged.places is not None or arranged.shape[:2] != (len(rows), rows.n_heads):
@@ -88,12 +77,11 @@ class Keeper:
             attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
             about = {"sink": None, "how": "factored", "error": error}
             return self._hand_over(seen, arranged, kept=rows, attendable=attendable, **about)
-        found = recompute(asked, None if kernel.finish else kernel.output, what)
-        error = found.error if kernel.finish is None else _measure_error(kernel, found, what)
+        found = recompute(asked, kernel.output, what)
         weights, allowed = found.weights.flatten(0, 1), None
         if not bool(found.attendable.all()):
             allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
-        return self._keep_rows(seen._replace(allowed=allowed), weights, None, how="recomputed", error=error)
+        return self._keep_rows(seen._replace(allowed=allowed), weights, None, how="recomputed", error=found.error)
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -102,7 +90,7 @@ class Keeper:
 
         Raises InvalidRecord where its factors are asked for, and where dropout is at work.
         """
-        what, self._is_layer = self._at_work.name_attention(), False
+        what = self._at_work.name_attention()
         if seen.queries is not None and seen.keys is not None and not seen.looks_at_keys and seen.weights.shape[1] == 1:
             rows = torch.cat([row_of(seen.queries), seen.keys], dim=1)
             if len(torch.unique(rows, dim=0)) > len(torch.unique(row_of(seen.queries))):
@@ -160,8 +148,6 @@ class Keeper:
     def _hand_over(self, seen: Seen, arranged: Arranged, **known: Any) -> int:
         """Hand over a `Call`, of which weights or factors, and how they came about, are known."""
         where, n_heads = self._at_work.locate(), arranged.shape[1]
-        if self._is_layer:
-            where["path"] = f"{where['path']}.self_attn".lstrip(".")
         call = Call(
             **where,
             **known,
@@ -180,24 +166,6 @@ def _lay_out_rows(ids: Ids | None, shape: tuple[int, ...]) -> Ids | None:
     """Lay out as [row, token] the ids of a side [… token d], for every head."""
     if ids is None:
         return None
-    if ids.ndim == len(shape):  # [text, token, d]: heads are on the last axis
-        ids = ids.unsqueeze(1)[..., : shape[-1], :]
-    elif ids.shape[1] not in (1, shape[1]):
+    if ids.shape[1] not in (1, shape[1]):
         ids = ids.repeat_interleave(shape[1] // ids.shape[1], dim=1)
     return ids[..., 0].expand(shape).reshape(-1, shape[-1])
-
-
-def _measure_error(kernel: Fused, found: Recomputed, what: str) -> float:
-    """Measure by how much what is made of weights · value misses what the kernel gave, relative to its largest.
-
-    Raises InvalidRecord where that is too much.
-    """
-    assert kernel.finish is not None
-    given, attendable = kernel.output, found.attendable.to(kernel.output.device)
-    real = attendable.any(dim=-1)
-    if given.is_nested:  # what was padded are no queries
-        given, real = given.to_padded_tensor(0.0), real & attendable.any(dim=1)
-    mixed = found.weights.to(given.dtype) @ kernel.asked.value
-    missed = (kernel.finish(mixed.transpose(1, 2).flatten(2)) - given).abs().amax(dim=-1)
-    error = float(missed.masked_fill(~real, 0).amax()) / max(float(given.abs().amax()), torch.finfo(given.dtype).tiny)
-    return check_error(error, given.dtype, what)

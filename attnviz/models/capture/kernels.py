@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float32
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from attnviz.models.capture.captured import check_error, find_allowed, full_precision, to_batch_heads
 from attnviz.models.capture.follow import Operation
@@ -24,6 +24,8 @@ from attnviz.models.capture.follow import Operation
 # In the names of kernels, whoever wrote them.
 SIGNS = ("attention", "attn", "transformer_encoder", "transformer_decoder")
 NAMES = {"attn_bias": "attn_mask"}  # where a kernel's arguments have another name than the function's
+# Operators that are more than a kernel, and which arguments they attend from and to.
+LAYERS = {"_native_multi_head_attention": ("query", "key", "value"), "_transformer_encoder_layer_fwd": ("src",)}
 FIELDS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
 N_MIXED = 4  # random mixtures of components that are held against each other in the place of all
 AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
@@ -163,77 +165,17 @@ class Fused(NamedTuple):
     asked: Asked
     output: Tensor  # what it gave
     sums: Tensor | None = None  # its log-sum-exp, where it gives that
-    finish: Callable[[Tensor], Tensor] | None = None  # what it does to weights · value before it gives them
 
 
 def read_kernel(of: Operation) -> Fused | None:
     """Return what a kernel was asked for and what it gave; None where it is not known."""
     if of.name == "flex_attention":
         return _read_flex(of)
-    arguments = of.function._schema.arguments
-    given = {each.name: each.default_value for each in arguments if each.has_default_value()} | of.arguments
-    output = of.results[0]
-    if of.name.startswith("_scaled_dot_product"):
-        named = {NAMES.get(name, name): value for name, value in given.items()}
-        sums = of.result[1] if of.name.endswith("for_cpu") else None
-        return Fused(Asked(**{name: named[name] for name in FIELDS if name in named}), output, sums)
-    if of.name not in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
+    if not of.name.startswith("_scaled_dot_product"):
         return None
-    within, behind = ((given[f"{part}_weight"], given[f"{part}_bias"]) for part in ("qkv", "proj"))
-    if of.name == "_native_multi_head_attention":
-        sides = [_pad(given[side]) for side in ("query", "key", "value")]
-        asked = _project(sides, *within, given["num_head"], _find_mask(given["query"], given))
-        return Fused(asked, output, finish=lambda mixed: functional.linear(mixed, *behind))
-    states, first = _pad(given["src"]), _norm(given, 1)
-    mask, read = _find_mask(given["src"], given), first(states) if given["norm_first"] else states
-    asked = _project([read] * 3, *within, given["num_heads"], mask)
-
-    def finish(mixed: Tensor) -> Tensor:
-        after, second = states + functional.linear(mixed, *behind), _norm(given, 2)
-        after = after if given["norm_first"] else first(after)
-        inner = functional.linear(second(after) if given["norm_first"] else after, *_layer(given, 1))
-        activate = functional.gelu if given["use_gelu"] else functional.relu
-        after = after + functional.linear(activate(inner), *_layer(given, 2))
-        return after if given["norm_first"] else second(after)
-
-    return Fused(asked, output, finish=finish)
-
-
-def _norm(given: dict[str, Any], number: int) -> Callable[[Tensor], Tensor]:
-    parts = given[f"norm_weight_{number}"], given[f"norm_bias_{number}"], given["eps"]
-    return lambda states: functional.layer_norm(states, states.shape[-1:], *parts)
-
-
-def _layer(given: dict[str, Any], number: int) -> tuple[Tensor, Tensor]:
-    return given[f"ffn_weight_{number}"], given[f"ffn_bias_{number}"]
-
-
-def _pad(states: Tensor) -> Tensor:
-    return states.to_padded_tensor(0.0) if states.is_nested else states
-
-
-def _find_mask(states: Tensor, given: dict[str, Any]) -> Tensor | None:
-    """Return [text, 1, query, key], True where attention is allowed. Types are those of torch: 0 a square, 1 padding.
-
-    Of texts of several lengths these say it.
-    """
-    if states.is_nested:
-        lengths = torch.tensor([len(text) for text in states.unbind()], device=states.device)
-        return (torch.arange(int(lengths.max()), device=states.device) < lengths[:, None])[:, None, None]
-    mask, kind = given["mask"], given["mask_type"]
-    if mask is None:
-        return None
-    allowed: Tensor = ~mask if mask.dtype == torch.bool else mask > -torch.inf
-    return allowed[:, None, None] if kind == 1 and allowed.ndim == 2 else allowed
-
-
-def _project(states: list[Tensor], weight: Tensor, bias: Tensor | None, n_heads: int, mask: Tensor | None) -> Asked:
-    biases: Sequence[Tensor | None] = (None,) * 3 if bias is None else bias.chunk(3)
-    query, key, value = (
-        functional.linear(of, of_weight, of_bias).view(*of.shape[:-1], n_heads, -1).transpose(1, 2)
-        for of, of_weight, of_bias in zip(states, weight.chunk(3), biases, strict=True)
-    )
-    return Asked(query, key, value, attn_mask=mask)
+    named = {NAMES.get(name, name): value for name, value in of.arguments.items()}
+    sums = of.result[1] if of.name.endswith("for_cpu") else None
+    return Fused(Asked(**{name: named[name] for name in FIELDS if name in named}), of.results[0], sums)
 
 
 def _read_flex(of: Operation) -> Fused:
@@ -245,3 +187,48 @@ def _read_flex(of: Operation) -> Fused:
     before, after = work_out(query, key, value, score_mod, block_mask, scale, options, *buffers)
     bias = (after - before).to(query.dtype)
     return Fused(Asked(query, key, value, bias, scale=scale), of.results[0])
+
+
+# --- layers in one operator -------------------------------------------------------------------------------------------
+
+
+def run_in_parts(of: Operation, what: str) -> Tensor:
+    """Run as torch's own module does part by part, attention among them, what is one operator in evaluation.
+
+    Texts of several lengths may come as a nested tensor; what is returned is padded. Types of masks are torch's: 1 is
+    padding. Raises InvalidRecord where the operator gave something else.
+    """
+    given, output = of.arguments, of.results[0]
+    sides, hidden, is_padding = [given[side] for side in LAYERS[of.name]], given.get("mask"), given.get("mask_type")
+    real = torch.ones((), dtype=torch.bool, device=output.device)
+    if sides[0].is_nested:
+        lengths = torch.tensor([len(text) for text in sides[0].unbind()], device=output.device)
+        sides, output = [side.to_padded_tensor(0.0) for side in sides], output.to_padded_tensor(0.0)
+        hidden, is_padding = torch.arange(output.shape[1], device=output.device) >= lengths[:, None], True
+        real = ~hidden
+    sizes = given["embed_dim"], given["num_heads" if len(sides) == 1 else "num_head"]
+    if hidden is not None:
+        hidden = hidden if hidden.dtype == torch.bool else hidden == -torch.inf
+        hidden = hidden[:, None, None] if is_padding == 1 else hidden
+        hidden = hidden.expand(len(output), sizes[1], output.shape[1], hidden.shape[-1])
+        real = real & ~hidden.all(dim=-1).any(dim=1)
+        hidden = hidden.flatten(0, 1)
+    learned = [each for name, each in given.items() if name.rstrip("_12").endswith(("_weight", "_bias"))]
+    with torch.device("meta"):  # in training, so that it is not the same operator again
+        if len(sides) == 1:
+            activation = "gelu" if given["use_gelu"] else "relu"
+            module: nn.Module = nn.TransformerEncoderLayer(
+                *sizes, len(given["ffn_bias_1"]), 0.0, activation, given["eps"], True, given["norm_first"]
+            )
+            masks = {"src_mask": hidden}
+        else:
+            module = nn.MultiheadAttention(*sizes, batch_first=True)
+            masks = {"attn_mask": hidden, "need_weights": False}
+    names = (name for name, _ in module.named_parameters())
+    parameters = dict(zip(names, (*learned[:4], *learned[8:], *learned[4:8]), strict=True))
+    found = functional_call(module, parameters, tuple(sides), masks)
+    beside: Tensor = found if len(sides) == 1 else found[0]
+    missed = (beside - output).abs().amax(dim=-1).masked_fill(~real, 0).amax()
+    error = float(missed) / max(float(output.abs().amax()), torch.finfo(output.dtype).tiny)
+    check_error(error, output.dtype, what)
+    return beside

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.capture.ids import Ids, Known, Store, is_learned
-from attnviz.models.capture.unread import WHAT, Unread
+from attnviz.models.capture.ids import Known, Store, is_learned
+from attnviz.models.capture.unread import WHAT
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
@@ -28,7 +28,6 @@ class ModuleCall:
 
     module: nn.Module
     number: int  # of all that were at work
-    n_before: int = 0  # attentions that were seen before it
 
 
 @dataclass(eq=False)
@@ -47,12 +46,13 @@ class Pass:
 class ModulesAtWork:
     """Those that began and have not ended, the outermost first, and how many attentions were seen in all."""
 
-    def __init__(self, store: Store, unread: Unread) -> None:
-        self.store, self._unread = store, unread
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self._calls: list[ModuleCall] = []
         self._paths: Paths | None = None
         self._n_runs = self._n_passes = 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
+        self.part = ""  # of the innermost module, where that is run in parts
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
     @property
@@ -80,35 +80,26 @@ class ModulesAtWork:
                 if isinstance(tensor, Tensor) and tensor.ndim == 3 and tensor.is_floating_point():
                     self._seed(tensor, True)
         self._n_runs += 1
-        self._calls.append(ModuleCall(module, self._n_runs, self.n_seen))
+        self._calls.append(ModuleCall(module, self._n_runs))
 
     def _seed(self, tensor: Tensor, by_text: bool) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
         if tensor.is_nested or type(tensor) is not Tensor or torch._C._get_tracing_state() is not None:
             return
-        ids: Ids
-        known = self.store.get(tensor)
+        known, shape = self.store.get(tensor), tensor.shape
         is_new = not is_learned(tensor) and (known is None or (known.ids is None and not known.after))
-        if tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
-            ids = self.store.seed(tensor.shape)
-        elif tensor.is_floating_point() and tensor.ndim in (2, 3) and is_new:
-            shape = (*tensor.shape[:-1], 1) if tensor.ndim == 2 and by_text else tensor.shape[:-1]
-            ids = self.store.seed(shape)
-            ids = (ids if len(shape) == tensor.ndim else ids.unsqueeze(-1)).expand(tensor.shape)
-        else:
-            return
-        self.store.put(tensor, Known(ids))
+        if tensor.is_floating_point() and tensor.ndim in (2, 3) and is_new:
+            tokens = (len(tensor), 1) if tensor.ndim == 2 and by_text else shape[:-1]
+            self.store.put(tensor, Known(self.store.seed(tokens).reshape(*shape[:-1], 1).expand(shape)))
+        elif tensor.dtype == torch.int64 and 1 <= tensor.ndim <= 3:
+            self.store.put(tensor, Known(self.store.seed(shape)))
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""
-        if not any(call.module is module for call in self._calls):
+        places = [place for place, call in enumerate(self._calls) if call.module is module]
+        if not places:
             return
-        while (call := self._calls.pop()).module is not module:
-            pass
-        is_inner = any(isinstance(outer.module, torch.jit.ScriptModule) for outer in self._calls)
-        if isinstance(module, torch.jit.ScriptModule) and self.n_seen == call.n_before and not is_inner:
-            place = self.find_path(module)[0] or "this block"
-            self._unread.places["scripted"].append(f"{place} ({type(module).__name__})")
+        del self._calls[places[-1] :]
         states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
         is_recurrent = isinstance(module, nn.RNNBase) and isinstance(states, Tensor)
         ids = None if known is None or not is_recurrent else known.ids
@@ -143,15 +134,15 @@ class ModulesAtWork:
         """Write what errors and notes call the attention that is computed now."""
         return f"{WHAT}{self.find_path()[0] or 'this block'}"
 
-    def find_path(self, inner: nn.Module | None = None) -> tuple[str, tuple[int, ...]]:
+    def find_path(self) -> tuple[str, tuple[int, ...]]:
         """Return the path of the innermost module with a name in the outermost one, and how many its numbers count."""
-        modules = [call.module for call in self._calls] + ([] if inner is None else [inner])
+        modules = [call.module for call in self._calls]
         if not modules:
-            return "", ()
+            return self.part, ()
         if self._paths is None or self._paths.root() is not modules[0]:
             self._paths = Paths(modules[0])
         path, n_alike = self._paths.find_path(modules)
-        place = self._place_in_stack
+        path, place = f"{path}.{self.part}".strip("."), self._place_in_stack
         return (f"{place}.{path}".rstrip("."), (0, *n_alike)) if place else (path, n_alike)
 
 
@@ -175,10 +166,8 @@ class Paths:
     def __init__(self, root: nn.Module) -> None:
         self.root = weakref.ref(root)
         self._names: dict[int, list[str]] = defaultdict(list)
-        self._modules: dict[str, type[nn.Module]] = {}
         for name, module in root.named_modules(remove_duplicate=False):
             self._names[id(module)].append(name)
-            self._modules[name] = type(module)
         self._known: dict[str, tuple[str, tuple[int, ...]]] = {}
 
     def find_path(self, at_work: Sequence[nn.Module]) -> tuple[str, tuple[int, ...]]:
@@ -189,18 +178,21 @@ class Paths:
             path = next((name for name in names if name.startswith(f"{path}.")), names[0] if names else path)
         if path not in self._known:
             shown = ".".join(part for part in path.split(".") if part != COMPILED)
-            self._known[path] = shown, tuple(self._number_alike(path, found) for found in NUMBER.finditer(path))
+            numbers = NUMBER.finditer(path)
+            self._known[path] = shown, tuple(_number_alike(at_work[0], path[: each.start()]) for each in numbers)
         return self._known[path]
 
-    def _number_alike(self, path: str, found: re.Match[str]) -> int:
-        """Count to the highest number; 0 where other things are numbered, too: embeddings, say, in a Sequential."""
-        before = path[: found.start()]
-        numbered = {}
-        for name, kind in self._modules.items():
-            rest = name[len(before) :]
-            if name.startswith(before) and rest.isdecimal():
-                numbered[int(rest)] = kind
-        around = self._modules.get(before.rstrip("."), nn.Module)
-        if issubclass(around, nn.Sequential) and len(set(numbered.values())) > 1:
-            return 0
-        return max(numbered) + 1
+
+def _number_alike(root: nn.Module, before: str) -> int:
+    """Count to the highest number behind the beginning of a path.
+
+    0 where other things are numbered, too: embeddings, say, in a Sequential.
+    """
+    place, _, name = before.rpartition(".")
+    around = root.get_submodule(place)
+    parts = (
+        (part.removeprefix(name), type(module)) for part, module in around._modules.items() if part.startswith(name)
+    )
+    numbered = {int(part): kind for part, kind in parts if part.isdecimal()}
+    is_mixed = isinstance(around, nn.Sequential) and not name and len({*numbered.values()}) > 1
+    return 0 if is_mixed else max(numbered) + 1

@@ -23,9 +23,9 @@ from attnviz.errors import AttnvizError
 from attnviz.models.capture.attending import Rule
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.follow import Follower, Operation, list_tensors
-from attnviz.models.capture.ids import Store
+from attnviz.models.capture.ids import NOTHING, Store
 from attnviz.models.capture.keeping import Keeper
-from attnviz.models.capture.kernels import is_kernel
+from attnviz.models.capture.kernels import LAYERS, is_kernel, run_in_parts
 from attnviz.models.capture.modules_at_work import ModulesAtWork
 from attnviz.models.capture.unread import STANDING_FOR_OTHERS, Unread, why_unreadable
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -100,7 +100,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._thread = threading.get_ident()
         self.store, self.unread = Store(), Unread()
-        self.at_work = ModulesAtWork(self.store, self.unread)
+        self.at_work = ModulesAtWork(self.store)
         self.failure: AttnvizError | None = None
         self._keeper = Keeper(take, choice, factored, self.at_work)
         self._rule = Rule(self.store, self._keeper.keep_product, self._note)
@@ -176,7 +176,9 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.unread.without_numbers += [why] if attends or is_softmax else []
             return
         of = Operation(name, func, args, kwargs, result, tensors)
-        if attends:
+        if name in LAYERS:
+            self._look_within(of)
+        elif attends:
             if not self._keeper.keep_kernel(of):
                 self._note(name, "kernels")
         elif any(tensor.is_nested for tensor in tensors) and (is_softmax or name == "matmul"):
@@ -192,6 +194,17 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if is_softmax:
             self.unread.n_softmaxes += 1
             self._rule.soften(of, self.at_work.find_path()[0] or "this block")
+
+    def _look_within(self, of: Operation) -> None:
+        """Run in parts what torch ran as one operator, beside it, so that its attention is seen as any other."""
+        what, _looking.on = self.at_work.name_attention(), False
+        self.at_work.part = "self_attn" if "layer" in of.name else ""
+        try:
+            with self:
+                beside = run_in_parts(of, what)
+        finally:
+            self.at_work.part = ""
+        self.store.put(of.results[0], self.store.get(beside) or NOTHING)
 
 
 def _name(func: Any) -> str:

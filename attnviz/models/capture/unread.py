@@ -34,7 +34,6 @@ KINDS = {
     "mixing": "what mixes tokens otherwise, and so has no weights that sum to 1",
     "pieces": "softmaxes over scores in pieces, which were not multiplied with values as they were",
     "kernels": "attention in kernels that keep their weights",
-    "scripted": "traced or scripted modules in which no attention was seen",
     "threads": "modules that ran in another thread",
     "failed": "operators that could not be followed",
 }
