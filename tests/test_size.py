@@ -49,7 +49,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/explain": 778,
     "tests/text": 1318,
     "attnviz": 1396,
-    "attnviz/models/recording": 1194,
+    "attnviz/models/recording": 1179,
     "attnviz/commands/compare": 994,
     "attnviz/store": 984,
     "tests/benchmarks": 728,

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from attnviz.errors import InvalidSelection
-from attnviz.models.capture.call import Call
+from attnviz.models.capture.call import Call, PlaceIds
 from attnviz.models.capture.modules_at_work import NUMBER
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import find_families, join_passes
@@ -42,6 +42,11 @@ class Group:
     def place(self) -> str:
         """What an error calls it."""
         return self.name or "this block"
+
+    @property
+    def sides(self) -> list[PlaceIds]:
+        """The ids of the queries and keys of its calls, where they are known."""
+        return [ids for call in self.calls for ids in (call.queries, call.keys) if ids is not None]
 
     @property
     def is_across(self) -> bool:

@@ -1,6 +1,6 @@
 """Calls that are parts of one attention, as one call: heads, steps of a loop, passes over a cache. Knows no names.
 
-Whatever the parts are, each has its heads, queries and keys at some places of the whole, and the ids say at which:
+Parts stand beside one another on the axis of heads, or one after another on that of queries. The ids say which do:
 
 * Heads read the same queries and the same keys, and none reads what another gave.
 * Steps of a loop, as where a recurrent decoder writes a word and looks again at all that it read, have one query each
@@ -15,7 +15,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -28,33 +31,21 @@ from attnviz.models.protocols import EVERY, LayersAndHeads
 APART = "the cache of a step holds tokens of other rows than its own, as after beam search"
 WHOLE = "Give the model the whole text in one pass, or leave out factored."
 Place = tuple[str, int, int]  # the path, the how manieth in its run of a module, and of the same in one pass
-Places = tuple[np.ndarray, np.ndarray, np.ndarray]  # of heads, queries and keys
 
 
-def _put_together(calls: list[Call], places: Sequence[Places], shape: tuple[int, ...]) -> Call:
-    """Make one call of several, which are let go one by one. What is placed beyond `shape` is left out."""
-    first, last, error, after = calls[0], calls[-1], max(call.error for call in calls), 0
-    guess = next((call.guess for call in calls if call.guess), "")
-    has_sink = any(call.sink is not None for call in calls)
-    rows, weights = np.arange(shape[0]), np.zeros(shape, dtype=np.float32)
-    attendable, sink = np.zeros((shape[0], *shape[2:]), dtype=bool), np.zeros(shape[:3], dtype=np.float32)
-    for at in places:
-        call, (of_heads, of_queries, of_keys) = calls.pop(0), (each < n for each, n in zip(at, shape[1:], strict=True))
-        heads, queries, keys = at[0][of_heads], at[1][of_queries], at[2][of_keys]
-        weights[np.ix_(rows, heads, queries, keys)] = call.weights[:, of_heads][:, :, of_queries][..., of_keys]
-        attendable[np.ix_(rows, queries, keys)] |= call.attendable[:, of_queries][..., of_keys]
-        if call.sink is not None:
-            sink[np.ix_(rows, heads, queries)] = call.sink[:, of_heads][:, :, of_queries]
-        after |= call.after
+def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
+    """Make one call of parts: along axis 1 heads of the same queries, along axis 2 queries of the same keys."""
+    sinks = [np.zeros(call.shape[:3], dtype=np.float32) if call.sink is None else call.sink for call in calls]
+    attendable = [call.attendable for call in calls]
     return replace(
-        first,
-        kept=weights,
-        attendable=attendable,
-        sink=sink if has_sink else None,
-        error=error,
-        place=last.place,
-        after=after,
-        guess=guess,
+        calls[0],
+        kept=np.concatenate([call.weights for call in calls], axis),
+        attendable=np.any(attendable, axis=0) if axis == 1 else np.concatenate(attendable, 1),
+        sink=np.concatenate(sinks, axis) if any(call.sink is not None for call in calls) else None,
+        error=max(call.error for call in calls),
+        after=reduce(or_, (call.after for call in calls)),
+        guess=next((call.guess for call in calls if call.guess), ""),
+        **known,
     )
 
 
@@ -65,6 +56,11 @@ def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list
         whole = find_whole(call)
         found[call.place if whole is None else whole].append(call)
     return list(found.values())
+
+
+def find_families(ids: PlaceIds | None) -> tuple[int, ...]:
+    """Return the numbers of the families that some ids are of, in their order."""
+    return () if ids is None else tuple(dict.fromkeys(family_of(ids[ids >= 0]).tolist()))
 
 
 # --- heads ------------------------------------------------------------------------------------------------------------
@@ -78,36 +74,28 @@ def join_heads(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
 
     Raises InvalidSelection for a head that there is not, and InvalidRecord where such calls are factored.
     """
-    calls = [_join_heads(each, choice) for each in _gather(calls, _find_run)]
-    found = []
-
-    def find_list(call: Call) -> object:
-        """Find what heads in numbered modules have in common."""
-        run = _find_run(call)
-        return (*run[:-2], _leave_last_number(call.path)) if run and NUMBER.search(call.path) else None
-
-    for each in _gather(calls, find_list):
-        numbered = {int(NUMBER.findall(call.path)[-1]): call for call in each if len(each) > 1}
-        if numbered and sorted(numbered) == list(range(len(each))):
-            path, n_alike = _leave_last_number(each[0].path), each[0].n_alike[:-1]
-            heads = [numbered[head] for head in range(len(each))]
-            each = [replace(_join_heads(heads, choice), path=path, n_alike=n_alike)]
-        found += [_choose(call, choice) for call in each if may_be_in(call.path, choice.layers)]
-    return sorted(found, key=lambda call: call.place)
+    joined: list[Call] = []
+    for several in _gather(calls, _find_states):
+        numbered = {int(number): call for call in several for number in NUMBER.findall(call.path)[-1:]}
+        if len(several) > 1 and sorted(numbered) == list(range(len(several))):
+            *_, last = NUMBER.finditer(several[0].path)
+            path = several[0].path[: last.start()].rstrip("._") + several[0].path[last.end() :]
+            heads = _join_heads([call for _, call in sorted(numbered.items())], choice)
+            joined.append(replace(heads, path=path, n_alike=heads.n_alike[:-1]))
+        else:
+            joined += [_join_heads(each, choice) for each in _gather(several, lambda call: (call.path, call.run))]
+    chosen = (_choose(call, choice) for call in joined if may_be_in(call.path, choice.layers))
+    return sorted(chosen, key=lambda call: call.place)
 
 
-def _find_run(call: Call) -> tuple[object, ...] | None:
+def _find_states(call: Call) -> object:
+    """Find what heads of one layer have in common."""
     if call.shape[1] != 1 or call.keys is None:
         return None
     empty = ~call.attendable.any(axis=-1)
     ids = (b"" if ids is None else ids.tobytes() for ids in (call.queries, call.keys, empty))
-    return call.number, call.after, call.shape, call.how, *ids, call.path, call.run
-
-
-def _leave_last_number(path: str) -> str:
-    """Return such as "blocks.0.heads" of "blocks.0.heads.3"."""
-    last = list(NUMBER.finditer(path))[-1]
-    return path[: last.start()].rstrip("._") + path[last.end() :]
+    path = *NUMBER.split(call.path), *NUMBER.findall(call.path)[:-1]
+    return call.number, call.after, call.shape, call.how, *ids, path
 
 
 def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
@@ -117,10 +105,9 @@ def _join_heads(calls: list[Call], choice: LayersAndHeads) -> Call:
     if first.factors is not None:
         problem = f"the heads of {first.path or 'this block'} are calls of their own, which have no factors together"
         raise InvalidRecord(problem, hint="Leave out factored.")
-    n_rows, _, *axes = first.shape
-    places = [(np.array([head]), *map(np.arange, axes)) for head in range(n_heads)]
-    whole = _put_together(calls, places, (n_rows, n_heads, *axes))  # type: ignore[arg-type]
-    return replace(whole, heads=tuple(range(n_heads)), n_heads_in_model=None if choice == EVERY else n_heads)
+    in_model = None if choice == EVERY else n_heads
+    last = max(call.place for call in calls)
+    return _concatenate(calls, 1, place=last, heads=tuple(range(n_heads)), n_heads_in_model=in_model)
 
 
 def _choose(call: Call, choice: LayersAndHeads) -> Call:
@@ -137,21 +124,16 @@ def _choose(call: Call, choice: LayersAndHeads) -> Call:
 
 def join_steps(calls: Sequence[Call], families: Sequence[Family]) -> list[Call]:
     """Join steps of a loop. Their queries are tokens where each step has another, and no state that goes on."""
-    found = []
-    for each in _gather(calls, _find_loop):
-        n_steps, (n_rows, n_heads, _, n_keys) = len(each), each[0].shape
-        if n_steps == 1:
-            found.append(each[0])
-            continue
-        asking = [call.queries for call in each if call.queries is not None]
-        queries = np.concatenate(asking, axis=1) if len(asking) == n_steps else None
-        is_state = any(families[family].is_mixed for family in find_families(queries))
-        if queries is not None and (is_state or len(np.unique(queries[0])) < n_steps):
-            queries = None
-        places = [(np.arange(n_heads), np.array([step]), np.arange(n_keys)) for step in range(n_steps)]
-        whole = _put_together(each, places, (n_rows, n_heads, n_steps, n_keys))
-        found.append(replace(whole, queries=queries, n_steps=n_steps))
-    return found
+    return [_join_steps(each, families) if len(each) > 1 else each[0] for each in _gather(calls, _find_loop)]
+
+
+def _join_steps(calls: list[Call], families: Sequence[Family]) -> Call:
+    asking = [call.queries for call in calls if call.queries is not None]
+    queries = np.concatenate(asking, axis=1) if len(asking) == len(calls) else None
+    is_state = any(families[family].is_mixed for family in find_families(queries))
+    if queries is not None and (is_state or len(np.unique(queries[0])) < len(calls)):
+        queries = None
+    return _concatenate(calls, 2, place=calls[-1].place, queries=queries, n_steps=len(calls))
 
 
 def _find_loop(call: Call) -> object:
@@ -160,58 +142,40 @@ def _find_loop(call: Call) -> object:
     return call.number, call.path, call.shape, call.heads, call.keys.tobytes()
 
 
-def find_families(ids: PlaceIds | None) -> tuple[int, ...]:
-    """Return the numbers of the families that some ids are of, in their order."""
-    return () if ids is None else tuple(dict.fromkeys(family_of(ids[ids >= 0]).tolist()))
-
-
 # --- passes over a cache ----------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class Series:
-    """Passes that go on where each other ended."""
+    """Passes that go on where each other ended, and the text that they read."""
 
-    calls: dict[Place, list[Call]]
-    taken_back: list[int]  # ids of tokens that were tried, and are none of the text
-    line: int = NOBODY  # the family of the first queries: that of the whole text
-    starts: dict[int, int] = field(default_factory=dict)  # where in the whole text each family that was read begins
+    def __init__(self, calls: dict[Place, Call], read: PlaceIds) -> None:
+        self.calls = {place: [call] for place, call in calls.items()}
+        self.is_of_one = True  # whether each row is of one text
+        self._text = read  # ids of its tokens in order, without their rows
+        self._family = min(find_families(read), default=NOBODY)  # that all of them get
 
-    def renumber(self, ids: PlaceIds) -> PlaceIds:
-        """Return ids by their places in the whole text; what was not read in it is of nobody."""
-        found = np.full_like(ids, NOBODY)
-        for family in {*find_families(ids)} & {*self.starts}:
-            of = (family_of(ids) == family) & ~np.isin(ids, self.taken_back)
-            places = place_of(ids[of]) + self.starts[family]
-            found[of] = (self.line << PLACE_BITS + ROW_BITS) + (row_of(ids[of]) << PLACE_BITS) + places
-        return found
+    def find(self, ids: PlaceIds) -> PlaceIds:
+        """Find the places of tokens in the whole text; of others -1."""
+        text, ids = np.append(self._text, NOBODY), _leave_rows(ids)
+        order = text.argsort()
+        near = order[np.searchsorted(text, ids, sorter=order).clip(max=len(order) - 1)]
+        return np.where((ids >= 0) & (text[near] == ids), near, NOBODY)
 
-    def goes_on(self, calls: dict[Place, Call]) -> bool:
+    def goes_on(self, calls: dict[Place, Call], read: PlaceIds) -> bool:
         """Tell whether a pass goes on from here."""
-        new = _find_queries(calls)
-        if calls.keys() != self.calls.keys() or new is None or family_of(new[0, 0]) in self.starts:
-            return False
-        return any(call.keys is not None and (self.renumber(call.keys[:1]) >= 0).any() for call in calls.values())
+        is_new = calls.keys() == self.calls.keys() and len(read) > 0 and bool((self.find(read) < 0).all())
+        return is_new and any(call.keys is not None and self.find(call.keys[0]).max() >= 0 for call in calls.values())
 
-    def read(self, calls: dict[Place, Call], start: int = 0) -> None:
-        """Place what a pass read: as it stands on its axis, where that is of several sources."""
-        queries = _find_queries(calls)
-        families = find_families(queries)
-        self.line = min(families, default=NOBODY) if self.line == NOBODY else self.line
-        for family in families:
-            at = int(np.argmax(family_of(queries[0]) == family))  # type: ignore[index]
-            self.starts[family] = start + (at - int(place_of(queries[0, at])) if len(families) > 1 else 0)  # type: ignore[index]
-
-    def take(self, calls: dict[Place, Call]) -> bool:
-        """Add a pass that goes on. Returns whether each row of it is of one text."""
-        end, alike = 0, True
+    def take(self, calls: dict[Place, Call], read: PlaceIds) -> None:
+        """Add a pass that goes on, behind the last token that it knows."""
+        end = 0
         for place, call in calls.items():
             self.calls[place].append(call)
-            if call.keys is not None and call.queries is not None and (known := self.renumber(call.keys) >= 0).any():
-                end = max(end, int(place_of(self.renumber(call.keys))[known].max()) + 1)
-                alike &= bool((row_of(call.keys) == row_of(call.queries[:, :1]))[known].all())
-        self.read(calls, end)
-        return alike
+            if call.keys is not None and call.queries is not None:
+                at = self.find(call.keys)
+                end = max(end, int(at.max()) + 1)
+                self.is_of_one &= bool(((at < 0) | (row_of(call.keys) == row_of(call.queries[:, :1]))).all())
+        self._text = np.concatenate([self._text[:end], read])
 
     def join(self, is_fit: bool) -> Iterator[tuple[Call, int]]:
         """Yield one call of each place; where rows are of several texts every call by itself, and why."""
@@ -220,36 +184,57 @@ class Series:
                 yield self._as_one(calls) if len(calls) > 1 else calls[0], place[1]
                 continue
             for call in calls:
-                queries, keys = self._place(call.queries), self._place(call.keys)
+                queries, keys = (None if ids is None else self._renumber(ids) for ids in (call.queries, call.keys))
                 yield replace(call, apart=APART, queries=queries, keys=keys), place[1]
 
-    def _place(self, ids: PlaceIds | None) -> PlaceIds | None:
-        """Renumber ids, but for what was not read in the text."""
-        return None if ids is None else np.where((found := self.renumber(ids)) >= 0, found, ids)
+    def _renumber(self, ids: PlaceIds) -> PlaceIds:
+        """Return ids by their places in the whole text, but for what was not read in it."""
+        at = self.find(ids)
+        return np.where(at < 0, ids, self._number(row_of(ids)) + at)
+
+    def _number(self, rows: PlaceIds) -> PlaceIds:
+        """Return the ids of the first tokens of rows of the text."""
+        return np.asarray((self._family << PLACE_BITS + ROW_BITS) + (rows << PLACE_BITS))
 
     def _as_one(self, calls: list[Call]) -> Call:
-        """Put each call's queries at their places, and its keys where these are of the text that grows."""
-        first, n_steps = calls[0], len(calls)
+        """Join the queries that stayed in the text. Keys that are not of it, such as memory, stand before its own."""
+        first, parts = calls[0], []
         if first.factors is not None:
             problem = "the steps of a text that grows over a cache are not recorded by their factors"
             raise InvalidRecord(problem, hint=WHOLE)
         assert first.keys is not None
-        last = self.renumber(calls[-1].queries)  # type: ignore[arg-type]
-        grows, n_queries = bool((self.renumber(first.keys) >= 0).any()), int(place_of(last[last >= 0]).max()) + 1
-        n_before = int(np.argmax(first.keys[0] >= 0)) if grows else 0
-        n_keys = n_before + n_queries if grows else first.shape[3]
-        places = []
+        assert first.queries is not None
+        is_before = self.find(first.keys[0]) < 0
+        n_before, n_in_text = int(is_before.sum()), 0 if is_before.all() else len(self._text)
+        rows = self._number(row_of(first.queries[:, :1]))
+        keys = np.concatenate([first.keys[:, is_before], rows + np.arange(n_in_text)], axis=1)
+        n_keys = keys.shape[1]
         for call in calls:
-            of_first, keys = self.renumber(call.keys)[0], np.arange(call.shape[3])  # type: ignore[arg-type]
-            if grows:
-                keys = np.where(of_first >= 0, n_before + place_of(of_first), np.where(keys < n_before, keys, n_keys))
-            queries = place_of(self.renumber(call.queries)[0])  # type: ignore[arg-type]
-            places.append((np.arange(first.shape[1]), queries, keys))
-        whole = _put_together(calls, places, (*first.shape[:2], n_queries, n_keys))
-        line = (last[:, :1] - place_of(last[:, :1])) + np.arange(n_queries)
-        before = np.full((len(line), n_before), NOBODY)
-        keys = np.concatenate([before, line], axis=1) if grows else first.keys
-        return replace(whole, place=first.place, queries=line, keys=keys, n_steps=n_steps)
+            of_text, stayed = self.find(call.keys[0]), self.find(call.queries[0]) >= 0  # type: ignore[index]
+            rank = (of_text < 0).cumsum() - 1
+            at = np.where(of_text >= 0, n_before + of_text, np.where(rank < n_before, rank, n_keys)).clip(max=n_keys)
+            parts.append(
+                replace(
+                    call,
+                    kept=_lay_out(call.weights[:, :, stayed], at, n_keys),
+                    attendable=_lay_out(call.attendable[:, stayed], at, n_keys),
+                    sink=None if call.sink is None else call.sink[:, :, stayed],
+                    queries=self._renumber(call.queries[:, stayed]),  # type: ignore[index]
+                )
+            )
+        queries = np.concatenate([part.queries for part in parts], axis=1)
+        return _concatenate(parts, 2, queries=queries, keys=keys, n_steps=len(calls))
+
+
+def _leave_rows(ids: PlaceIds) -> PlaceIds:
+    return np.asarray(ids - (row_of(ids) << PLACE_BITS))
+
+
+def _lay_out(of: np.ndarray, at: PlaceIds, n_keys: int) -> np.ndarray:
+    """Put [… query key] at places on an axis of `n_keys`; what is placed behind that is left out."""
+    whole = np.zeros((*of.shape[:-1], n_keys + 1), dtype=of.dtype)
+    whole[..., at] = of
+    return whole[..., :-1]
 
 
 def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) -> list[tuple[Call, int]]:
@@ -263,23 +248,29 @@ def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) 
         passes[call.number][call.path, nth, times[call.number, call.path, nth]] = call
         times[call.number, call.path, nth] += 1
     several: list[Series] = []
-    unfit: set[frozenset[Place]] = set()
     for of_pass in passes.values():
-        known = next((series for series in reversed(several) if series.goes_on(of_pass)), None)
+        read = _find_text(of_pass)
+        read = read[~np.isin(read, _leave_rows(np.array([*taken_back], dtype=int)))]
+        known = next((series for series in reversed(several) if series.goes_on(of_pass, read)), None)
         if known is None:
-            several.append(Series({place: [call] for place, call in of_pass.items()}, list(taken_back)))
-            several[-1].read(of_pass)
-        elif not known.take(of_pass):
-            unfit.add(frozenset(of_pass))
+            several.append(Series(of_pass, read))
+        else:
+            known.take(of_pass, read)
+    unfit = {frozenset(series.calls) for series in several if not series.is_of_one}
     found = [each for series in several for each in series.join(frozenset(series.calls) not in unfit)]
     return sorted(found, key=lambda each: (each[0].number, each[0].place))
 
 
-def _find_queries(calls: dict[Place, Call]) -> PlaceIds | None:
-    """Find the first queries that are among the keys of their call: what the pass read of a text that may grow."""
+def _find_text(calls: dict[Place, Call]) -> PlaceIds:
+    """Find what a pass read of a text that may grow: the first queries that are among the keys of their call.
+
+    They are tokens of one family by their places in it, or of several as they stand on their axis.
+    """
     for call in calls.values():
         if call.queries is not None and call.keys is not None:
             known = call.queries[call.queries >= 0]
             if len(known) and np.isin(known, call.keys).all():
-                return call.queries
-    return None
+                first, families = _leave_rows(call.queries[0]), find_families(call.queries)
+                n_places = int(place_of(known).max()) + 1
+                return first if len(families) > 1 else (families[0] << PLACE_BITS + ROW_BITS) + np.arange(n_places)
+    return np.empty(0, dtype=int)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, count, groupby
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
@@ -46,7 +46,7 @@ def label(
 ) -> Iterator[tuple[Group, list[AxisLabels]]]:
     """Yield each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
     known = list(families)
-    _turn([call for group in groups for call in group.calls], known)
+    _turn(groups, known)
     made: dict[tuple[Text, int, int], int] = {}
     for group in groups:
         group.calls[:] = [
@@ -58,18 +58,18 @@ def label(
             yield group, labels.label(group)
 
 
-def _turn(calls: Sequence[Call], families: list[Family]) -> None:
+def _turn(groups: Sequence[Group], families: list[Family]) -> None:
     """Make places of the rows of families whose tokens are on the first axis of what was read, as in older modules."""
+    sides = {id(ids): ids for group in groups for ids in group.sides}.values()
     turned: set[int] = set()
-    for ids in (ids[0] for call in calls for ids in (call.keys, call.queries) if ids is not None and len(ids)):
-        known = ids[ids >= 0]
-        if len({*row_of(known).tolist()}) > 1 and len({*place_of(known).tolist()}) == 1:
-            turned |= {*find_families(known)}
+    for ids in sides:
+        known = ids[:1][ids[:1] >= 0]
+        if len(np.unique(row_of(known))) > 1 and len(np.unique(place_of(known))) == 1:
+            turned.update(find_families(known))
     for family in turned:
         n_rows, n_places = families[family].n_rows, families[family].n_places
         families[family] = replace(families[family], n_rows=n_places, n_places=n_rows)
-    several = {id(ids): ids for call in calls for ids in (call.keys, call.queries) if ids is not None and turned}
-    for ids in several.values():
+    for ids in sides:
         of = np.isin(family_of(ids), list(turned))
         ids[of] = _number(family_of(ids), place_of(ids), row_of(ids))[of]
 
@@ -96,26 +96,25 @@ class PassLabels:
 
     def __init__(self, groups: Sequence[Group], names: Names, families: Sequence[Family]) -> None:
         self.groups, self._names, self._families = groups, names, families
-        calls = [(group, call) for group in groups for call in group.calls]
-        of_keys = np.concatenate([call.keys.ravel() for _, call in calls])  # type: ignore[union-attr]
-        attended = np.concatenate([call.keys[call.attended] for _, call in calls])  # type: ignore[index]
+        calls = [call for group in groups for call in group.calls]
+        of_keys = np.concatenate([call.keys.ravel() for call in calls])  # type: ignore[union-attr]
+        attended = np.concatenate([call.keys[call.attended] for call in calls])  # type: ignore[index]
         self._padding = np.setdiff1d(of_keys[of_keys >= 0], attended)
         self._sizes: dict[int, tuple[int, int]] = {}  # of families: rows and places
         self._places: dict[int, str] = {}  # and where they were met first
-        self._lengths = {n for group in groups for n in group.shape[2:]}
-        for group, call in calls:
-            for ids in (call.queries, call.keys):
-                for family in find_families(ids):
-                    of, own = families[family], ids[family_of(ids) == family]  # type: ignore[index]
-                    n_rows, n_places = self._sizes.get(family, (of.n_rows, of.n_places))
-                    sizes = max(n_rows, int(row_of(own).max()) + 1), max(n_places, int(place_of(own).max()) + 1)
-                    self._sizes[family] = sizes
-                    self._places.setdefault(family, group.place)
-        self._lengths |= {n for _, n in self._sizes.values()}
+        for place, ids in ((group.place, ids) for group in groups for ids in group.sides):
+            for family in find_families(ids):
+                of, own = families[family], ids[family_of(ids) == family]
+                n_rows, n_places = self._sizes.get(family, (of.n_rows, of.n_places))
+                sizes = max(n_rows, int(row_of(own).max()) + 1), max(n_places, int(place_of(own).max()) + 1)
+                self._sizes[family] = sizes
+                self._places.setdefault(family, place)
+        self._lengths = {n for group in groups for n in group.shape[2:]} | {n for _, n in self._sizes.values()}
         self._texts: dict[int, Text] = {}
         for group in sorted(groups, key=lambda group: not group.is_across):
             self._assign(group)
-        self._on_axis: dict[int, str] = {}  # tokens that are named by their places on an axis with others
+        self._called: dict[int, str] = {}  # tokens, by their ids
+        self._new = count()  # that the model put in itself, as they are met
         self._mask()
 
     def _assign(self, group: Group) -> None:
@@ -157,27 +156,26 @@ class PassLabels:
 
     def label(self, group: Group) -> list[AxisLabels]:
         """Say what the queries and keys of each row are called."""
-        first, others = group.calls[0], group.calls[1:]
-        alike = all(_equal(call.queries, first.queries) and _equal(call.keys, first.keys) for call in others)
-        texts = [_find_text(first, row) for row in range(len(first.attendable))]
+        queries, keys = group.calls[0].queries, group.calls[0].keys
+        assert keys is not None
+        alike = all(_equal(call.queries, queries) and _equal(call.keys, keys) for call in group.calls)
+        texts = [_find_text(group.calls[0], row) for row in range(len(keys))]
         n_windows, found = len(texts) // max(1, len({*texts})), []
         attended = np.any([call.attended for call in group.calls], axis=0)
+        kept_keys = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended)
+        kept_queries = np.ones(group.shape[::2], dtype=bool)
+        if queries is not None and alike:
+            kept_queries = ~np.isin(queries, self._padding)
         for row, text in enumerate(texts):
-            keys, queries = first.keys[row], None if first.queries is None else first.queries[row]  # type: ignore[index]
-            same = queries is not None and np.array_equal(queries, keys)
-            kept = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended[row])
-            kept_queries = kept if same else np.ones(group.shape[2], dtype=bool)
-            if queries is not None and not same and alike:
-                kept_queries = (queries < 0) | ~np.isin(queries, self._padding)
-            of_keys = of_queries = self._call(keys, kept, alike)
-            if not same:
-                of_queries = self._call(queries, kept_queries, alike, text)
+            same = queries is not None and np.array_equal(queries[row], keys[row])
+            kept = (kept_keys if same else kept_queries)[row]
+            of_keys = self._call(keys[row], kept_keys[row], alike)
             found.append(
                 AxisLabels(
-                    of_queries,
+                    of_keys if same else self._call(None if queries is None else queries[row], kept, alike, text),
                     of_keys,
-                    kept_queries,
                     kept,
+                    kept_keys[row],
                     "" if alike else WINDOWS if n_windows > 1 else MOVED,
                     self._names.grid if of_keys.pieces in (self._names.keys or ()) else None,
                     text,
@@ -189,7 +187,8 @@ class PassLabels:
     def _call(self, ids: PlaceIds | None, kept: Bool[np.ndarray, " token"], alike: bool, text: int = 0) -> Tokens:
         """Name the kept tokens of a side, by their places in it where other layers have others there.
 
-        Without ids they are of no token: learned queries, states of a loop, the mean of a text.
+        Without ids they are of no token: learned queries, states of a loop, the mean of a text. Several texts, or a
+        text and what is no token, that stand on one axis may have been named together.
         """
         if not alike:
             return tokens_of(tuple(map(str, range(int(kept.sum())))))
@@ -198,60 +197,56 @@ class PassLabels:
             if rows and self._names.keys is not None and self._names.matches_length("tokens", n):
                 return tokens_of(rows[min(text, len(rows) - 1)])
             return tokens_of(("⟨query⟩",) if n == 1 else tuple(f"⟨query {place}⟩" for place in range(n)))
-        called = self._call_axis(ids)
-        if called is None:
-            last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
-            called = [f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids))]
-            for of_row in np.unique(ids[ids >= 0] >> PLACE_BITS):
-                of = np.flatnonzero(ids >> PLACE_BITS == of_row)
-                for at, name in zip(of, self._name(ids[of]), strict=True):
-                    called[at] = name
-        return tokens_of(tuple(name for name, is_kept in zip(called, kept, strict=True) if is_kept))
+        families, known = find_families(ids), ids[ids >= 0]
+        if len(families) > 1 or 0 < len(known) < len(ids):
+            rows, row = self._names.find_names(self._texts[families[0]]), int(row_of(known).min())
+            given = rows[row] if rows is not None and row < len(rows) else ()
+            if len(given) == len(ids) != self._sizes[families[0]][1]:
+                self._called.update(zip(ids.tolist(), given, strict=True))
+                return tokens_of(tuple(compress(given, kept)))
+        for each in known.tolist():
+            if each not in self._called:
+                self._name(each)
+        last = max(np.flatnonzero(ids >= 0).tolist(), default=len(ids))
+        beside = (f"⟨before {at + 1}⟩" if at < last else f"⟨after {at - last}⟩" for at in range(len(ids)))
+        called = (self._called.get(each, other) for each, other in zip(ids.tolist(), beside, strict=True))
+        return tokens_of(tuple(compress(called, kept)))
 
-    def _call_axis(self, ids: PlaceIds) -> list[str] | None:
-        """Return the names of an axis where several texts, or a text and what is no token, stand on it."""
-        families = find_families(ids)
-        if not families or (len(families) == 1 and (ids >= 0).all()):
-            return None
-        rows, row = self._names.find_names(self._texts[families[0]]), int(row_of(ids[ids >= 0]).min())
-        given = rows[row] if rows is not None and row < len(rows) else ()
-        if len(given) != len(ids) or self._sizes[families[0]][1] == len(ids):
-            return None
-        self._on_axis |= dict(zip(ids.tolist(), given, strict=True))
-        return list(given)
-
-    def _name(self, ids: Int[np.ndarray, " token"]) -> list[str]:
-        """Name some tokens of one row of a family. Raises InvalidRecord where names do not fit."""
-        family, row, places = int(family_of(ids[0])), int(row_of(ids[0])), place_of(ids)
+    def _name(self, token: int) -> None:
+        """Name a token, and all of its row. Raises InvalidRecord where names do not fit."""
+        family, row = family_of(token), row_of(token)
         of, (n_texts, n), text = self._families[family], self._sizes[family], self._texts[family]
+        every = token - place_of(token) + np.arange(n)
+        real = ~np.isin(every, self._padding)
+        ranks = (real.cumsum() - real).tolist()  # among those that are no padding
+        rows, fits = self._names.find_names(text), self._names.matches_length
         if of.is_new:
-            return [f"⟨new {nth}⟩" for nth in range(len(ids))]
-        if of.is_mixed and not self._names.matches_length(text, n):
-            return [f"⟨mixed {place}⟩" for place in places]
-        if all(each in self._on_axis for each in ids.tolist()):
-            return [self._on_axis[each] for each in ids.tolist()]
-        start = int(ids[0] - places[0])
-        padded = place_of(self._padding[slice(*np.searchsorted(self._padding, [start, start + n]))])
-        ranks = places - np.searchsorted(padded, places)  # among those that are no padding
-        if (rows := self._names.find_names(text)) is None:
-            return list(map(str, ranks))
-        if len(rows) != n_texts:
+            every, called = every[[place_of(token)]], [f"⟨new {next(self._new)}⟩"]
+        elif of.is_mixed and not fits(text, n):
+            called = [f"⟨mixed {place}⟩" for place in range(n)]
+        elif rows is None:
+            called = list(map(str, ranks))
+        elif len(rows) != n_texts:
             one_by_one = "Record each text in a block of its own, or all of them as one batch."
             raise InvalidRecord(
                 f"{text} is of {'1 text' if len(rows) == 1 else f'{len(rows)} texts'}, the attention in "
                 f"{self._places[family]} of {n_texts}",
                 hint=one_by_one if n_texts == 1 else "Give a list of lists, one for each row of the batch.",
             )
-        given, grows = list(rows[row]), n > of.n_places  # a text that grew: some may have no name
-        if len(given) in (n, of.n_places):
-            given = [name for place, name in enumerate(given) if place not in padded]
-        if grows or len(given) == n - len(padded):
-            return [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
-        if not self._names.matches_length(text, n) and any(self._names.matches_length(text, m) for m in self._lengths):
-            return list(map(str, ranks))  # names that are of something else in this pass
-        found = "1 name" if len(given) == 1 else f"{len(given)} names"
-        problem = f"{found} in {text}, but the attention in {self._places[family]} is of {n - len(padded)}"
-        raise InvalidRecord(problem, hint=PADDING)
+        else:
+            given = rows[row]
+            if len(given) in (n, of.n_places):
+                given = tuple(compress(given, real))
+            if n > of.n_places or len(given) == real.sum():  # of a text that grew some may have no name
+                called = [given[rank] if rank < len(given) else f"⟨{rank}⟩" for rank in ranks]
+            elif not fits(text, n) and any(fits(text, length) for length in self._lengths):
+                called = list(map(str, ranks))  # names that are of something else in this pass
+            else:
+                found = "1 name" if len(given) == 1 else f"{len(given)} names"
+                problem = f"{found} in {text}, but the attention in {self._places[family]} is of {real.sum()}"
+                raise InvalidRecord(problem, hint=PADDING)
+        for each, name in zip(every.tolist(), called, strict=True):
+            self._called.setdefault(each, name)
 
 
 def tokens_of(pieces: Pieces) -> Tokens:
