@@ -1,4 +1,4 @@
-"""Read untrusted files within bounds: paths, bytes, JSON and the header of safetensors.
+"""Read untrusted files within bounds: paths, bytes and JSON.
 
 Every failure becomes one line of an error class that the caller chooses. Knows no format beyond these.
 """
@@ -17,19 +17,16 @@ from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, NoReturn, get_args, get_origin, get_type_hints
 
 from attnviz.errors import InputError, InvalidOption, TooLarge
 
 MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest that are in use have 10 MB
 MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
-MAX_HEADER = 2**26  # bytes of a safetensors header: a record of 400,000 tokens
 JSON_SIZES = {",": 64, ":": 64, "[": 64, "{": 192}  # bytes for each in memory, of short texts and numbers
 GIB = 2**30
 MAX_WAIT = 5.0  # seconds to wait for a writer to open a named pipe
 NO_FILE = "No file can have this name"
-ITEM_SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
-ITEM_SIZES |= {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
 
 
 class Budget:
@@ -65,24 +62,6 @@ def check_room(what: str, needed: int, max_gib: float, hint: str = "") -> None:
         said = f"{needed / GIB:.2g}" if needed < 99 * GIB else f"{needed / GIB:,.0f}"
         least = f"{hint}--max-memory {math.ceil(100 * needed / GIB) / 100:.6g} allows it."
         raise TooLarge(f"{what} need {said} GiB, allowed are {max_gib:g}", hint=least)
-
-
-class Header(NamedTuple):
-    """A safetensors header: dtype, shape and data_offsets of each tensor by name, and the byte where tensors begin."""
-
-    tensors: dict[str, dict[str, Any]]
-    metadata: Any
-    start: int
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all tensors."""
-        return sum(tensor["data_offsets"][1] - tensor["data_offsets"][0] for tensor in self.tensors.values())
-
-    @property
-    def n_numbers(self) -> int:
-        """Numbers in all tensors."""
-        return sum(math.prod(tensor["shape"]) for tensor in self.tensors.values())
 
 
 def expand_path(name: str, invalid: type[InputError]) -> Path:
@@ -221,51 +200,6 @@ def _matches(kind: Any, found: Any) -> bool:
     if is_dataclass(kind) or get_origin(kind) is dict:
         return type(found) is dict
     return kind is object or type(found) is (list if get_origin(kind) in (tuple, list) else kind)
-
-
-def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:
-    """Read the header of a safetensors file, checked by `parse_header`. Raises `invalid`."""
-    size = check_file_size(path, math.inf, invalid, hint)
-    try:
-        with path.open("rb") as file:
-            return parse_header(file, size)
-    except OSError as error:
-        raise invalid(f"cannot read {path}: {describe_os_error(error)}", hint=hint) from error
-    except ValueError as error:
-        raise invalid(f"{path} is not a whole safetensors file: {error}", hint=hint) from error
-
-
-def parse_header(file: BinaryIO, size: int) -> Header:
-    """Parse the header of a safetensors file of `size` bytes.
-
-    Raises ValueError unless each tensor has the bytes that its shape says and they end where the file does.
-    """
-    length = int.from_bytes(file.read(8), "little")
-    if length > min(size, MAX_HEADER):
-        raise ValueError("its header is longer than it is" if length > size else "its header is too long")
-    try:
-        header = json.loads(file.read(length))
-        if not isinstance(header, dict):
-            raise ValueError("its header is not a table of tensors")
-        metadata = header.pop("__metadata__", {})
-        end = 8 + length + max(map(_find_end, header.values()), default=0)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())[:120]) from error
-    if end != size:
-        raise ValueError(f"it is {size:,} bytes long and should be {end:,}")
-    return Header(header, metadata, 8 + length)
-
-
-def _find_end(tensor: dict[str, Any]) -> int:
-    """Return the offset where a tensor ends. Raises ValueError where its shape asks for another number of bytes."""
-    start, end = tensor["data_offsets"]
-    shape = tensor["shape"]
-    if not all(type(number) is int and 0 <= number < 2**63 for number in (start, end, *shape)):
-        raise ValueError("sizes in its header are not whole numbers from 0")
-    item = ITEM_SIZES.get(tensor.get("dtype", ""))
-    if item is not None and end - start != math.prod(shape) * item:
-        raise ValueError("sizes in its header contradict each other")
-    return int(end)
 
 
 def describe_os_error(error: Exception) -> str:

@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from safetensors.numpy import save as save_tensors
 
 import attnviz
 from attnviz import store
-from attnviz.bounded import parse_header
 from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.records import AttentionMaps, Facts
 from attnviz.store import metadata
@@ -71,8 +69,7 @@ def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
 
 def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
-    data = store.encode_record(RECORD)
-    meta = metadata.parse_metadata(parse_header(BytesIO(data), len(data)).metadata)
+    meta = json.loads(json.dumps(metadata.encode_metadata(RECORD)))
     change(meta)
     return bytes(
         save_tensors(

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes, read_header
+from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -27,6 +27,7 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL, head_size
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
+from attnviz.store.tensors import read_header
 
 SCHEMA = 3
 EARLIER = 2  # with sinusoids

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
-from attnviz.bounded import parse_header, parse_json, read_bytes, read_header
+from attnviz.bounded import check_file_size, parse_json, read_bytes
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
@@ -33,10 +31,10 @@ from attnviz.store.metadata import (
     parse_provenance,
     parse_tokens,
 )
+from attnviz.store.tensors import read_header
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 RECORD = "attention.safetensors"
-KINDS = {"F32": "<f4", "BOOL": "?"}
 RECORD_HINT = f"attnviz heatmap writes {RECORD}."
 OTHER_ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".npy")
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
@@ -109,7 +107,10 @@ def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
     Raises InvalidRecord for anything else, or larger; InvalidOption for a path that is none.
     """
     path = _check_path(path)
-    return read_record(read_bytes(path, max_bytes, InvalidRecord), shorten_path(path))
+    check_file_size(path, max_bytes, InvalidRecord)
+    metadata = read_header(path, InvalidRecord, RECORD_HINT).metadata
+    with safe_open(path, "numpy") as file:
+        return _make_record(file.get_tensors(), metadata, shorten_path(path))
 
 
 def _check_path(path: str | Path) -> Path:
@@ -121,29 +122,38 @@ def _check_path(path: str | Path) -> Path:
 
 def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
     """[layer, head, query, key] of a record, by its header alone. Raises InvalidRecord."""
-    tensors = read_header(Path(path), InvalidRecord, RECORD_HINT).tensors
+    shapes = read_header(Path(path), InvalidRecord, RECORD_HINT).shapes
     try:
-        if "weights" in tensors:
-            n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
+        if "weights" in shapes:
+            n_layers, n_heads, n_queries, n_keys = shapes["weights"]
         else:
-            n_layers, n_heads, n_queries, _ = tensors["query"]["shape"]
-            _, _, n_keys, _ = tensors["key"]["shape"]
-    except (KeyError, TypeError, ValueError) as error:
+            (n_layers, n_heads, n_queries, _), (_, _, n_keys, _) = shapes["query"], shapes["key"]
+    except (KeyError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=RECORD_HINT) from error
     return n_layers, n_heads, n_queries, n_keys
 
 
 def is_factored(path: str | Path) -> bool:
     """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
-    return "query" in read_header(Path(path), InvalidRecord, RECORD_HINT).tensors
+    return "query" in read_header(Path(path), InvalidRecord, RECORD_HINT).shapes
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
-    """What `encode_record` gave, its arrays not copied. Raises InvalidRecord with `name` for anything else."""
+    """What `encode_record` gave. Raises InvalidRecord with `name` for anything else."""
     try:
-        header = parse_header(BytesIO(data), len(data))
-        meta = parse_metadata(header.metadata)
-        tensors = {name: _view_tensor(data, header.start, of) for name, of in header.tensors.items()}
+        return _make_record(load_tensors(data), _read_metadata(data), name)
+    except SafetensorError as error:
+        raise InvalidRecord(f"{name} is not a record of attnviz ({error})", hint=RECORD_HINT) from error
+
+
+def _read_metadata(data: bytes) -> dict[str, str]:
+    """What is said of tensors in a safetensors file that the library has read."""
+    return dict(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {}))
+
+
+def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], name: str) -> AttentionMaps:
+    try:
+        meta = parse_metadata(metadata)
         queries = parse_tokens(meta["queries"])
         keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
@@ -173,15 +183,6 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=RECORD_HINT) from error
 
 
-def _view_tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
-    """A tensor of a header that was checked; of another type than records have, nothing."""
-    kind = KINDS.get(of["dtype"])
-    if kind is None:
-        return np.empty(0, dtype=object)
-    count = math.prod(of["shape"])
-    return np.frombuffer(data, np.dtype(kind), count, start + of["data_offsets"][0]).reshape(of["shape"])
-
-
 def encode_arrays(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
     """Encode arrays of 64-bit numbers or float32, and what is said of them under the metadata key `attnviz`.
 
@@ -195,11 +196,10 @@ def read_arrays(path: Path, max_bytes: float, what: str) -> tuple[dict[str, np.n
     """What `encode_arrays` gave. Raises InvalidRecord where a file is not `what`, such as "a survey", or is larger."""
     data = read_bytes(path, max_bytes, InvalidRecord)
     try:
-        header = parse_header(BytesIO(data), len(data))
-        meta = parse_json(header.metadata["attnviz"])
-        if not {of["dtype"] for of in header.tensors.values()} <= {"I64", "U64", "F64", "F32"}:
-            raise TypeError("numbers of another type")
         arrays = load_tensors(data)
+        meta = parse_json(_read_metadata(data)["attnviz"])
+        if not {str(each.dtype) for each in arrays.values()} <= {"int64", "uint64", "float64", "float32"}:
+            raise TypeError("numbers of another type")
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InvalidRecord(f"{shorten_path(path)} is not {what} of attnviz") from error
     return arrays, meta

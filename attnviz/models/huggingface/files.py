@@ -15,13 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, check_room, is_file, read_bytes, read_header
+from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, check_file_size, check_room, is_file, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32
 from attnviz.models.tokenizer_bounds import check_tokenizer
 from attnviz.registry import suggest_name
 from attnviz.store.hub import explain_offline
+from attnviz.store.tensors import read_header
 
 TOKENIZER = "tokenizer.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
