@@ -24,7 +24,7 @@ from attnviz.registry import Plugin
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
 from attnviz.store.cache import remember
-from attnviz.text.files import UTF_8, check_encoding, check_kind, check_size, decode, find_mark, read_content
+from attnviz.text.files import UTF_8, WORDLESS, check_encoding, check_kind, check_size, decode, find_mark, read_content
 from attnviz.text.markup import WORDY_ENDINGS, find_words
 from attnviz.text.source import MAX_ROWS, MAX_TEXT
 
@@ -128,7 +128,8 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     path = Path(given)
     if not given or not (is_file(path) or is_folder(path)):
         is_word = len(given.split()) == 1
-        is_path = path.suffix.lower() in WORDY_ENDINGS or _holds_many_texts(path) or (given.isascii() and "/" in given)
+        is_file_name = path.suffix.lower() in WORDY_ENDINGS or WORDLESS.fullmatch(given) or _holds_many_texts(path)
+        is_path = is_file_name or (given.isascii() and "/" in given)
         if (is_word and is_path) or given.startswith(("./", "../", "~/", "/")):
             raise InvalidSource(f"no file {given}", hint=f"--text {shlex.quote(given)} takes its name as words.")
         return replace(spec, text=(given, *spec.text))

@@ -16,6 +16,7 @@ import pyarrow
 from pyarrow import parquet, types
 
 from attnviz.bounded import parse_json
+from attnviz.chats import find_chat
 from attnviz.errors import InvalidSource
 from attnviz.text.archives import Place
 from attnviz.text.columns import DataTable
@@ -42,19 +43,31 @@ def read_rows(
     if not plain:
         yield where, unread
         return
-    row = 0
+    row, reads = 0, [partial(_read_value, kinds[name], swapped.get(name)) for name in plain]
     for batch in batches(plain):
         for values in zip(*batch, strict=True):
-            fields = {name: swapped.get(name, {}).get(value, value) for name, value in zip(plain, values, strict=True)}
-            yield f"{where}: row {row}", unread | fields
+            fields = (read(value) for read, value in zip(reads, values, strict=True))
+            yield f"{where}: row {row}", unread | dict(zip(plain, fields, strict=True))
             row += 1
+
+
+def _read_value(kind: Any, swapped: Any, value: Any) -> Any:
+    return find_chat(value) if is_chat(kind) else value if swapped is None else swapped.get(value, value)
 
 
 def _is_plain(kind: Any) -> bool:
     if isinstance(kind, str):
         return False
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    return any(getattr(types, f"is_{name}")(kind) for name in PLAIN)
+    return is_chat(kind) or any(getattr(types, f"is_{name}")(kind) for name in PLAIN)
+
+
+def is_chat(kind: Any) -> bool:
+    """Return whether a type of Arrow is that of messages: lists of roles and contents, both of them texts."""
+    if not types.is_list(kind) or not types.is_struct(kind.value_type):
+        return False
+    fields = {each.name: each.type for each in kind.value_type}
+    return {"role", "content"} <= {*fields} and all(map(types.is_string, fields.values()))
 
 
 def list_columns(batch: Any, names: Sequence[str]) -> list[Iterator[object]]:
@@ -74,14 +87,17 @@ def open_parquet(path: Place, wanted: Wanted) -> DataTable:
     """Open a Parquet table, which is read a row group at a time. Raises InvalidSource."""
     with _reading(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
+    kinds = dict(zip(schema.names, schema.types, strict=True))
 
     def read_batches(columns: Sequence[str]) -> Iterator[list[Iterator[object]]]:
+        texts = [name for name in columns if not types.is_nested(kinds[name])]
         # A text that is repeated stays one text: a small file may repeat a long one millions of times.
-        with _reading(path, metadata=metadata, read_dictionary=list(columns)) as file:
+        with _reading(path, metadata=metadata, read_dictionary=texts) as file:
             for group in range(metadata.num_row_groups):
                 of_group = metadata.row_group(group)
                 parts = [of_group.column(place) for place in range(of_group.num_columns)]
-                size = sum(each.total_uncompressed_size for each in parts if each.path_in_schema in columns)
+                parts = [each for each in parts if each.path_in_schema.split(".")[0] in columns]
+                size = sum(each.total_uncompressed_size for each in parts)
                 wanted.budget.draw(f"the rows of a group of {path}", size)  # it is read whole
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
                     yield list_columns(batch, columns)
@@ -90,7 +106,6 @@ def open_parquet(path: Place, wanted: Wanted) -> DataTable:
     with suppress(KeyError, TypeError, ValueError, RecursionError, AttributeError):  # what `datasets` wrote into it
         features = parse_json((schema.metadata or {})[b"huggingface"])["info"]["features"]
         swapped = {name: name_swapped(each["names"]) for name, each in features.items() if "names" in each}
-    kinds = dict(zip(schema.names, schema.types, strict=True))
     return DataTable(
         path.name, str(path), schema.names, wanted, partial(read_rows, str(path), kinds, swapped, read_batches)
     )

@@ -32,6 +32,10 @@ KINDS = {
 OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
 MEMBERS = {b"[Content_Types].xml": OFFICE, b"mimetypeapplication/": OFFICE, b".npy": KINDS[b"\x93NUMPY"]}
 NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b")  # NUL, bytes that are not UTF-8, or an object of a PDF
+WORDLESS = re.compile(  # names of files that hold no words
+    r"(?i).+\.(?:np[yz]|pth?|ckpt|safetensors|onnx|gguf|h5|hdf5|pkl|mat|feather|arrow|sqlite|db|pdf|epub|rtf|docx?|xlsx?"
+    r"|pptx?|od[tsp]|png|jpe?g|gif|webp|bmp|tiff?|svg|mp[34]|wav)"
+)
 WITH_MARK = {UTF_8: "utf-8-sig"}  # it may begin with one
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"

@@ -101,7 +101,7 @@ def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTabl
     """Open a `Dataset`, which maps its files into memory. In the format "arrow" it decodes nothing."""
     from datasets import ClassLabel, Value
 
-    from attnviz.text.arrow import BATCH_ROWS, list_columns, read_rows  # pyarrow, which a refusal does without
+    from attnviz.text.arrow import BATCH_ROWS, is_chat, list_columns, read_rows  # pyarrow, which a refusal does without
 
     def read_batches(columns: Sequence[str]) -> Iterator[list[Iterator[object]]]:
         try:
@@ -112,6 +112,8 @@ def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTabl
 
     features = dataset.features
     kinds = {each: type(kind).__name__ for each, kind in features.items()}  # of those that would be decoded
-    kinds |= {each.name: each.type for each in dataset.data.schema if type(features[each.name]) in (Value, ClassLabel)}
+    schema = dataset.data.schema
+    kinds |= {each.name: each.type for each in schema if type(features[each.name]) in (Value, ClassLabel)}
+    kinds |= {each.name: each.type for each in schema if is_chat(each.type)}
     swapped = {each: name_swapped(getattr(features[each], "names", None) or ()) for each in features}
     return DataTable(name, where, dataset.column_names, wanted, partial(read_rows, where, kinds, swapped, read_batches))

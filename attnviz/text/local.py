@@ -20,7 +20,7 @@ from attnviz.registry import load, suggest_name
 from attnviz.text import ENDINGS, NAMES
 from attnviz.text.archives import Place, find_ending, find_member, find_name, is_archive, list_entries, open_archive
 from attnviz.text.columns import DataTable
-from attnviz.text.files import decode, read_content, read_lines
+from attnviz.text.files import LOOKED_AT, check_kind, decode, open_file, read_content, read_lines
 from attnviz.text.source import SPLIT_NAMES, Row, Source, Wanted, check_no_columns
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"  # the packaged reviews
@@ -79,8 +79,11 @@ def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
         beside = find_class_files(path.parent) if isinstance(path, Path) else {}
         pair = beside if path in beside.values() else {label: path}
         return open_class_files(pair, wanted, title)
+    with open_file(path) as file:
+        check_kind(file.read(LOOKED_AT), path.name)
     problem = f"{path}: its ending does not say what it holds"
-    raise InvalidSource(problem, hint=f"Endings that can be read: {READABLE_ENDINGS}.")
+    hint = f"Endings that can be read: {READABLE_ENDINGS}. One text is --text-file {path}."
+    raise InvalidSource(problem, hint=hint)
 
 
 def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:

@@ -75,7 +75,7 @@ def _open_lines(path: Place, wanted: Wanted) -> DataTable:
         if {is_text_name(name) for name in names if is_known_name(name)} == {True, False}:
             table = _open_separated(path, wanted, separator)
             return replace(table, layout=(f"a table with {kind}", *table.layout))
-    first = [_strip_end(line) for line in first]
+    first = [line.rstrip("\r\n") for line in first]
     for form in LINES:
         found = [form.fullmatch(line) for line in first]
         if all(found) and (form is not BARE_LABEL or len({each["label"] for each in found if each}) > 1):
@@ -87,16 +87,12 @@ def _open_lines(path: Place, wanted: Wanted) -> DataTable:
     def rows(_: Sequence[str]) -> Rows:
         with closing(read_lines(path, wanted.encoding)) as given:
             for number, line in enumerate(given, 1):
-                found = form.fullmatch(_strip_end(line))
+                found = form.fullmatch(line.rstrip("\r\n"))
                 if found is None:
                     raise InvalidSource(f"{path}:{number}: the line has no label, as those before it have")
                 yield f"{path}:{number}", found.groupdict()
 
     return DataTable(path.name, str(path), [*form.groupindex], wanted, rows, layout=layout)
-
-
-def _strip_end(line: str) -> str:
-    return line.removesuffix("\n").removesuffix("\r")
 
 
 def _open_separated(path: Place, wanted: Wanted, usual: str) -> DataTable:

@@ -40,6 +40,7 @@ MISTAKES = (
     ("train --dataset sample --validation 2", "0 ≤ validation < 0.5"),
     # texts, models and folders
     ("./nothing", "no file ./nothing. --text ./nothing takes its name as words."),
+    ("heatmap nothere.docx", "no file nothere.docx. --text nothere.docx takes its name as words."),
     ("heatmap review.txt", "no file review.txt. --text review.txt takes its name as words."),
     ("heatmap ''", "no tokens in the text. It is empty"),
     ("heatmap --dataset sampel", "Did you mean 'sample'"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from attnviz.chats import Chat
 from attnviz.errors import InvalidSource, TooLarge
@@ -94,6 +96,13 @@ def test_messages_are_one_text(name: str, tmp_path: Path) -> None:
     if name < "c":
         assert isinstance(read(tmp_path / name).texts[0], Chat)
         assert not isinstance(read(tmp_path / name, keep_markup=True).texts[0], Chat)
+
+
+def test_messages_of_a_table_of_arrow_are_one_text(tmp_path: Path) -> None:
+    table = pyarrow.table({"id": [1, 2], "messages": [[ASKED], [ASKED, ASKED]]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    one, two = load_corpus(TextOptions(dataset=str(tmp_path / "a.parquet"))).documents
+    assert (one.text, two.text) == (json.dumps([ASKED]), json.dumps([ASKED, ASKED]))
 
 
 def test_what_json_becomes_is_counted_before_it_is_parsed(tmp_path: Path) -> None:
