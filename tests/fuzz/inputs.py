@@ -66,6 +66,23 @@ HOSTILE += ("index.html", "manifest.json", ".progress", "~")
 HOSTILE += ("\x1b[31m", "\u202e", "__import__('os')", "loop", "fifo", "/dev/zero", "1:30", [-1], [10**18] * 2, [0, 0])
 
 BYTES = (b"", b"\0", b"\xff\xfe", b"[" * 3000, b"{" * 3000, b"&a *a", b"1e999", b"9" * 5000, b"\n")
+PIECES = (
+    b"{},",
+    b"[],",
+    b"[",
+    b'{"a":',
+    b"a",
+    b'"',
+    b"\n",
+    b",",
+    b"<a ",
+    b"<!--",
+    b"&#",
+    b"*a ",
+    b"\xff",
+    b"\0",
+    b"0 ",
+)
 
 
 def values(option: FlatOption) -> st.SearchStrategy[Any]:
@@ -204,3 +221,13 @@ def tensors(draw: Draw, data: bytes) -> bytes:
         number = draw(st.sampled_from([b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\0\0\x80\xbf", b"\xff" * 4, b"\0" * 4, b""]))
         body = body[:at] + number + body[at + 4 :]
     return len(header).to_bytes(8, "little") + header + body
+
+
+@st.composite
+def bombs(draw: Draw, data: bytes) -> bytes:
+    """A file in which one piece is repeated, up to 64 MB, or that is damaged."""
+    if draw(st.integers(0, 2)) == 0:
+        return bytes(draw(damaged(data)))
+    at = draw(st.integers(0, len(data)))
+    piece = draw(st.sampled_from([*PIECES, data[at : at + draw(st.integers(1, 40))] or b"a"]))
+    return bytes(data[:at] + piece * (draw(st.sampled_from([3, 2**10, 2**16, 2**26])) // len(piece) + 1) + data[at:])

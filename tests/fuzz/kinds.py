@@ -12,12 +12,14 @@ import zipfile
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
+import torch
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -26,9 +28,10 @@ from attnviz.cli import app
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
 from tests.commands.train.runs import stopped
-from tests.fuzz.inputs import OUTPUTS, SPECS, changed, command_lines, configs, damaged, numbers, tensors
+from tests.fuzz.inputs import OUTPUTS, SPECS, bombs, changed, command_lines, configs, damaged, numbers, tensors
 from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
 from tests.made import random_maps
+from tests.text.test_markup import CHATS, FILES
 
 GOOD = """
 jobs:
@@ -122,6 +125,13 @@ def _fill(good: Path, room: Path) -> None:
         archive.write(good / "table.csv", "train.csv")
     with tarfile.open(good / "tables.tar.gz", "w:gz") as tar:
         tar.add(good / "table.csv", "in/test.csv")
+    (good / "weights").mkdir()
+    maps, arrays = np.eye(4, dtype=np.float32)[None], np.array(["a", "b", "c", "d"])
+    np.save(good / "weights/a.npy", maps)
+    np.savez(good / "weights/a.npz", layer_0=maps, layer_1=maps, tokens=arrays)
+    torch.save({"attentions": (torch.tensor(maps),), "tokens": arrays.tolist()}, good / "weights/a.pt")
+    np.savetxt(good / "weights/a.csv", maps[0], delimiter=",", header=",".join(arrays), comments="")
+    (good / "weights/a.json").write_text(json.dumps({"tokens": arrays.tolist(), "weights": maps.tolist()}))
     (good / "scheduler.json").write_text('{"type": "Scheduler", "address": "tcp://127.0.0.1:9"}', encoding="utf-8")
     _fork(_stop_training, good)
     shutil.copytree(good / "batch", good / "other")
@@ -221,6 +231,31 @@ def tables(arena: Arena) -> st.SearchStrategy[Attempt]:
     return st.one_of([_of(arena, name, damaged, ["predict", "--dataset", name, *bounded]) for name in TABLES])
 
 
+def packed(arena: Arena) -> st.SearchStrategy[Attempt]:
+    """Files for each door, damaged or with a part of them repeated, and packed small where their names say so."""
+    files = {"a.csv.gz": "table.csv", "a.json.gz": "array.json", "b.tar.gz": "tables.tar.gz", "b.zip": "table.csv"}
+    data = {name: arena.file(of) for name, of in files.items()} | {"a.jsonl.gz": b'{"text": "a film", "label": 1}\n'}
+    data["b.tar.gz"] = gzip.decompress(data["b.tar.gz"])
+    data |= {f"w{path.suffix}": path.read_bytes() for path in sorted((arena.good / "weights").iterdir())}
+    data |= {name: content.encode() for name, content in {**{name: text for name, text, *_ in FILES}, **CHATS}.items()}
+
+    def attempt(of: tuple[str, bytes], more: list[str]) -> Attempt:
+        name, content = of
+        if name == "b.zip":
+            file = BytesIO()
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("train.csv", content)
+            content = file.getvalue()
+        content = gzip.compress(content, 1) if name.endswith(".gz") else content
+        door = ["render", name] if name.startswith("w.") else ["heatmap", name, "--max-tokens", "16", *more]
+        bounded = ("--dpi", "30", "--max-memory", str(MAX_MEMORY), "--out", "out")
+        return Attempt(name, content, (*door, *bounded), ("out",))
+
+    of_files = st.one_of([st.tuples(st.just(name), bombs(content)) for name, content in data.items()])
+    more = st.sampled_from([[], ["--keep-markup"], ["--index", "0"], ["--index", "-1"]])
+    return st.builds(attempt, of_files, more)
+
+
 def training_states(arena: Arena) -> st.SearchStrategy[Attempt]:
     def attempt(data: bytes) -> Attempt:
         return Attempt(
@@ -251,6 +286,7 @@ KINDS: dict[str, Kind] = {
     "surveys": surveys,
     "checkpoints": checkpoints,
     "tables": tables,
+    "packed": packed,
     "training states": training_states,
     **({"scheduler files": scheduler_files} if DASK else {}),
     **({"model folders": folders} if HF else {}),
