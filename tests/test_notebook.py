@@ -146,23 +146,23 @@ def test_layers_without_attention_keep_the_numbers_of_the_others() -> None:
 
 UNLIKE = (*attentions(n=2, n_layers=1), *attentions(n_layers=1))
 WRONG: dict[str, tuple[type[AttnvizError], str, Any, dict[str, Any]]] = {
-    "sdpa": (InvalidRecord, "these attentions are empty. .*eager", (), {}),
-    "none": (InvalidRecord, "no weights in these attentions. .*eager", (None, None), {}),
-    "flat": (InvalidRecord, r"1 layers of shape \(2,\) are not attentions. Expected a tuple", [[0.5, 0.5]], {}),
-    "words": (InvalidRecord, "not arrays of numbers of one shape", [["a"], "b"], {}),
-    "unlike": (InvalidRecord, r"2 layers of shape \(1, 2, 2, 2\) and .* of one shape at a time", UNLIKE, {}),
-    "too many names": (InvalidRecord, "Name each of the 3 positions once", attentions(), {"tokens": list("abcd")}),
-    "heads as texts": (InvalidRecord, "2 texts are named, and this is attention of 8", np.ones((8, 3, 3)) / 3,
+    "sdpa": (InvalidRecord, "this tuple holds no weights. .*eager", (), {}),
+    "none": (InvalidRecord, "this tuple holds no weights. .*eager", (None, None), {}),
+    "words": (InvalidRecord, "this list holds texts, which are not weights", [["a"], "b"], {}),
+    "ragged": (InvalidRecord, r"holds 2 arrays: \[0\] \[1\], \[1\] \[2\]. Choose one", [[1.0], [0.5, 0.5]], {}),
+    "unlike": (InvalidRecord, r"holds 2 arrays: \[0\] \[1, 2, 2, 2\], \[1\] .* Choose one", UNLIKE, {}),
+    "too many names": (InvalidRecord, "4 names in tokens, .* is of 3. If some", attentions(), {"tokens": list("abcd")}),
+    "heads as texts": (InvalidRecord, "2 texts are named, and this is attention of 8 × 3 × 3", np.ones((8, 3, 3)) / 3,
                        {"tokens": [["a", "b", "c"]] * 2}),
-    "one text, two names": (InvalidRecord, "2 texts are named, and this is attention of 1", attentions(),
+    "one text, two names": (InvalidRecord, "2 texts are named, and this is attention of 2 × 1 × 2", attentions(),
                             {"tokens": [["a", "b", "c"]] * 2, "row": 0}),
-    "few names": (InvalidRecord, "2 tokens do not fit attention of 3, in weights of 3 queries and 3 keys",
+    "few names": (InvalidRecord, "2 names in tokens, but the attention in weights of 3 queries and 3 keys is of 3",
                   attentions(), {"tokens": ["a", "b"]}),
     "a string": (InvalidRecord, "tokens are not a list of strings", attentions(), {"tokens": "the cat sat"}),
     "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in attentions()), {}),
     "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", attentions(3), {}),
     "no row": (InvalidSelection, "no row 3 in a batch of 3", attentions(3), {"row": 3}),
-    "mask": (InvalidRecord, r"attention_mask of shape \(1, 2\) does not", attentions(), {"attention_mask": [[1, 1]]}),
+    "mask": (InvalidRecord, "attention_mask is of 1 × 2 tokens, .* 1 × 3", attentions(), {"attention_mask": [[1, 1]]}),
 }  # fmt: skip
 
 

@@ -66,11 +66,11 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 
 
 WEIGHTS: list[tuple[Any, dict[str, Any], type[AttnvizError], str]] = [
-    (THIRDS, {"row": "0"}, InvalidSelection, "no row '0' in a batch of 1"),
+    (THIRDS, {"row": "0"}, InvalidSelection, "no row '0' in a batch of 2"),
     (THIRDS, {"tokens": torch.nn.Identity()}, InvalidRecord, "tokens are not a list of strings"),
-    (torch.full((1, 2, 3, 3), 1 / 3, device="meta"), {}, InvalidRecord, "not arrays of numbers of one shape"),
-    (THIRDS.astype(complex), {}, InvalidRecord, "complex numbers are not attentions"),
-    ([torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)], {}, InvalidRecord, "complex numbers are not attentions"),
+    (torch.full((1, 2, 3, 3), 1 / 3, device="meta"), {}, InvalidRecord, "this array holds no numbers"),
+    (THIRDS.astype(complex), {}, InvalidRecord, "holds complex numbers"),
+    ([torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)], {}, InvalidRecord, "holds complex numbers"),
 ]
 
 
@@ -93,4 +93,4 @@ def test_weights_that_are_none(weights: Any, options: dict[str, Any], kind: type
 
 def test_a_row_may_be_numpys() -> None:
     row: Any = np.int64(0)
-    assert attnviz.from_attentions([THIRDS], row=row).n_heads == 2
+    assert attnviz.from_attentions([THIRDS[None]], row=row).n_heads == 2

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from attnviz.errors import InvalidOption
-from attnviz.records import TINY, AttentionMaps
+from attnviz.records import TINY, AttentionMaps, holds_factors
 from attnviz.records.walk import split_queries, walk_each
 from attnviz.shapes import RealQueries
 
@@ -119,7 +119,9 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
-    several = split_real_queries(maps, maps.max_span(layer))
+    heads_alone = maps.heads_alone
+    span = heads_alone.factors[layer].span if holds_factors(heads_alone) else n_keys
+    several = split_real_queries(maps, span)
 
     def walk(heads: int | slice) -> None:
         columns = None if pools is None else pools.create_columns()

@@ -306,10 +306,6 @@ class AttentionMaps(Tabular):
         """Return which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
 
-    def max_span(self, layer: int) -> int:
-        """Return how many keys a query may attend to at most in a layer, as far as known without a look at masks."""
-        return len(self.keys)
-
     def allows_all(self, layer: int) -> bool:
         """Return whether each query may attend to each key in a layer."""
         return bool(self._masks[layer if len(self._masks) > 1 else 0].all())

@@ -108,10 +108,6 @@ class FactoredMaps(AttentionMaps):
         """Return which keys some queries may attend to in a layer."""
         return self.factors[layer].read_allowed(queries)
 
-    def max_span(self, layer: int) -> int:
-        """Return how many keys a query may attend to at most in a layer."""
-        return self.factors[layer].span
-
     @property
     def heads_at_once(self) -> Sequence[Heads]:
         """Which heads `walk` is given together: each by itself."""

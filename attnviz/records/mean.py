@@ -137,10 +137,6 @@ class MapsWithMean(AttentionMaps):
         """Return which keys some queries may attend to in a layer."""
         return self.heads.read_allowed(layer, queries)
 
-    def max_span(self, layer: int) -> int:
-        """Return how many keys a query may attend to at most in a layer."""
-        return self.heads.max_span(layer)
-
     def allows_all(self, layer: int) -> bool:
         """Return whether each query may attend to each key in a layer."""
         return self.heads.allows_all(layer)

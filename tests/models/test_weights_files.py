@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import struct
 import tracemalloc
@@ -71,6 +72,7 @@ READ: dict[str, tuple[Write, np.ndarray, list[str] | None]] = {
     "rounded.csv": (lambda path: ROUNDED.to_csv(path), ROUNDED.to_numpy()[None, None], WORDS),
     "bare.csv": (lambda path: np.savetxt(path, ONE, delimiter=","), ONE[None, None], None),
     "bare.txt": (lambda path: np.savetxt(path, ONE, header="a comment"), ONE[None, None], None),
+    "a.json": (text(json.dumps({"text": " ".join(WORDS), "w": ARRAY.tolist()})), ARRAY, WORDS),
     "r.txt": (r_table, ONE[None, None], WORDS),
     "excel.csv": (text("\ufeff,a,b\r\na,1,0\r\nb,0.25,0.75\r\n"), np.array([[[[1, 0], [0.25, 0.75]]]]), ["a", "b"]),
     "two.csv": (text("0,1\n0.5,0.5\n1,0\n"), np.array([[[[0.5, 0.5], [1, 0]]]]), None),  # pandas without an index
@@ -95,7 +97,9 @@ def test_names_of_two_texts_come_with_the_file(tmp_path: Path) -> None:
     cross, keys = torch.full((3, 7), 1 / 7).numpy(), list("tuvwxyz")
     np.savez(tmp_path / "cross.npz", weights=cross, tokens=np.array(WORDS[:3]), keys=np.array(keys))
     pandas.DataFrame(cross, index=WORDS[:3], columns=keys).to_csv(tmp_path / "cross.csv")
-    for name in ("cross.npz", "cross.csv"):
+    marked = [f"{word} *" + " ".join(["0.142857"] * 7) for word in WORDS[:3]]  # as OpenNMT marks the largest
+    (tmp_path / "cross.txt").write_text("\n".join(["  t u v w x y z", *marked]))
+    for name in ("cross.npz", "cross.csv", "cross.txt"):
         maps = attnviz.from_attentions(str(tmp_path / name))
         assert (maps.queries.pieces, maps.keys.pieces) == (tuple(WORDS[:3]), tuple(keys))
     own = attnviz.from_attentions(tmp_path / "cross.npz", ["a", "b", "c"])
@@ -123,28 +127,26 @@ def test_names_say_what_axes_are_and_what_is_left_is_said(tmp_path: Path) -> Non
     guesses = {
         row: attnviz.from_attentions(tmp_path / "stack.npy", WORDS, row=row).provenance.facts.guess for row in (None, 1)
     }
-    assert guesses[None] == "Its first axis, of 2, is taken for layers; of several texts, row would choose one."
-    assert guesses[1] == "Its first axis, of 2, is taken for texts, one of which was chosen by row."
+    taken = "Its axes are taken for {} (2), heads (4), queries (5), keys (5); axes would say otherwise."
+    assert guesses == {None: taken.format("layers"), 1: taken.format("texts")}
     chosen = attnviz.from_attentions(tmp_path / "stack.npy", WORDS, row=1)
     np.testing.assert_array_equal(chosen.weights, ARRAY[1:])
-    assert "taken for heads" in attnviz.from_attentions(tmp_path / "heads.npy").provenance.facts.guess
+    assert "taken for heads (4)" in attnviz.from_attentions(tmp_path / "heads.npy").provenance.facts.guess
     wide = attnviz.from_attentions(np.full((2, 3), 1 / 3), ["a", "b", "c"])
     assert (wide.queries.pieces, wide.keys.pieces) == (("0", "1"), ("a", "b", "c"))
 
 
 def test_one_of_several_arrays_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "several.npz"
-    np.savez(path, *ARRAY[:, None])  # arr_0 and arr_1, as layers were kept
-    said = r"holds 2 arrays: arr_0 \[1, 4, 5, 5\], arr_1 \[1, 4, 5, 5\]. Choose one, as by --array arr_0"
+    np.savez(path, one=ARRAY[0], other=ARRAY[1])
+    said = r'holds 2 arrays: one \[4, 5, 5\], other \[4, 5, 5\]. Choose one, as by array="one"'
     with pytest.raises(InvalidRecord, match=said):
         attnviz.from_attentions(path)
-    np.testing.assert_array_equal(attnviz.from_attentions(path, array="arr_1").weights, ARRAY[1:])
-    both = attnviz.from_attentions(path, array="arr_0, arr_1")
-    np.testing.assert_array_equal(both.weights, ARRAY)
-    assert dict(both.provenance.settings)["array"] == "arr_0,arr_1"
-    with pytest.raises(InvalidOption, match=r"has no array arr_2. There is arr_0"):
+    np.testing.assert_array_equal(attnviz.from_attentions(path, array="other").weights, ARRAY[1:])
+    assert dict(attnviz.from_attentions(path, array="other").provenance.settings)["array"] == "other"
+    with pytest.raises(InvalidOption, match=r"has no array arr_2. There is one"):
         attnviz.from_attentions(path, array="arr_2")
-    with pytest.raises(InvalidOption, match="array chooses in a file"):
+    with pytest.raises(InvalidOption, match="There is one without a name"):
         attnviz.from_attentions(ONE, array="arr_0")
 
 
@@ -185,19 +187,19 @@ WRONG: dict[str, tuple[Write, str]] = {
     "empty.npy": (lambda path: np.save(path, np.empty((0, 3))), r"shape \(0, 3\) is empty"),
     "number.npy": (lambda path: np.save(path, np.array(1.0)), r"shape \(\) is not attention"),
     "six-axes.npy": (lambda path: np.save(path, ONE[None, None, None, None]), "is not attention"),
-    "batch.npy": (lambda path: np.save(path, ARRAY[None]), "a batch of 2 texts. Choose one"),
+    "batch.npy": (lambda path: np.save(path, [ARRAY] * 3), 'may be layer, text, .* or text, layer, .* axes="layer,'),
     "complex.npy": (changed(lambda array: array + 1j), "holds complex numbers"),
     "objects.npy": (changed(lambda array: array.astype(object)), "only a pickle can hold"),
     "texts.npy": (lambda path: np.save(path, np.array(WORDS)), "holds texts, which are not weights"),
-    "dates.npy": (lambda path: np.save(path, np.array(["2026-01-01"], "M8")), "holds dates"),
+    "dates.npy": (lambda path: np.save(path, np.array(["2026-01-01"], "M8")), "holds dates or times"),
     "fields.npy": (lambda path: np.save(path, np.zeros(2, [("a", "f4")])), "holds fields"),
     "pickle.npy": (lambda path: path.write_bytes(pickle.dumps(ONE)), "a pickle, which can run code"),
     "pickle.pkl": (lambda path: path.write_bytes(pickle.dumps(ONE)), "a pickle, which can run code"),
     "module.pt": (lambda path: torch.save(torch.nn.Linear(2, 2), path), "a pickle, which is never read"),
     "sparse.pt": (lambda path: torch.save(STACK.to_sparse(), path), "holds sparse"),
-    "steps.pt": (lambda path: torch.save([LAYERS, LAYERS], path), r"2 arrays: 0 \[2, 1, 4, 5, 5\], 1"),
+    "texts.pt": (lambda path: torch.save([LAYERS, LAYERS], path), "a batch of 2 texts. Choose one with row=0 to row=1"),
     "state.pt": (lambda path: torch.save({"a": STACK, "b": STACK}, path), "holds 2 arrays: a"),
-    "number.pt": (lambda path: torch.save(5, path), "holds a int, which is no tensor"),
+    "number.pt": (lambda path: torch.save(5, path), "holds a int, not a tensor"),
     "cut.npy": (cut(changed(np.asarray)), "is damaged: it ends before its 25 numbers do"),
     "cut.npz": (cut(lambda path: np.savez(path, ONE)), "is damaged"),
     "cut.pt": (cut(lambda path: torch.save(STACK, path)), "is damaged"),
@@ -205,9 +207,13 @@ WRONG: dict[str, tuple[Write, str]] = {
     "empty.csv": (text(""), "empty.csv is empty"),
     "words.csv": (text("the cat\nsat on\n"), "words.csv:2: 'sat on' is not a number"),
     "gap.csv": (text("0.5,0.5\n1,\n"), "gap.csv:2: '' is not a number"),
-    "several.txt": (text("# a\n1 0\n0 1\n# b\n0 1\n1 0\n"), "several.txt:5: a comment parts rows"),
+    "several.txt": (text("# a\n1 0\n0 1\n# b\n0 1\n1 0\n"), "several.txt: a comment parts rows"),
     "ragged.csv": (text("0.5,0.5\n1,0\n1\n"), "ragged.csv:3: 1 columns, where line 2 has 2"),
     "long.csv": (text("0.5," * 2**20 + "0.5\n"), "a line is longer than 4,194,304 bytes"),
+    "edges.csv": (text("source,target,weight\nm,n,.25\nn,n,.75\n"), "has a row for each weight or edge"),
+    "lag.csv": (text("lag,attention_weight\n3,.5\n2,.25\n1,.25\n"), "in its column 'attention_weight'"),
+    "moses.txt": (text("0-0 1-2\n"), "holds alignments of sentences"),
+    "nematus.txt": (text("0 ||| a b ||| -1 ||| c d ||| 2 2\n1 0\n"), "holds alignments of sentences"),
     "latin.csv": (text("é,b\n1,0\n", "latin-1"), "is damaged: 'utf-8' codec"),
     "record.safetensors": (lambda path: attnviz.save(random_maps(), path), "attnviz.load reads records"),
     "a cat": (lambda _: None, "there is no file .*a cat. attnviz.attention"),
@@ -218,7 +224,7 @@ WRONG: dict[str, tuple[Write, str]] = {
 def test_what_is_none_is_said_in_one_line(name: str, tmp_path: Path) -> None:
     write, said = WRONG[name]
     write(tmp_path / name)
-    with pytest.raises(InvalidSelection if name == "batch.npy" else InvalidRecord, match=said) as caught:
+    with pytest.raises(InvalidSelection if name == "texts.pt" else InvalidRecord, match=said) as caught:
         attnviz.from_attentions(tmp_path / name)
     assert "\n" not in str(caught.value)
 

@@ -31,7 +31,7 @@ from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
-from attnviz.store.weights import FileKind, find_kind, list_arrays
+from attnviz.store.weights import FileKind, find_kind
 from attnviz.views.differences import describe_difference, diff_report
 from attnviz.views.record_changes import RECORD_MEASURES, compare_records
 
@@ -176,16 +176,16 @@ def _count_needed(path: Path, kind: FileKind) -> int:
 
 
 def _read_maps(path: Path, kind: FileKind) -> AttentionMaps:
-    """A record as it is. Of weights that another program wrote, several arrays are layers, and the name of the file and
-    its bytes are none of what they say.
+    """A record as it is. Of weights that another program wrote the name of the file and its bytes are none of what they
+    say.
     """
     if kind == "record":
         return store.load(path, inf)
-    from attnviz.models.recording.attentions import from_attentions  # torch comes with it
+    from attnviz.models.recording.attentions import make_maps  # torch comes with it
+    from attnviz.models.recording.weights_file import COMMAND, WeightsRequest, read_weights
 
-    known = list_arrays(path, kind) if kind in ("npz", "safetensors") else ()
-    names = [each.name for each in known if not each.problem]
-    maps = from_attentions(path, array=",".join(names) if len(names) > 1 else None)
+    asked = WeightsRequest(door={name: f"attnviz render {option}" for name, option in COMMAND.items()})
+    maps = make_maps(read_weights(path, asked), asked)
     return replace(maps, provenance=replace(maps.provenance, model="", revision=""))
 
 

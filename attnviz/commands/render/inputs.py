@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Sequence
 from math import ceil, prod
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.sizes import FLOAT32, Work, check_memory
 from attnviz.running.drawing import Drawing, check_factored_room
-from attnviz.store.weights import FileArray, choose_arrays, find_kind, list_arrays
+from attnviz.store.weights import FileArray, find_kind
 
-NAME_OPTIONS = ("tokens_file", "keys_file", "words", "row", "array")
+NAME_OPTIONS = ("tokens_file", "keys_file", "words", "row", "array", "axes")
 
 
 def render_inputs(spec: RenderSpec) -> Inputs:
@@ -30,8 +29,6 @@ def render_inputs(spec: RenderSpec) -> Inputs:
         return _record_inputs(spec, drawing)
     if spec.words is not None and spec.tokens_file is not None:
         raise InvalidOption("--words and --tokens-file exclude each other", hint="Leave one of them out.")
-    if kind != "torch":  # torch alone reads what a .pt holds
-        check_weights_memory(choose_arrays(list_arrays(path, kind), spec.array, path), spec.max_memory)
     files = {"weights": path}
     for what, name in (("tokens", spec.tokens_file), ("keys", spec.keys_file)):
         if name is not None:
@@ -41,13 +38,11 @@ def render_inputs(spec: RenderSpec) -> Inputs:
     return Inputs(files=files, folder=store.check_output_folder(spec.figure.out))
 
 
-def check_weights_memory(chosen: Sequence[FileArray], max_memory: float) -> None:
-    """Raises TooLarge where arrays, the record made of them and its pictures need more than `max_memory` GiB."""
-    shapes = [(1, 1, 1, *each.shape) for each in chosen]
-    n_queries, n_keys, n_heads = (max(shape[axis] for shape in shapes) for axis in (-2, -1, -3))
-    n_layers = ceil(sum(prod(shape[:-2]) for shape in shapes) / n_heads) if n_heads else 0
-    n_copies = 3 + ceil(max(each.item_size for each in chosen) / FLOAT32)
-    check_memory(Work(n_queries, n_keys, n_heads, n_layers, n_copies=n_copies), max_memory)
+def check_weights_memory(chosen: FileArray, max_memory: float) -> None:
+    """Raises TooLarge where an array, the record made of it and its pictures need more than `max_memory` GiB."""
+    *n_layers, n_heads, n_queries, n_keys = (1, 1, 1, *chosen.shape)
+    n_copies = 3 + ceil(chosen.item_size / FLOAT32)
+    check_memory(Work(n_queries, n_keys, n_heads, prod(n_layers), n_copies=n_copies), max_memory)
 
 
 def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:

@@ -17,7 +17,8 @@ class RenderSpec:
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()
     record: Annotated[
-        str, Option("An attention.safetensors, or weights as .npy, .npz, .pt, .safetensors or .csv.", ARGUMENT, "FILE")
+        str,
+        Option("attention.safetensors, or weights as .npy, .npz, .pt, .safetensors, .json or .csv.", ARGUMENT, "FILE"),
     ]
     # None: named in the file, else by their positions; so are keys, where they are not the tokens
     tokens_file: Annotated[
@@ -35,11 +36,9 @@ class RenderSpec:
     ] = None
     array: Annotated[
         str | None,
-        Option(
-            "Which array, if the file has several; several names with commas are layers.",
-            MODEL,
-            "NAME",
-            is_common=True,
-        ),
+        Option("Which array, if the file has several.", MODEL, "NAME", is_common=True),
+    ] = None
+    axes: Annotated[
+        str | None, Option("What the axes are, if it is not plain: text,layer,head,query,key.", MODEL, "NAMES")
     ] = None
     max_memory: Annotated[float, MAX_MEMORY] = 4.0

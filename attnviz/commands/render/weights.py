@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from attnviz.bounded import expand_path
+from attnviz.bounded import decode_json, expand_path
 from attnviz.commands.render.inputs import check_weights_memory
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.display import format_count
 from attnviz.errors import InvalidSource
-from attnviz.models.recording.attentions import from_attentions
-from attnviz.models.recording.weights_file import read_weights_file
+from attnviz.models.recording.attentions import make_maps
+from attnviz.models.recording.weights_file import COMMAND, WeightsRequest, read_weights
 from attnviz.records import AttentionMaps
 from attnviz.text import decode_argument
 from attnviz.text.files import UTF_8, decode, read_content
@@ -26,9 +25,10 @@ def read_maps(spec: RenderSpec) -> tuple[AttentionMaps, tuple[str, ...]]:
     tokens, of_tokens = read_token_names(spec.tokens_file, spec.words)
     keys, of_keys = read_token_names(spec.keys_file)
     check = partial(check_weights_memory, max_memory=spec.max_memory)
-    weights = read_weights_file(Path(spec.record), spec.array, check)
+    asked = WeightsRequest(tokens, keys, spec.row, None, spec.array, spec.axes, COMMAND)
+    weights = read_weights(spec.record, asked, check)
     unread = (f"{weights.name}: not read: {weights.unread}",) if weights.unread else ()
-    return from_attentions(weights, tokens, keys=keys, row=spec.row), (*of_tokens, *of_keys, *unread)
+    return make_maps(weights, asked), (*of_tokens, *of_keys, *unread)
 
 
 def read_token_names(file: str | None, words: str | None = None) -> tuple[Names, tuple[str, ...]]:
@@ -42,11 +42,9 @@ def read_token_names(file: str | None, words: str | None = None) -> tuple[Names,
     text = decode(read_content(path), file, UTF_8)
     if path.suffix.lower() == ".json":
         try:
-            names, read_as = json.loads(text), "of its list"
+            names, read_as = decode_json(tuple[str, ...], json.loads(text), file), "of its list"
         except (ValueError, RecursionError) as error:
-            raise InvalidSource(f"{file} is not JSON") from error
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InvalidSource(f"{file} is not a list of texts", hint='Such as ["the", "cat"].')
+            raise InvalidSource(f"{file} is not a list of texts", hint='Such as ["the", "cat"].') from error
     else:
         names = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
         read_as = "one a line"

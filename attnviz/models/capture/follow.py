@@ -252,7 +252,7 @@ class Follower:
         found = torch.full((len(target),), NOBODY).index_put((index,), sources)
         if torch.equal(found[index], sources):
             return found.view(-1, *[1] * (target.ndim - 1)).expand(target.shape)
-        self._note("sums over edges")
+        self._note("sums over edges, whose weights attnviz.from_attentions((edge_index, alpha)) takes")
         return before
 
     def _convolve(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:

@@ -10,6 +10,9 @@ from attnviz.shapes import Weights
 
 EVALUATE = "model.eval() turns dropout off; scores need a softmax over the keys first."
 FLOAT32_ERROR = 1e-6
+EXACT = 1e-4  # by which a sum of float32 may miss 1
+HALF_ROUNDING = 1e-2  # by which a row of half precision may
+MAX_ROUNDING = 0.1  # by which one of few decimals may
 NEAR = 1e-2  # by which a sum that says what numbers are may miss it, relative to it
 
 
@@ -31,11 +34,8 @@ def find_reason(weights: Weights) -> str:
             return "They are all 0 or 1, like a mask."
         if not sums.all() and _are(1.0, sums[sums != 0]):
             return "Some queries have no weight at all, such as padding or masked ones: leave them out."
-        for decimals in (1, 2, 3):
-            exact = np.abs(np.round(weights, decimals) - weights).max() < FLOAT32_ERROR
-            if exact and _are(1.0, sums, 0.1**decimals * weights.shape[-1]):
-                many = format_count(decimals, "decimals")
-                return f"They look rounded to {many}: keep more, or divide each row by its sum."
+        if (decimals := _count_decimals(weights)) and np.abs(sums - 1).max() < 0.5:
+            return f"They look rounded to {format_count(decimals, 'decimals')}: keep more."
         if sums.min() > 0 and _are(float(sums.mean()), sums):
             return f"{EVALUATE} All rows sum to about {sums.mean():.4g}: were weights added up?"
     if (sums < 1 + NEAR).all():
@@ -43,5 +43,28 @@ def find_reason(weights: Weights) -> str:
     return EVALUATE
 
 
-def _are(number: float, sums: Float[np.ndarray, ...], near: float = NEAR) -> bool:
-    return bool((np.abs(sums - number) <= near * number).all())
+def _are(number: float, sums: Float[np.ndarray, ...]) -> bool:
+    return bool((np.abs(sums - number) <= NEAR * number).all())
+
+
+def _count_decimals(weights: Float[np.ndarray, ...]) -> int:
+    """Count the decimals that all numbers have at most; 0 for more than 4."""
+    return next((n for n in range(1, 5) if np.abs(weights.round(n) - weights).max() < FLOAT32_ERROR), 0)
+
+
+def scale_rounded(weights: Weights) -> tuple[Weights, str]:
+    """Divide rows that rounding made miss 1 by their sums, and say it; what half precision rounded is not worth a word.
+
+    Numbers were rounded where all in such rows have few decimals, or no more bits than those of half precision.
+    """
+    sums = weights.sum(axis=-1, keepdims=True)
+    is_off = np.abs(sums - 1) > EXACT
+    rows, said = weights[is_off[..., 0]], ""
+    if not np.isfinite(rows).all() or not len(rows):
+        return weights, ""
+    rounding = HALF_ROUNDING if not (rows.view(np.uint32) & 0x1FFF).any() else 0.0
+    if decimals := _count_decimals(rows):
+        rounding = min(MAX_ROUNDING, 0.5 * 0.1**decimals * rows.shape[-1])
+        said = f"Numbers have {format_count(decimals, 'decimals')}: rows are scaled to sum to 1."
+    is_scaled = is_off & (np.abs(sums - 1) <= rounding)
+    return np.divide(weights, sums, where=is_scaled, out=weights.copy()), said if is_scaled.any() else ""

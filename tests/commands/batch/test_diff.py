@@ -255,7 +255,8 @@ def test_a_folder_stands_for_what_it_holds() -> None:
             "jsd of layer 0, head 1: 0 became",
         ),
         (("a.npz", "b.npz"), 3, "2 weights of heads differ by up to 0.25: weight of layer 0, head 1."),  # two layers
-        (("b.npz", "c.npz"), 3, "array: x,y became x,z."),
+        (("b.npz", "c.npz"), 3, "layer 1 is only in BEFORE. layer 2 is only in AFTER."),
+        (("a.npy", "d.npz"), 2, "Choose one, as by attnviz render --array x"),
         (("a.png", "b.png"), 3, "b.png: 1 pixel, by 1 of 255 (root mean square)."),
         (("a.png", "b.png", "--pixels", "1"), 0, "Other bytes that say the same: 1 file."),
         (("a.png", "c.png", "--pixels", "255"), 3, "c.png: 2 × 2 pixels became 2 × 1 pixels."),
@@ -272,8 +273,9 @@ def test_weights_and_pictures_are_compared_as_a_command(
     after[0, 1, 2] = [0.5, 0.25, 0.25, 0]
     for name, weights in (("a", before), ("b", after)):
         np.save(f"{name}.npy", weights)
-        np.savez(f"{name}.npz", x=weights[0], y=weights[0])
-    np.savez("c.npz", x=after[0], z=after[0])
+        np.savez(f"{name}.npz", layer_0=weights[0], layer_1=weights[0])
+    np.savez("c.npz", layer_0=after[0], layer_2=after[0])
+    np.savez("d.npz", x=after[0], y=after[0])
     np.save("objects.npy", np.array([{}]), allow_pickle=True)
     image = Image.new("RGB", (2, 2))
     image.save("a.png")

@@ -51,7 +51,7 @@ def test_one_matrix_is_drawn_with_its_words(names: tuple[str, ...], run_here: Ru
 
 
 def test_axes_that_are_a_guess_are_said_and_row_decides(run_here: RunHere) -> None:
-    guess = "taken for layers; of several texts, row would choose one."
+    guess = "taken for layers (2), heads (4), queries (5), keys (7); --axes would say otherwise."
     assert guess in " ".join(worked(run_here("render", "cross.npy", "--dpi", "40")).stdout.split())
     worked(run_here("render", "cross.npy", "--row", "1", *DRAWN, "--out", "second"))
     assert store.load("second/attention.safetensors").weights.shape == (1, 4, 5, 7)
@@ -70,7 +70,7 @@ def test_one_of_several_arrays_is_chosen(run_here: RunHere) -> None:
             {"tokens": np.array(list("abcde"), dtype=object)},
             "beside.npz: not read: tokens, Python objects, which only a",
         ),
-        ({"src": np.array(list("abcde")), "tgt": np.array(["x"])}, "src, texts not called tokens or keys; tgt, texts"),
+        ({"src": np.array(list("abcde")), "tgt": np.array(["x"])}, "tgt, texts not called tokens or keys"),
         ({"tokens": np.array(list("abcde"))}, ""),
     ],
 )
@@ -84,7 +84,7 @@ def test_what_lies_beside_weights_and_is_not_read_is_said(beside: dict[str, Any]
 WRONG = {
     "names that fit nothing": (
         ("square.npy", "--tokens-file", "keys.txt"),
-        "7 tokens do not fit attention of 5, in weights of 5 queries and 5 keys",
+        "7 names in tokens, but the attention in weights of 5 queries and 5 keys is of 5. Name each token once",
     ),
     "no names": (("square.npy", "--tokens-file", "no.txt"), "no file no.txt"),
     "no list": (("square.npy", "--tokens-file", "no.json"), "no.json is not a list of texts"),
