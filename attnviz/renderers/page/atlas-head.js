@@ -87,7 +87,7 @@ function momentOf(moment, head) {
   }
   const best = multiples.indexOf(Math.max(...multiples.map((multiple, place) => (keys[place] ? multiple : -1))));
   const share = weights[best];
-  const arc = drawing("svg", { "aria-hidden": true });
+  const arc = drawing("svg", { class: "over", "aria-hidden": true });
   const places = [...words.children];
   const draw = () => {
     const [spots, from] = [spotsOf(words, places), keys.indexOf(query)];

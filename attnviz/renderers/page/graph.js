@@ -25,7 +25,7 @@ plain.node = String(graph.rows[0][0]); // the one that is chosen
 const chosenNode = () => Number(state.node in graph.nodes ? state.node : plain.node);
 
 makers.graph = (panel) => {
-  const arrows = drawing("svg", { "aria-hidden": "true" });
+  const arrows = drawing("svg", { class: "over", "aria-hidden": "true" });
   const words = writtenWords();
   const hint = (said) => element("span", { class: "hint" }, said);
   const rows = graph.rows.flatMap((row) => [hint(graph.nodes[row[0]].row), shownRow(row)]);

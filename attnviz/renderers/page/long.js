@@ -1,11 +1,10 @@
 // What the page of a long text has beside the others: its cells are means of blocks, and beside them stand the text
 // around one pair of tokens and the weights of its query, which are exact.
 import { bytesOf, unpackedExact } from "./cells.js";
-import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { content, maps, parts } from "./content.js";
-import { element, isolated, nextFrame, roving } from "./dom.js";
+import { element, nextFrame } from "./dom.js";
 import { Factors } from "./factors.js";
-import { strongestOf } from "./text.js";
+import { shadeWord, strongestOf, writeWords } from "./text.js";
 import { long } from "./views.js";
 
 const N_AROUND = 12; // tokens on either side
@@ -51,45 +50,25 @@ class Context {
   }
 
   show({ query, key }) {
-    const { map } = this;
-    const title = (text) => element("h2", { class: "axis" }, text);
-    const around = [title(map.row_axis), this.queries(query, key), title(map.column_axis), this.keys(query, key)];
-    this.part.replaceChildren(...around, strongestOf(map, this.factors, query).table);
-  }
-
-  // Each of them can be chosen.
-  queries(query, key) {
-    const words = passage(content.axes[this.map.rows], query, (place, word) => {
-      const onclick = () => {
-        this.show({ query: place, key });
+    const { map, factors } = this;
+    const part = (name, axis, place, go) => {
+      const around = [Math.max(0, place - N_AROUND), place + N_AROUND + 1];
+      const choose = (at) => {
+        this.show(go(at));
         this.part.querySelector("[aria-current]").focus();
       };
-      return element(
-        "button",
-        { type: "button", class: "word", "aria-current": place === query || null, onclick },
-        word,
-      );
-    });
-    roving(words, ".word");
-    return words;
+      const words = writeWords(content.axes[axis], name, () => {}, choose, around);
+      this.part.append(element("h2", { class: "axis" }, name), words);
+      return [...words.children].map((word, at) => [word, around[0] + at]);
+    };
+    this.part.replaceChildren();
+    const queries = part(map.row_axis, map.rows, query, (at) => ({ query: at, key }));
+    const keys = part(map.column_axis, map.columns, key, (at) => ({ query, key: at }));
+    for (const [word, at] of queries) if (at === query) word.ariaCurrent = "true";
+    for (const [word, at] of keys) {
+      shadeWord(word, factors, [query, at], this.scale);
+      word.classList.toggle("answer", at === key);
+    }
+    this.part.append(strongestOf(map, factors, query).table);
   }
-
-  // As dark as cells of single weights.
-  keys(query, key) {
-    return passage(content.axes[this.map.columns], key, (place, word) => {
-      const shown = element("span", { class: place === key ? "word answer" : "word" }, word);
-      const shade = placeOfCell(this.factors, query, place, this.scale);
-      if (shade === 0) return shown;
-      shown.style.backgroundColor = paintOf(this.scale)(shade);
-      shown.style.color = inkOn(shade, this.scale);
-      return shown;
-    });
-  }
-}
-
-function passage({ labels }, place, made) {
-  const [from, to] = [Math.max(0, place - N_AROUND), place + N_AROUND + 1];
-  const words = labels.slice(from, to).flatMap((label, at) => [made(from + at, isolated(label)), " "]);
-  const ends = [from ? "… " : "", to < labels.length ? "…" : ""];
-  return element("div", { class: "passage" }, ends[0], ...words, ends[1]);
 }

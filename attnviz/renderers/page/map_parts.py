@@ -104,7 +104,7 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
 
 def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
     maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
-    edges = picture.edges if isinstance(picture, HeatmapGrid) else None
+    is_layered = isinstance(picture, HeatmapGrid) and picture.edges is not None
     shares = picture.shares.items() if isinstance(picture, HeatmapGrid) else ()
     return {
         "name": picture.name,
@@ -112,8 +112,7 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "columns": picture.n_columns if isinstance(picture, HeatmapGrid) else 1,
         "scale": _as_data(picture.scale) if picture.scale else None,
         "maps": [places[_key(each)] for each in maps],
-        "titles": [each.title for each in maps],
-        "edges": asdict(edges) if edges else None,
+        "titles": ["{}.{}".format(*_find_head(each)) if is_layered else each.title for each in maps],
         "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in shares},
         "names": [each.note for each in maps] if any(each.note for each in maps) else None,
         "strengths": [each.strength for each in maps] if any(each.strength for each in maps) else None,

@@ -37,7 +37,8 @@ export function matrix(panel) {
   tools.append(button("+", "zoom in", () => plot.zoom(FASTER)));
   tools.append(button("−", "zoom out", () => plot.zoom(1 / FASTER)));
   tools.append(button("Fit", "show the whole map", () => plot.fit()));
-  panel.append(tools, plot.frame, inWords(cells, map, isDifference(scale)));
+  const axes = `${map.row_axis} ↓, ${map.column_axis} →`;
+  panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.fit();
   return {

@@ -22,13 +22,11 @@ export function overview(panel) {
   }
   const ways = waysOf(picture);
   const hint = () => tell(`Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`);
-  grid.classList.toggle("edged", ways.edged);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   const scale = scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
-  grid.append(...(ways.edged ? withEdges(small, picture.edges) : small.map(({ button }) => button)));
-  const isEdged = () => grid.querySelector(".edge")?.checkVisibility() ?? false;
-  roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length - (isEdged() ? 1 : 0));
+  grid.append(...small.map(({ button }) => button));
+  roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);
   drawAll(small);
   const forbids = picture.maps.some((number) => cellsOf(number).allowed);
   return {
@@ -38,29 +36,16 @@ export function overview(panel) {
   };
 }
 
-// What rows and columns are called is said once, at the edges.
-function withEdges(small, { row_axis, column_axis, rows, columns }) {
-  const edge = (name) => element("span", { class: "edge", "aria-hidden": "true" }, isolated(name));
-  const along = (axis) => (name, place) => edge(place ? name : `${axis} ${name}`);
-  const [across, down] = [columns.map(along(column_axis)), rows.map(along(row_axis))];
-  const inRows = small.flatMap(({ button }, at) =>
-    at % columns.length ? [button] : [down[at / columns.length], button],
-  );
-  return [edge(""), ...across, ...inRows];
-}
-
 // In which order maps stand, and what they are called.
 function waysOf(picture) {
   const { by, order } = orderOf(picture);
-  const edged = !by && picture.edges !== null;
-  const placeOf = ({ layer, head }, place) => (picture.edges ? `${layer}.${head}` : picture.titles[place]);
   const caption = (place) => [
-    element("span", { class: "place" }, isolated(placeOf(maps[picture.maps[place]], place))),
+    element("strong", {}, isolated(picture.titles[place])),
     ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
   ];
   const title = by ? `by ${by.header}, the largest first` : picture.title;
-  return { order, caption, title, edged };
+  return { order, caption, title };
 }
 
 export class Thumbnail {
@@ -69,7 +54,7 @@ export class Thumbnail {
     const cells = cellsOf(number);
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
     Object.assign(this, { smallest, largest, pair, lit: null, over: null, chosen: () => null });
-    Object.assign(this, { left: 0, top: 0, images: new Map() });
+    Object.assign(this, { left: 0, top: 0, images: new Map(), isSmall: true });
     this.canvas = element("canvas", { "aria-hidden": "true" });
     this.pen = this.canvas.getContext("2d");
     // What it shows, for those who do not see it: also what the head looks at, and its strongest pair.

@@ -1,11 +1,10 @@
-// A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
+// A matrix on its canvas: cells, the cross at the current cell, and labels.
 import { backdropOf, groundOf, hatching, imageOf } from "./colour.js";
 import { hasQueries, isDifference } from "./content.js";
 import { colourOf } from "./dom.js";
 
 const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
-const TITLE = 20; // pixels for the title of an axis
 const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever script that is of
 const MOST_MEASURED = 1024; // labels of a side, for the room that they take
 const THIN = 8; // pixels of a cell
@@ -18,15 +17,14 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   const { pen, canvas, cells } = plot;
   plot.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
   pen.font = plot.font;
-  const title = plot.titled ? TITLE : 0;
   const every = (labels) => Math.ceil(labels.length / MOST_MEASURED);
   const some = (labels) => labels.filter((_, place) => place % every(labels) === 0);
   const longest = (labels) => Math.max(...some(labels).map((label) => pen.measureText(label).width));
-  const room = (labels, most) => Math.ceil(Math.min(longest(labels) + title + 10, 0.3 * most));
+  const room = (labels, most) => Math.ceil(Math.min(longest(labels) + 10, 0.3 * most));
   const whole = () =>
     Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
   const isCut = (labels, most) => median(some(labels).map((label) => pen.measureText(label).width)) > most - 5;
-  const isUnreadable = () => !plot.titled && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
+  const isUnreadable = () => plot.isSmall && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
   const none = { gutter: 1, head: 1 };
   Object.assign(plot, none);
   if (whole() >= smallest) {
@@ -36,11 +34,7 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   plot.whole = whole();
   Object.assign(plot, { side: plot.whole, left: 0, top: 0 });
   Object.assign(plot, { width: cells.nColumns * plot.whole, height: cells.nRows * plot.whole });
-  const [across, down] = plot.titled ? [plot.map.column_axis, plot.map.row_axis] : ["", ""];
-  const size = [
-    plot.gutter + Math.max(plot.width, Math.min(pen.measureText(across).width, width - plot.gutter - 2)) + 2,
-    Math.max(plot.head + plot.height + (plot.gutter > 1 ? FONT_SIZE / 2 : 1), pen.measureText(down).width + 2),
-  ];
+  const size = [plot.gutter + plot.width + 2, plot.head + plot.height + (plot.gutter > 1 ? FONT_SIZE / 2 : 1)];
   [canvas.width, canvas.height] = size.map((length) => Math.round(length * devicePixelRatio));
   [canvas.style.width, canvas.style.height] = size.map((length) => `${length}px`);
 }
@@ -77,7 +71,6 @@ export function paint(plot) {
   pen.strokeRect(plot.gutter - 0.5, plot.head - 0.5, plot.width + 1, plot.height + 1);
   pen.save();
   if (plot.gutter > 1) paintLabels(plot);
-  if (plot.titled) paintTitles(plot);
   pen.restore();
 }
 
@@ -101,21 +94,17 @@ function paintCells(plot) {
 // Of a word, its row or its column or both: what lies beside them turns pale, so that they stand out on every colour.
 function lightUp(plot, { query, key }) {
   const { pen, side, left, top, width, height } = plot;
-  const [x, y] = [(key ?? width / side) * side - left, (query ?? height / side) * side - top].map(Math.round);
   pen.fillStyle = colourOf("--paper");
   pen.globalAlpha = VEIL;
-  for (const [from, wide] of [
-    [0, x],
-    [x + side, width - x - side],
-  ].filter(([, wide]) => wide > 0)) {
-    for (const [to, high] of [
-      [0, y],
-      [y + side, height - y - side],
-    ].filter(([, high]) => high > 0)) {
-      pen.fillRect(from, to, wide, high);
-    }
-  }
+  pen.fillRect(0, 0, width, height);
   pen.globalAlpha = 1;
+  pen.save();
+  pen.beginPath();
+  if (query !== null) pen.rect(0, query * side - top, width, side);
+  if (key !== null) pen.rect(key * side - left, 0, side, height);
+  pen.clip();
+  paintCells(plot);
+  pen.restore();
   paintCross(plot, { query, key, word: true }, colourOf("--ink"));
 }
 
@@ -143,15 +132,14 @@ function paintCross({ pen, side, left, top, width, height }, { query, key, word 
 
 function paintLabels(plot) {
   const { pen, gutter, head } = plot;
-  const title = plot.titled ? TITLE : 0;
   const { query: row, key: column } = plot.over ?? plot.chosen() ?? { query: null, key: null };
   pen.font = plot.font;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - title - 5 };
+  const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - 5 };
   eachLabel(plot, down, plot.pair ? [plot.pair[0]] : [], (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = "left";
-  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - title - 5 };
+  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - 5 };
   const notable = () => (hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : []);
   eachLabel(plot, across, plot.pair ? [plot.pair[1]] : notable(), (text, at) => {
     pen.save();
@@ -192,13 +180,4 @@ function shortened(pen, text, room) {
     else tooMany = middle;
   }
   return cut(fits);
-}
-
-function paintTitles({ pen, map, gutter, head, height }) {
-  pen.fillStyle = colourOf("--quiet");
-  pen.fillText(map.column_axis, gutter, TITLE / 2);
-  const { width } = pen.measureText(map.row_axis);
-  pen.translate(TITLE / 2, Math.max(head + Math.min(height, width), width + 1)); // a map of one token is smaller
-  pen.rotate(-Math.PI / 2);
-  pen.fillText(map.row_axis, 0, 0);
 }

@@ -26,7 +26,7 @@ const MOVES = {
 export class Plot {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, point, left: 0, top: 0, over: null, images: new Map() });
-    Object.assign(this, { ...namesOf(map), titled: true });
+    Object.assign(this, namesOf(map));
     const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
     this.canvas = element("canvas", {
       class: "matrix",

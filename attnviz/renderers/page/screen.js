@@ -152,7 +152,7 @@ class Sentence {
     };
     const choose = (place) => change({ query: state.query === place ? null : place, key: null });
     this.words = writeWords(axis, "the text", point, choose);
-    this.arcs = drawing("svg", { "aria-hidden": "true" });
+    this.arcs = drawing("svg", { class: "over", "aria-hidden": "true" });
     this.part = element("div", { class: "sentence" }, this.arcs, this.words);
     const { special } = writingOf(axis); // markers receive much, and are no words
     const gain = (place) => content.answer?.words[axis.positions[place]] ?? (special[place] ? 0 : this.received(place));

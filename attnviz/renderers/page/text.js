@@ -12,23 +12,35 @@ const SIDES = [
 ];
 const N_LISTED = 10;
 
-// The tokens of a text as it is written, each to be pointed at or chosen.
-export function writeWords(axis, name, point, choose) {
+// The tokens of a text, or some of them, as it is written, each to be pointed at or chosen.
+export function writeWords(axis, name, point, choose, [from, to] = [0, axis.labels.length]) {
   const { labels } = axis;
   const { spaced, special } = writingOf(axis);
   const dir = directionOf(labels, special);
   const words = element("div", { class: "passage", role: "group", "aria-label": name, dir });
-  for (const [place, label] of labels.entries()) {
+  if (from > 0) words.append("… ");
+  for (let place = from; place < Math.min(to, labels.length); place++) {
     if (spaced[place] || special[place] || special[place - 1]) words.append(" ");
     const kind = special[place] ? "word special" : "word";
     const title = tokenOf(place, axis);
     const [over, onclick] = [() => point(place), () => choose(place)];
     const hears = { onclick, onpointerover: over, onfocusin: over };
-    words.append(element("button", { type: "button", class: kind, title, ...hears }, isolated(label)));
+    words.append(element("button", { type: "button", class: kind, title, ...hears }, isolated(labels[place])));
   }
+  if (to < labels.length) words.append(" …");
   for (const kind of ["pointerleave", "focusout"]) words.addEventListener(kind, () => point(null));
   roving(words, ".word");
   return words;
+}
+
+// As its cell on the map; an equal share at most has no colour there.
+export function shadeWord(word, cells, place, scale) {
+  const isAllowed = cells.isAllowed(...place);
+  const shade = isAllowed ? placeOfCell(cells, ...place, scale) : 0;
+  const none = !isAllowed || (shade === 0 && scale.is_multiple);
+  word.classList.toggle("forbidden", !isAllowed);
+  word.style.backgroundColor = none ? "" : paintOf(scale)(shade);
+  word.style.color = none ? "" : inkOn(shade, scale);
 }
 
 export class Passage {
@@ -72,14 +84,9 @@ export class Passage {
     for (const each of new Set([this.rows, this.columns])) {
       for (const [other, written] of [...each.children].entries()) {
         written.removeAttribute("aria-current");
-        written.classList.remove("answer");
-        written.classList.toggle("forbidden", each === others && !this.cells.isAllowed(...cellOf(other)));
-        // As its cell on the map; an equal share at most has no colour there.
-        const shaded = each === others && this.cells.isAllowed(...cellOf(other));
-        const shade = shaded ? placeOfCell(this.cells, ...cellOf(other), this.scale) : null;
-        const none = shade === null || (shade === 0 && this.scale.is_multiple);
-        written.style.backgroundColor = none ? "" : paintOf(this.scale)(shade);
-        written.style.color = none ? "" : inkOn(shade, this.scale);
+        written.className = written.className.replace(/ (answer|forbidden)/gu, "");
+        if (each === others) shadeWord(written, this.cells, cellOf(other), this.scale);
+        else written.removeAttribute("style");
       }
     }
     words.children[place].setAttribute("aria-current", "true");

@@ -470,18 +470,6 @@ def test_the_overview_has_no_labels_where_they_would_be_cut(shown: Open) -> None
     assert widths == [0, 2 * (6 + 6)]
 
 
-def test_the_titles_of_a_map_of_few_tokens_are_whole(shown: Open) -> None:
-    page = shown(report(record(np.ones((1, 2, 2, 2)) / 2, tokens("film", "a"))), "view=matrix")
-    needed = page.page.evaluate("""() => {
-      const canvas = document.querySelector("canvas.matrix");
-      const pen = canvas.getContext("2d");
-      const longest = ["query (attends)", "key (is attended to)"].map((title) => pen.measureText(title).width);
-      const beside = pen.measureText("0 film").width; // the label, which stands before the title
-      return [beside + longest[1] - canvas.clientWidth, longest[0] - canvas.clientHeight];
-    }""")
-    assert max(needed) < 0
-
-
 def test_doublings_are_said_as_times(shown: Open) -> None:
     cells = np.array([[1.0, -2.0], [0.0, 0.5]], dtype=np.float32)
     scale = Scale("diverging", -4.0, 4.0, "log₂ of the ratio", doublings=True)

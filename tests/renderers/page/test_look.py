@@ -56,31 +56,18 @@ def named(n_layers: int, columns: int | None = None) -> Report:
     return with_notes(source, {3 * layer + 2: ("next token", "") for layer in range(n_layers)})
 
 
-def test_layers_and_heads_stand_once_at_the_edges(shown: Open) -> None:
-    page = shown(named(2), "view=overview")
-    assert page.page.locator(".edge:visible").all_inner_texts() == ["", "head 0", "1", "2", "layer 0", "1"]
-    assert page.page.locator(".caption").all_inner_texts() == ["", "", "next token"] * 2
-    panel, edge = (page.page.locator(of).nth(at).bounding_box() for of, at in ((".map", 4), (".edge", 2)))
-    assert abs(panel["x"] - edge["x"]) < 2
-    tops = [each.bounding_box()["y"] for each in page.page.locator(".map canvas").all()]
-    assert len(set(tops)) == 2  # of each layer one, whether heads have names or not
-    page.page.focus(".map")
-    page.press("ArrowDown", "ArrowRight")
-    assert "layer 1, head 1" in page.readout
-    assert page.page.locator(".map").nth(2).get_attribute("aria-label").startswith("layer 0, head 2. next token. ")
-
-
-@pytest.mark.parametrize("columns", [2, 6])
-def test_where_a_row_is_no_layer_each_panel_says_which_head_it_is(shown: Open, columns: int) -> None:
+@pytest.mark.parametrize(("columns", "first"), [(None, "0.1"), (2, "layer 0, head 1"), (6, "layer 0, head 1")])
+def test_each_panel_says_which_head_it_is(shown: Open, columns: int | None, first: str) -> None:
     page = shown(named(2, columns), "view=overview")
-    assert page.page.locator(".edge").count() == 0
-    assert page.page.locator(".caption").all_inner_texts()[1:3] == ["layer 0, head 1", "layer 0, head 2 next token"]
-
-
-def test_on_a_phone_and_sorted_each_panel_says_which_head_it_is(shown: Open) -> None:
-    page = shown(named(2), "view=overview", **NARROW)
-    assert page.page.locator(".edge:visible").count() == 0
-    assert page.page.locator(".caption").all_inner_texts()[4:] == ["1.1", "1.2 next token"]
+    last = first.replace("1", "2")
+    assert page.page.locator(".caption").all_inner_texts()[1:3] == [first, f"{last} next token"]
+    tops = [each.bounding_box()["y"] for each in page.page.locator(".map canvas").all()]
+    assert len(set(tops)) == 6 // (columns or 3)  # of each row one, whether heads have names or not
+    page.page.focus(".map")
+    page.press(*["ArrowDown"][: columns != 6], "ArrowRight")
+    assert page.readout.startswith(
+        ["layer 1, head 1", "layer 1, head 0", "layer 0, head 1"][[None, 2, 6].index(columns)]
+    )
 
 
 def test_the_choice_of_heads_says_their_names(shown: Open) -> None:
