@@ -96,7 +96,7 @@ def test_learned_tokens_behind_the_text_are_keys() -> None:
     """YOLOS puts the objects that it looks for behind the patches: they ask, and are asked."""
     objects = drawn(1, 2, 16)
 
-    def with_objects(own: Any, states: Tensor) -> Tensor:
+    def with_objects(own: Any, states: Tensor) -> Any:
         return own.stack(torch.cat([states, objects.expand(len(states), -1, -1)], dim=1))
 
     (one,) = recorded(

@@ -108,25 +108,24 @@ def _wraps(kind: Kind, call: Call, other: Kind, calls: Sequence[Call]) -> bool:
 
 
 def _split(number: int, path: str, family: Sequence[Call]) -> list[Group]:
-    """Make one group, or one for each shape: the outermost number that differs is written out, as in layers.1-3."""
+    """Make a group for each shape: of several the outermost number that differs is written out, as in layers.1-3."""
     shapes: dict[tuple[int, ...], list[Call]] = defaultdict(list)
     for call in family:
         shapes[call.shape].append(call)
     numbers = {call: [int(each) for each in NUMBER.findall(call.path)] for call in family}
     differing = (at for at, each in enumerate(zip(*numbers.values(), strict=False)) if len({*each}) > 1)
-    if len(shapes) == 1:
-        return [Group(path, number, list(family))]
-    at, groups = next(differing, None), []
+    at, groups = next(differing, None) if len(shapes) > 1 else None, []
     for nth, calls in enumerate(shapes.values(), 1):
-        if at is None:
-            groups.append(Group(f"{path} #{nth}".strip(), number, calls))
-            continue
-        several = sorted({numbers[call][at] for call in calls})
-        first, last = several[0], several[-1]
-        together = len(several) > 1 and several == list(range(first, last + 1))
-        written, parts = f"{first}-{last}" if together else ",".join(map(str, several)), path.split("*")
-        parts[at : at + 2] = [parts[at] + written + parts[at + 1]]
-        groups.append(Group("*".join(parts), number, calls, at))
+        parts = path.split("*")
+        if at is not None:
+            several = sorted({numbers[call][at] for call in calls})
+            first, last = several[0], several[-1]
+            in_a_row = several == list(range(first, last + 1)) and last > first
+            written = f"{first}-{last}" if in_a_row else ",".join(map(str, several))
+            parts[at : at + 2] = [parts[at] + written + parts[at + 1]]
+        elif len(shapes) > 1:
+            parts[-1] += f" #{nth}"
+        groups.append(Group("*".join(parts), number, calls, at or 0))
     return groups
 
 

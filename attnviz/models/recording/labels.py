@@ -7,8 +7,9 @@ query attends to, or what attention_mask says. Where ids are not known, as many 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import compress, count, groupby
 from typing import NamedTuple
 
@@ -47,11 +48,14 @@ def label(
     """Yield each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
     known = list(families)
     _turn(groups, known)
-    made: dict[tuple[Text, int, int], int] = {}
+
+    @cache
+    def make(text: Text, n_places: int, n_rows: int) -> PlaceIds:  # the text tells families apart
+        known.append(Family(n_places, 0, False, n_rows))
+        return _number(len(known) - 1, np.arange(n_rows)[:, None], np.arange(n_places))
+
     for group in groups:
-        group.calls[:] = [
-            call if call.keys is not None else _make_ids(call, names, known, made) for call in group.calls
-        ]
+        group.calls[:] = [call if call.keys is not None else _guess_sides(call, names, make) for call in group.calls]
     for _, of_pass in groupby(groups, key=lambda group: group.number):
         labels = PassLabels(list(of_pass), names, known)
         for group in labels.groups:
@@ -78,17 +82,27 @@ def _number(family: PlaceIds | int, row: PlaceIds, place: PlaceIds) -> PlaceIds:
     return np.asarray((family << PLACE_BITS + ROW_BITS) + (row << PLACE_BITS) + place)
 
 
-def _make_ids(call: Call, names: Names, families: list[Family], made: dict[tuple[Text, int, int], int]) -> Call:
-    """Give ids to a call without: of one text where there are as many queries as keys, unless two are named."""
-    n_rows, _, *sizes = call.shape
-    are_two = sizes[0] != sizes[1] or (names.tokens is not None and names.matches_length("keys", sizes[1]))
-    sides = []
-    for text, n in (("tokens", sizes[0]), ("keys" if are_two else "tokens", sizes[1])):
-        if (text, n, n_rows) not in made:
-            made[text, n, n_rows] = len(families)  # type: ignore[index]
-            families.append(Family(n, 0, False, n_rows))
-        sides.append(_number(made[text, n, n_rows], np.arange(n_rows)[:, None], np.arange(n)))  # type: ignore[index]
-    return replace(call, queries=sides[0], keys=sides[1])
+def _guess_sides(call: Call, names: Names, make: Callable[[Text, int, int], PlaceIds]) -> Call:
+    """Say what stands on the axes of a call of which nothing is known.
+
+    As many rows as texts are named are of these, and no heads. As many queries as keys are of one text, unless two are
+    named.
+    """
+    n_rows, n_heads, n_queries, n_keys = call.shape
+    n_texts = max(len(rows or ()) for rows in (names.tokens, names.keys))
+    if call.factors is None and n_rows == 1 < n_texts and n_heads % n_texts == 0:
+        n_rows, n_heads = n_texts, n_heads // n_texts
+        call = replace(
+            call,
+            kept=call.weights.reshape(n_rows, n_heads, n_queries, n_keys),
+            attendable=np.repeat(call.attendable, n_rows, axis=0),
+            sink=None if call.sink is None else call.sink.reshape(n_rows, n_heads, n_queries),
+            heads=tuple(range(n_heads)),
+            guess="which of its rows are of which text is not known" if n_heads > 1 else "",
+        )
+    are_two = n_queries != n_keys or (names.tokens is not None and names.matches_length("keys", n_keys))
+    keys = make("keys" if are_two else "tokens", n_keys, n_rows)
+    return replace(call, queries=make("tokens", n_queries, n_rows), keys=keys)
 
 
 class PassLabels:
@@ -159,7 +173,8 @@ class PassLabels:
         queries, keys = group.calls[0].queries, group.calls[0].keys
         assert keys is not None
         alike = all(_equal(call.queries, queries) and _equal(call.keys, keys) for call in group.calls)
-        texts = [_find_text(group.calls[0], row) for row in range(len(keys))]
+        every = keys if queries is None else np.concatenate([queries, keys], axis=1)
+        texts = [int(row_of(ids[ids >= 0][0])) if (ids >= 0).any() else row for row, ids in enumerate(every)]
         n_windows, found = len(texts) // max(1, len({*texts})), []
         attended = np.any([call.attended for call in group.calls], axis=0)
         kept_keys = np.where((keys >= 0) & alike, ~np.isin(keys, self._padding), attended)
@@ -258,11 +273,3 @@ def tokens_of(pieces: Pieces) -> Tokens:
 
 def _equal(one: PlaceIds | None, other: PlaceIds | None) -> bool:
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
-
-
-def _find_text(call: Call, row: int) -> int:
-    """Return which text a row is of; rows of windows are of one several times."""
-    for ids in (call.queries, call.keys):
-        if ids is not None and (ids[row] >= 0).any():
-            return int(row_of(ids[row][ids[row] >= 0]).min())
-    return row

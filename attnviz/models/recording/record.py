@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, overload
 
-import numpy as np
-
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.call import Call
 from attnviz.models.capture.tap import capture
@@ -139,14 +137,14 @@ def record(  # noqa: PLR0913 - each is an option of its own
     something else than attention, and where factors are asked for of attention that is not made of them;
     InvalidSelection for a layer or head that there is not.
     """
-    named = _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
+    _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
     Provenance("" if model is None else model, revision, trained, "", "" if text_name is None else text_name)
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
     with capture(calls.append, choice, factored=factored) as watching:
         yield recording
-    calls[:] = join_steps(join_heads(_tell_texts(_number_layers(calls), named), choice), watching.store.families)
+    calls[:] = join_steps(join_heads(_number_layers(calls), choice), watching.store.families)
     if not calls and watching.at_work.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls and (without_numbers := watching.unread.without_numbers):
@@ -183,23 +181,3 @@ def _number_layers(calls: Sequence[Call]) -> list[Call]:
         else call
         for call in calls
     ]
-
-
-def _tell_texts(calls: Sequence[Call], names: Names) -> list[Call]:
-    """Take rows of which nothing is known for texts, not heads, where as many texts are named."""
-    n_texts = max(len(rows or ()) for rows in (names.tokens, names.keys))
-    found = []
-    for call in calls:
-        n_rows, n_heads, *sizes = call.shape
-        if call.keys is None and call.factors is None and n_rows == 1 < n_texts and n_heads % n_texts == 0:
-            n_each = n_heads // n_texts
-            call = replace(
-                call,
-                kept=call.weights.reshape(n_texts, n_each, *sizes),
-                attendable=np.repeat(call.attendable, n_texts, axis=0),
-                sink=None if call.sink is None else call.sink.reshape(n_texts, n_each, sizes[0]),
-                heads=tuple(range(n_each)),
-                guess="which of its rows are of which text is not known" if n_each > 1 else "",
-            )
-        found.append(call)
-    return found
