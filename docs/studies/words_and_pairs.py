@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.commands.train.examples import Examples, choose_held_out, compute_g_squared
+from attnviz.commands.train.examples import Examples, choose_held_out
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import accuracy
 from attnviz.models import tokenizer
@@ -37,6 +38,21 @@ def number_pairs(ids: Ids, n_words: int) -> np.ndarray:
     """Return one number for each pair of neighbours: n_words · first + second."""
     whole = ids.astype(np.int64)
     return whole[:-1] * n_words + whole[1:]
+
+
+def compute_g_squared(
+    holding: Int[np.ndarray, "pair label"], n_texts: Int[np.ndarray, " label"]
+) -> Float[np.ndarray, " pair"]:
+    """Return 2 Σ observed ln(observed / expected), over the texts of each label with a pair and without it.
+
+    Dunning 1993, ACL J93-1003.
+    """
+    total = np.zeros(len(holding))
+    for observed in (holding, n_texts - holding):
+        expected = observed.sum(axis=1, keepdims=True) * (n_texts / n_texts.sum())
+        ratio = np.divide(observed, expected, out=np.ones(observed.shape), where=observed > 0)
+        total += 2 * (observed * np.log(ratio)).sum(axis=1)
+    return np.maximum(total, 0.0)  # a pair that tells nothing may come out at -1e-16
 
 
 def choose_pairs(examples: Examples, n_words: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import pytest
 
 from attnviz import store
 from tests.attacks.endings import RunHere, refused, worked
+from tests.commands.train.runs import TINY
 from tests.made import random_maps
 
 TEXT = ("--text", "not a good film")
@@ -22,6 +23,9 @@ COMMANDS = {
     "attribute": ("attribute", *TEXT, "--dpi", "40"),
     "explain": ("explain", "--by-hand", *TEXT),
     "lesson": ("lesson", "not a good film"),
+    "survey": ("survey", "--model", "multi:2", "--split", "train[:12]", "--null", "none", "--dpi", "40"),
+    "train": (*TINY, "--resume"),
+    "batch": ("batch", "jobs.yaml", "--workers", "1"),
     "measures": ("measures",),
     "vocab": ("vocab", "--dataset", "sample", "--size", "50", "--split", "train[:10]"),
 }
@@ -30,8 +34,10 @@ COMMANDS = {
 @pytest.fixture(autouse=True)
 def record(tmp_path: Path) -> None:
     store.save(random_maps(), tmp_path / "a.safetensors")
+    (tmp_path / "jobs.yaml").write_text("jobs: [predict: {text: not a good film}]", encoding="utf-8")
 
 
+@pytest.mark.usefixtures("few_probes")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
     printed = {

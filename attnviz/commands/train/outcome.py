@@ -8,21 +8,23 @@ from importlib.metadata import version
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, score_heads, score_random_heads
+from attnviz.commands.train.head_scores import N_TOKENS, describe_heads
 from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.recipe import Run
 from attnviz.measures.classification import accuracy, calibration_error, draw_calibrated_error, log_loss
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
+from attnviz.models.classifier_model import checkpoint_model
 from attnviz.models.device import describe_device, pick
 from attnviz.models.predicting import logits, probabilities
 from attnviz.records import Setting
-from attnviz.records.training_metrics import HeadMetrics, Metrics, ValidationMetrics
+from attnviz.records.training_metrics import Metrics, ValidationMetrics
 from attnviz.renderers.documents.markdown import document
 from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle
 from attnviz.running import Result
 from attnviz.running.metrics import NAME as METRICS
+from attnviz.specs import ModelOptions
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 CARD = "README.md"
@@ -31,10 +33,9 @@ CARD = "README.md"
 def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
     """Measure what lies in the folder, not what is in memory: the files are what others get."""
     saved = load_checkpoint(folder)
-    config, targets, heads = saved.classifier.config, run.targets, None
-    if targets is not None and (scores := score_heads(saved.classifier.encoder, targets)):
-        random = score_random_heads(config.encoder, targets)
-        heads = HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random)
+    config, device = saved.classifier.config, pick(str(run.training.spec.device))
+    options = ModelOptions(max_tokens=N_TOKENS)
+    heads = describe_heads(checkpoint_model(saved, folder, CARD, options, device), run.described)
     return Metrics(
         settings=dict(settings),
         data=data,
@@ -45,7 +46,7 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         n_parameters=run.n_parameters,
         weights_sha256=saved.revision,
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
-        computed_on=describe_device(pick(str(run.training.spec.device))),
+        computed_on=describe_device(device),
         history=run.training.history,
         held_out=_validate(run, saved.classifier) if len(run.training.held_out) else None,
         heads=heads,

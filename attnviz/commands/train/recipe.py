@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.commands.train.examples import Examples, choose_held_out
-from attnviz.commands.train.head_scores import HeadTargets, choose_head_targets
 from attnviz.commands.train.pretraining import Pretraining, Windows
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
@@ -31,7 +30,7 @@ class Run:
 
     tokenizer: TextTokenizer
     training: Training
-    targets: HeadTargets | None  # what its heads are measured by, where texts are held out
+    described: Sequence[str]  # texts held out by which its heads are measured
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -63,7 +62,9 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
             raise InvalidText(f"{name} has no tokens", hint="Leave it out of the data.")
     training_texts = examples.select(kept)
     held_texts = examples.select(held)
-    targets = choose_head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
+    described = [texts[place] for place in held]
+    if len(described) > N_DESCRIBED:  # from either end, since the labels come one after the other
+        described = described[: N_DESCRIBED // 2] + described[-N_DESCRIBED // 2 :]
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
         config = _make_config(spec, len(vocabulary), kinds)
@@ -73,7 +74,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
             windows = Windows(training_texts.texts)
             pretraining = Pretraining(classifier.encoder, windows, spec.pretrain, spec.seed, spec.pretrain_rate)
         training = Training(classifier, training_texts, held_texts, spec, pretraining)
-    return Run(vocabulary, training, targets)
+    return Run(vocabulary, training, described)
 
 
 def _make_config(spec: TrainSpec, n_words: int, labels: tuple[str, ...]) -> ClassifierConfig:

@@ -28,7 +28,6 @@ from attnviz.running.metrics import encode_metrics, load_metrics
 from attnviz.specs import PrintOptions
 from attnviz.text import Corpus
 
-SMOOTHING = 0.98  # of the losses shown between epochs: they are means of about the last fifty steps
 PRINT_OPTIONS = tuple(field.name for field in fields(PrintOptions))
 NOT_IN_IDENTITY = ("dataset", "split", "device", "out", "resume", *PRINT_OPTIONS)  # what the weights do not depend on
 
@@ -91,7 +90,7 @@ def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
 
 
 class _TrainingLog:
-    """The log of a training: losses that are means of the last steps, and a line at the end of each epoch."""
+    """The log of a training: how it goes by the last point of the learning curve, a line at the end of each epoch."""
 
     def __init__(self, run: Run, data: str, notices: tuple[str, ...]) -> None:
         self.run = run
@@ -103,9 +102,7 @@ class _TrainingLog:
         # The best epoch lies in the folder, or the last where no text is held out.
         epoch = best.number if best else done // self.training.steps_per_epoch
         self.kept = f"{self.spec.out} holds {f'epoch {epoch}' if epoch else 'no model yet'}"
-        self.loss, self.accuracy, self.n_texts, self.n_seen = 0.0, 0.0, 0, 0
-        self.pretraining = False
-        self.since = self.latest = time.monotonic()  # seconds
+        self.n_texts, self.since = 0, time.monotonic()  # since training with labels began, in seconds
 
     def begin(self) -> Progress:
         """Describe the run before its first step."""
@@ -124,16 +121,14 @@ class _TrainingLog:
 
     def add(self, step: TrainingStep) -> Progress:
         """Describe how it goes after one step."""
-        if step.pretraining is not self.pretraining:  # another loss
-            self.pretraining, self.n_seen, self.n_texts, self.since = step.pretraining, 0, 0, self.latest
-        self.n_texts += step.n_texts
-        self.n_seen += 1
-        # A mean that forgets: at the beginning over all steps, later over the last ones.
-        share = max(1 - SMOOTHING, 1 / self.n_seen)
-        self.loss += share * (step.loss - self.loss)
-        self.accuracy += share * (step.accuracy - self.accuracy)
-        self.latest = time.monotonic()
-        line = self._line(step)
+        if step.pretraining:
+            self.since, epochs = time.monotonic(), f"pretraining epoch {step.epoch}/{self.spec.pretrain}"
+            line = f"{epochs}  loss of masked words {step.loss:.3f}  found {step.accuracy:.3f}"
+        else:
+            self.n_texts += step.n_texts
+            speed, epochs = self.n_texts / max(1e-9, time.monotonic() - self.since), f"{step.epoch}/{self.spec.epochs}"
+            mean = (self.training.history.points or (step,))[-1]
+            line = f"epoch {epochs}  loss {mean.loss:.3f}  accuracy {mean.accuracy:.3f}  {speed:,.0f} texts/s"
         if not step.ends_epoch:
             return self._progress(line)
         held, self.saved = step.held_out, self.training.n_done
@@ -149,14 +144,6 @@ class _TrainingLog:
         again = f"goes on after step {self.saved:,}" if self.saved else "starts from the beginning"
         left = (f"stopped after step {done:,} of {n_steps:,}; {self.kept}", f"the same command with --resume {again}")
         return Progress(done, n_steps, "steps", label=label, log=log, if_left=left)
-
-    def _line(self, step: TrainingStep) -> str:
-        if step.pretraining:
-            epochs = f"pretraining epoch {step.epoch}/{self.spec.pretrain}"
-            return f"{epochs}  loss of masked words {self.loss:.3f}  found {self.accuracy:.3f}"
-        speed = self.n_texts / max(1e-9, self.latest - self.since)
-        epochs = f"epoch {step.epoch}/{self.spec.epochs}"
-        return f"{epochs}  loss {self.loss:.3f}  accuracy {self.accuracy:.3f}  {speed:,.0f} texts/s"
 
 
 def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from attnviz.commands.train.examples import Examples, choose_held_out, compute_g_squared, find_informative_words
+from attnviz.commands.train.examples import choose_held_out
 from attnviz.commands.train.optimizer import compute_rate
 from attnviz.commands.train.pretraining import Windows
 from attnviz.commands.train.recipe import begin
@@ -184,16 +184,3 @@ def test_held_out_texts_are_the_last_of_each_label() -> None:
     assert choose_held_out(labels, 0.25).tolist() == [3, 8, 9]
     assert choose_held_out(labels, 0.0).tolist() == []
     assert choose_held_out(np.array([0, 1, 0, 1]), 0.01).tolist() == [2, 3]  # never none, and never all
-
-
-def test_g_squared_is_that_of_the_table() -> None:
-    """Two pairs tell as much; by hand, 5 of 5 against 0 of 5 is 2 · 10 · ln 2."""
-    holding = np.array([[5, 0], [0, 5], [3, 3], [0, 0]])
-    assert compute_g_squared(holding, np.array([5, 5])) == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])
-
-
-def test_telling_words_are_those_that_one_label_has_more_often() -> None:
-    """3 stands in each text of label 0, 4 in most of label 1, 5 in all; 1 is no word."""
-    texts = [np.array([1, 3, 5]), np.array([3, 5]), np.array([1, 4, 5]), np.array([6, 5])]
-    words = find_informative_words(Examples(texts, np.array([0, 0, 1, 1])), 8, 9)
-    assert [each.tolist() for each in words] == [[3], [4, 6]]

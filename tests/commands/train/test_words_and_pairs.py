@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from attnviz.commands.train.examples import Examples
@@ -28,6 +29,13 @@ def test_each_word_and_chosen_pair_counts_once_and_special_tokens_never() -> Non
 def test_the_score_is_the_sum_over_the_root_of_their_number() -> None:
     bags = study("words_and_pairs").Bags([np.array([3, 5, 10, 11]), np.array([], dtype=np.int64), np.array([4])])
     assert bags.score(torch.arange(12.0).unsqueeze(1)).squeeze(1).tolist() == [29 / 2, 0, 4]
+
+
+def test_g_squared_is_that_of_the_table() -> None:
+    """Two pairs tell as much; by hand, 5 of 5 against 0 of 5 is 2 · 10 · ln 2."""
+    holding = np.array([[5, 0], [0, 5], [3, 3], [0, 0]])
+    found = study("words_and_pairs").compute_g_squared(holding, np.array([5, 5]))
+    assert found == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])
 
 
 def test_pairs_that_tell_labels_apart_are_chosen() -> None:
