@@ -11,7 +11,7 @@ import { directionOf } from "./writing.js";
 const WIDTH = 340; // pixels of the curve
 const N_FIRST = 3; // moments of a kind
 const TELLING = 2; // equal shares, from which on a number is among the first
-export const SHADES = { is_logarithmic: true, is_multiple: true, low: 1, high: 16, is_signed: false, colours: "lift" };
+export const SHADES = atlas.shades;
 
 export function headCard(place, buttons) {
   const head = atlas.heads[place];

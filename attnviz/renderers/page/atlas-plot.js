@@ -19,7 +19,9 @@ const measureOf = (title) => atlas.measures[measureCalled(title)];
 const valuesOf = (title) => measureOf(title).values;
 export const scaleOfGrid = () => {
   const known = valuesOf(chosen().y).filter((value) => value !== null);
-  return { low: Math.min(...known, 0), high: Math.max(...known), colours: "lift" };
+  const [low, high] = [Math.min(...known, 0), Math.max(...known)];
+  const ticks = [low, high].map((value, place) => [place, short(value)]);
+  return { low, high, ticks, label: `colour: ${chosen().y}`, colours: "lift" };
 };
 
 // The pattern that a head is lettered with: one that repeated tokens show is rarer, and says more than the first token.
@@ -28,7 +30,7 @@ export const colourOfPattern = (pattern) => `var(--head-${Object.keys(atlas.lett
 
 export class HeadPlot {
   constructor(choose) {
-    Object.assign(this, { choose, part: element("div", {}) });
+    Object.assign(this, { choose, part: element("div", { class: "wide" }) });
   }
 
   draw(width) {

@@ -3,8 +3,9 @@ import { atlas, chosen, findHeads, headCalled, measureCalled, unnamed, WAYS } fr
 import { commandLine, headCard, SHADES } from "./atlas-head.js";
 import { axesOf, colourOfPattern, HeadPlot, scaleOfGrid } from "./atlas-plot.js";
 import { chipsOfHeads, nothingFound } from "./chips.js";
-import { groundOf, legend, paintOf } from "./colour.js";
-import { chooser, element } from "./dom.js";
+import { groundOf, legend } from "./colour.js";
+import { byId, chooser, element } from "./dom.js";
+import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { makers } from "./views.js";
 
@@ -29,7 +30,7 @@ function look(find) {
 
 makers.atlas = (panel) => {
   const page = new AtlasPage(panel);
-  return { legend: () => "", mark: () => page.show(), draw: () => page.show() };
+  return { legend: () => page.key, mark: () => page.show(), draw: () => page.show() };
 };
 
 class AtlasPage {
@@ -46,24 +47,18 @@ class AtlasPage {
     this.search = element("input", { type: "search", placeholder: "18.6, previous token, film …" });
     this.search.addEventListener("input", () => look(this.search.value));
     const label = element("label", { class: "chooser" }, element("span", {}, "Find"), this.search);
-    this.found = element("div", { class: "chips", role: "group", "aria-label": "heads that are found" });
+    byId("choosers").append(...this.choosers, label);
     this.patterns = element("div", { class: "chips", role: "group", "aria-label": "what heads are called" });
     this.patterns.append(...chipsOfPatterns());
     this.said = element("p", { class: "hint" });
-    this.key = element("div", {});
+    this.key = element("div");
     this.plot = new HeadPlot(chooseHead);
-    this.left = element("div", { class: "all-heads" }, this.patterns, this.plot.part, this.said, this.key);
     this.cards = element("div", { class: "cards" });
+    byId("beside").append(this.cards);
     const questions = atlas.commands.filter(([, command]) => !command.includes("{query}"));
     const asking = questions.map(([title, command]) => commandLine(title, command));
-    panel.className = "atlas";
-    panel.append(
-      element("div", { class: "tools" }, ...this.choosers, label),
-      this.found,
-      this.left,
-      this.cards,
-      ...asking,
-    );
+    this.panel = panel;
+    panel.append(this.patterns, this.plot.part, this.said, ...asking);
     this.show();
   }
 
@@ -74,15 +69,14 @@ class AtlasPage {
       this.choosers[place].hidden = place > axesOf().length;
       this.choosers[place].lastChild.value = value;
     }
-    const shades = legend(SHADES, paintOf(SHADES), "shade in a moment: × an equal share", false);
-    const colours = () => legend(scaleOfGrid(), paintOf(scaleOfGrid()), `colour: ${y}`, false);
-    this.key.replaceChildren(...(draw === "measure" ? [colours()] : []), shades);
+    this.key.replaceChildren(...(draw === "measure" ? [legend(scaleOfGrid())] : []), legend(SHADES));
     this.showCards(); // two heads leave less room for all of them
-    this.plot.draw(this.left.clientWidth);
+    this.plot.draw(this.panel.clientWidth);
     const { close } = this.plot.svg.dataset;
     const unlabelled = close > 0 ? [`Too close to others for a number: ${close}.`] : [];
     const aboutOf = (title) => atlas.measures[measureCalled(title)].about;
     const axes = axesOf().map((title) => `${title[0].toUpperCase()}${title.slice(1)}: ${aboutOf(title)}.`);
+    tell();
     this.said.textContent = [HINT, ...unlabelled, ...axes].join(" ");
     this.markFound();
   }
@@ -98,7 +92,7 @@ class AtlasPage {
       return { name, why, isChosen: chosen().heads.includes(name), choose: () => chooseHead(place) };
     });
     const none = asked.trim() && !found.length ? [nothingFound(asked, "a head as 18.6, a pattern, or a word")] : [];
-    this.found.replaceChildren(...chipsOfHeads(chips), ...none);
+    byId("found").replaceChildren(...chipsOfHeads(chips), ...none);
     this.plot.mark(found.length ? new Set(found.map(([place]) => place)) : null);
   }
 

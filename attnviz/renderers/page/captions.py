@@ -33,6 +33,11 @@ DRAWN = (
     "Colours are drawn in 256 steps. Where several cells share a pixel, their mean is drawn; where colours are no "
     "logarithms, and of differences, the strongest."
 )
+ATLAS_DIGITS, ATLAS_PLACES = 3, 5  # of each number
+ATLAS = (
+    f"Numbers of heads are stored with {ATLAS_DIGITS} digits, and with {ATLAS_PLACES} places at most. texts-*.parquet "
+    "has all of them, text by text."
+)
 CHARTS = "Numbers of charts are shown with up to 6 digits; a copy as CSV has each one exactly, as a double."
 TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."
 

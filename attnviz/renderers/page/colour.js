@@ -88,56 +88,23 @@ export function hatching(context) {
   return context.createPattern(tile, "repeat");
 }
 
-const MOST_TICKS = 4; // of multiples, and
-const LONG = 1000; // from which on numbers leave room for one less
-const APART = 0.16; // of a bar: numbers of multiples nearer to its end would lie on its own
-const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-
-function rounded(value, { is_multiple, is_logarithmic, is_bounded, low, high, doublings }) {
-  const power = Math.round(Math.log10(value));
-  if (doublings) return value < 0 ? `÷ ${2 ** -value}` : `× ${2 ** value}`;
-  const beyond = value <= low ? "≤ " : value >= high && !is_bounded ? "≥ " : "";
-  if (is_multiple) return `${beyond}${Math.round(value)} ×`;
-  if (is_logarithmic && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
-  return String(Number(value.toPrecision(3))).replace("-", "−");
-}
-
-function ticksOf(scale) {
-  const { low, high } = scale;
-  if (scale.is_signed) return scale.doublings ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
-  if (!scale.is_logarithmic) return [0, 0.25, 0.5, 0.75, 1];
-  const doublings = Math.log2(high / low);
-  const [base, powers] = [
-    scale.is_multiple ? 2 ** Math.ceil(doublings / (high < LONG ? MOST_TICKS : MOST_TICKS - 1)) : 10,
-    [],
-  ];
-  const powerOf = (value) => Math.log10(value) / Math.log10(base);
-  for (let power = Math.ceil(powerOf(low) - 1e-9); power <= powerOf(high) + 1e-9; power++) {
-    powers.push(placeOf(base ** power, scale));
-  }
-  if (!scale.is_bounded) return powers;
-  return [...powers.filter((place) => 1 - place >= APART), 1];
-}
-
-// A bar of colours with its numbers and the report's words; `paint` gives that of each place of 0 to 1.
-export function legend(scale, paint, label, isHatched) {
+// A bar of colours with the numbers and the words that a figure has.
+export function legend(scale, isHatched = false) {
   const bar = element("canvas", { class: "bar", width: 256, height: 1, "aria-hidden": "true" });
   const pen = bar.getContext("2d");
   for (let x = 0; x < 256; x++) {
-    pen.fillStyle = paint(x / 255);
+    pen.fillStyle = paintOf(scale)(x / 255);
     pen.fillRect(x, 0, 1, 1);
   }
   const ticks = element("div", { class: "ticks", "aria-hidden": "true" });
-  const { is_logarithmic, low, high } = scale;
-  for (const place of ticksOf(scale)) {
-    const value = is_logarithmic ? low * (high / low) ** place : low + place * (high - low);
-    const tick = element("span", {}, rounded(value, scale));
+  for (const [place, text] of scale.ticks) {
+    const tick = element("span", {}, text);
     tick.style.left = `${100 * place}%`;
     tick.style.transform = `translateX(${-100 * place}%)`; // the first and the last stay within the bar
     ticks.append(tick);
   }
-  const shown = element("div", { class: "scale" }, element("p", {}, label), bar, ticks);
-  const made = element("div", { class: "legend" }, shown);
+  const made = element("div", { class: "legend" });
+  made.append(element("div", { class: "scale" }, element("p", {}, scale.label), bar, ticks));
   if (!isHatched) return made;
   const swatch = element("canvas", { width: 24, height: 16, "aria-hidden": "true" });
   const brush = swatch.getContext("2d");

@@ -4,10 +4,7 @@ import { byId } from "./dom.js";
 
 export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
-// What all have alike is held once.
-export const maps = content.maps.map((own, number) => {
-  return { ...content.alike, ...own, factors: content.factored?.maps[number] };
-});
+export const maps = content.maps.map((own, number) => ({ ...own, factors: content.factored?.maps[number] }));
 
 // What was packed of each map, in two halves, of which the first is deflated.
 const [deflated, rest] = byId("cells").textContent.split(" ").map(bytesOf);

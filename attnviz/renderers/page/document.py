@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from attnviz.errors import InvalidOption
 from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
-from attnviz.renderers.page.atlas_parts import EXACTNESS, round_atlas
 from attnviz.renderers.page.captions import (
+    ATLAS,
+    ATLAS_DIGITS,
+    ATLAS_PLACES,
     CHARTS,
     OF_ATLAS,
     OF_CHARTS,
@@ -30,11 +33,12 @@ from attnviz.renderers.page.captions import (
 from attnviz.renderers.page.chart_parts import describe_charts
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
-from attnviz.renderers.page.map_parts import describe_axis, describe_maps, distinct, list_scales
-from attnviz.report import FigureStyle, Graph, Picture, Report, Table
+from attnviz.renderers.page.map_parts import describe_axis, describe_maps, describe_scale, distinct, list_scales
+from attnviz.report import FigureStyle, Graph, Picture, Report, Scale, Table
 
 N_COLOURS = 256
 MAX_DIGITS = 6  # of a number of a table
+OF_MOMENTS = Scale("lift", 1.0, 16.0, "shade in a moment: × an equal share")
 
 
 Parts = tuple[tuple[bytes, bytes], ...]  # of each map, then of what weights are worked out from: see `packing.pack`
@@ -47,7 +51,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
     maps, parts, exactness = _maps(report, look)
     charts = [*describe_charts(report)]
     tables = [*map(_table, report.listed)]
-    atlas = None if report.atlas is None else round_atlas(report.atlas)
+    atlas = None if report.atlas is None else round_numbers(report.atlas, ATLAS_DIGITS, ATLAS_PLACES)
     graph = [_describe_graph(picture, report) for picture in report.pictures if isinstance(picture, Graph)]
     if not (parts or charts or tables or atlas or graph or any(note.leads for note in report.notes)):
         raise InvalidOption(
@@ -65,7 +69,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "notes": [note.text for note in report.notes],
         "answer": None if report.answer is None else asdict(report.answer),
         **maps,
-        **({"atlas": atlas, **_colours(look, {"lift"})} if atlas else {}),
+        **({"atlas": atlas | {"shades": describe_scale(OF_MOMENTS)}, **_colours(look, {"lift"})} if atlas else {}),
         **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
         "charts": charts,
         "tables": tables,
@@ -79,7 +83,7 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         "exactness": [
             *exactness,
             *([CHARTS] if charts else ()),
-            *([EXACTNESS] if atlas else ()),
+            *([ATLAS] if atlas else ()),
             *([TABLES] if tables and not parts else ()),
         ],
     }
@@ -120,7 +124,7 @@ def _table(table: Table) -> Mapping[str, object]:
         "role": table.role,
         "columns": [asdict(column) for column in table.columns],
         "numeric": numbers.numeric(table),
-        "rows": [[_round(cell) if isinstance(cell, float) else cell for cell in row] for row in table.rows],
+        "rows": [round_numbers(row, MAX_DIGITS) for row in table.rows],
         "shown": [  # how a cell is written; None for one that is written as it is
             [
                 None if (written := numbers.write_cell(*each)) == each[0] else written
@@ -133,9 +137,21 @@ def _table(table: Table) -> Mapping[str, object]:
     }
 
 
-def _round(cell: float) -> float | None:
-    """Keep as many digits as anybody reads: all of a double can hardly be packed."""
-    return float(f"{cell:.{MAX_DIGITS}g}") if isfinite(cell) else None
+def round_numbers(value: Any, digits: int, places: int | None = None) -> Any:
+    """Keep as many digits of each float within as anybody reads: all of a double can hardly be packed.
+
+    Where JSON has no number for it, None.
+    """
+    if isinstance(value, Mapping):
+        return {name: round_numbers(inner, digits, places) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [round_numbers(inner, digits, places) for inner in value]
+    if not isinstance(value, float):
+        return value
+    if not isfinite(value):
+        return None
+    kept = float(f"{value:.{digits}g}")
+    return kept if places is None else round(kept, places)
 
 
 def _describe_graph(graph: Graph, report: Report) -> Mapping[str, object]:

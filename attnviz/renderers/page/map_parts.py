@@ -51,13 +51,10 @@ def describe_maps(
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
     pictures = [_describe_picture(each, places) for each in pictures_of(report)]
-    kinds = {scale.kind: _as_data(scale) for scale in (report.scale, *report.scales)}  # the report's first
-    kinds[report.scale.kind] = _as_data(report.scale)
-    alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
-    own = [{name: each for name, each in other.items() if name not in alike} for other in described]
+    kinds = {scale.kind: describe_scale(scale) for scale in (report.scale, *report.scales)}  # the report's first
+    kinds[report.scale.kind] = describe_scale(report.scale)
     return {
-        "alike": alike,
-        "maps": own,
+        "maps": described,
         "screen": [place for place, each in enumerate(originals) if _find_head(each) in report.screen],
         "pictures": pictures,
         "scales": list(kinds.values()),
@@ -74,8 +71,13 @@ def list_scales(report: Report) -> Iterator[Scale]:
     yield from (each.scale for each in pictures_of(report) if each.scale)
 
 
-def _as_data(scale: Scale) -> Mapping[str, object]:
-    return asdict(scale) | asdict(scale.family)
+def describe_scale(scale: Scale) -> Mapping[str, object]:
+    """Describe a scale with the limits of its colours, and with the ticks of its colour bar, from 0 to 1."""
+    from attnviz.renderers.figure.scale import norm_of, plan_limits, plan_ticks  # matplotlib comes with it
+
+    (low, high), places = plan_limits(scale), norm_of(scale)
+    ticks = [(float(places(value)), text) for value, text in plan_ticks(scale)]
+    return {**asdict(scale), **asdict(scale.family), "low": low, "high": high, "ticks": ticks}
 
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
@@ -110,7 +112,7 @@ def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str,
         "name": picture.name,
         "title": picture.title,
         "columns": picture.n_columns if isinstance(picture, HeatmapGrid) else 1,
-        "scale": _as_data(picture.scale) if picture.scale else None,
+        "scale": describe_scale(picture.scale) if picture.scale else None,
         "maps": [places[_key(each)] for each in maps],
         "titles": ["{}.{}".format(*_find_head(each)) if is_layered else each.title for each in maps],
         "looks": {name: [round(each, 4) for each in of_heads] for name, of_heads in shares},

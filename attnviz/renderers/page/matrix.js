@@ -1,5 +1,5 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
-import { legend, paintOf } from "./colour.js";
+import { legend } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { paint } from "./painting.js";
@@ -42,7 +42,7 @@ export function matrix(panel) {
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
   plot.fit();
   return {
-    legend: () => legend(scale, paintOf(scale), scale.label, cells.allowed && !cells.isOfPairs),
+    legend: () => legend(scale, cells.allowed && !cells.isOfPairs),
     mark: () => {
       plot.show();
       mark();

@@ -1,5 +1,5 @@
 // All maps of a picture at once, small, in the order of a measure; each opens large.
-import { legend, paintOf } from "./colour.js";
+import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, nameIn } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
@@ -30,7 +30,7 @@ export function overview(panel) {
   drawAll(small);
   const forbids = picture.maps.some((number) => cellsOf(number).allowed);
   return {
-    legend: () => legend(scale, paintOf(scale), scale.label, forbids),
+    legend: () => legend(scale, forbids),
     mark: hint,
     draw: () => drawAll(small),
   };

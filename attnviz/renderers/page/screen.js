@@ -1,7 +1,7 @@
 // A text on one screen: its words by what they did for the answer, arcs from a word to where heads look, and the heads
 // by what they do, each with a switch that shows the answer without it.
 import { pathOf, spotsOf } from "./arcs.js";
-import { legend, paintOf } from "./colour.js";
+import { legend } from "./colour.js";
 import { cellsOf, content, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
 import { byId, drawing, element, isolated, roving } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
@@ -46,7 +46,7 @@ export function screen(panel) {
   const scale = scaleOf();
   return {
     isScreen: true,
-    legend: () => legend(scale, paintOf(scale), scale.label, forbids),
+    legend: () => legend(scale, forbids),
     mark: () => sentence.mark(),
     draw,
   };

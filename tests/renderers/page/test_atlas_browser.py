@@ -77,7 +77,7 @@ def test_heads_are_found_by_pattern_measure_word_and_number(shown: Open) -> None
     assert cards(page) == ["Head 1.2"]
     assert page.page.locator(".point.pale").count() == 5
     assert find("nothing of the kind") == []
-    assert "Nothing is found" in page.page.inner_text("#view")
+    assert "Nothing is found" in page.page.inner_text("#found")
     assert page.page.locator(".point.pale").count() == 0
     page.page.get_by_role("button", name=f"I {INDUCTION}").click()
     assert page.page.get_by_label("Find").input_value() == INDUCTION
@@ -116,7 +116,7 @@ def test_heads_without_names_say_whether_they_were_tested(shown: Open) -> None:
     assert "none follows a single pattern beyond chance" in page.page.inner_text("#view")
     assert page.page.get_by_role("combobox", name="Heads").input_value() == "measure"  # no letters to show
     other = shown(atlas_report(**without, measures=[each | {"chance": nan} for each in atlas()["measures"]]))
-    assert other.page.inner_text("#view").count("that takes --null random") == 2
+    assert other.page.inner_text("main").count("that takes --null random") == 2
 
 
 def test_what_a_link_says_that_is_not_there_is_left_out(shown: Open) -> None:

@@ -23,6 +23,7 @@ from tests.browser import WIDTHS, Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.test_html import LOG, attacked
 from tests.renderers.page.test_look import uneven
+from tests.views.test_mean import show
 
 pytestmark = pytest.mark.slow
 VIEWS = ("screen", "overview", "matrix", "table")
@@ -119,7 +120,7 @@ def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
 def test_the_legend_is_the_reports_scale(shown: Open) -> None:
     page = shown(replace(report(), scale=LOG))
     assert LOG.label in page.page.inner_text("#legend")
-    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["10⁻³", "0.01", "0.1", "1"]
+    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["0.001", "0.01", "0.1", "1"]
     assert "not allowed" not in page.page.inner_text("#legend")
 
 
@@ -480,8 +481,25 @@ def test_doublings_are_said_as_times(shown: Open) -> None:
         page.hover(row, column, 2, 2)
         said.append(number_in(page.readout))
     assert said == ["× 2", "÷ 4", "× 1", "× 1.41"]
-    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["÷ 16", "÷ 4", "× 1", "× 4", "× 16"]
+    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["−4", "−2", "0", "+2", "+4"]
     page.page.get_by_label("full precision").check()
     page.ready()
     page.hover(0, 1, 2, 2)
     assert page.readout.endswith("÷ 4 (log₂: -2)")
+
+
+def test_a_mean_is_chosen_and_linked_to_as_a_head_is(shown: Open) -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    of = replace(show(maps, head=("0,mean",)), render=RenderedFrom("a.safetensors", "--head 0,mean", ""))
+    page = shown(of, "layer=1&head=0&digits=all")
+    page.page.get_by_role("combobox", name="Map").select_option("layer 1, mean of 3 heads")
+    page.page.wait_for_url("**#view=matrix&layer=1&head=mean&digits=all")
+    page.hover(7, 3, N, N)
+    mean = maps.weights[1, :, 7, 3].mean(dtype=np.float64)
+    assert float(number_in(page.readout)) == pytest.approx(mean, abs=1e-7)
+    assert page.page.locator("#command").inner_text() == "attnviz render a.safetensors --pick 1.mean"
+    page.go("layer=0&head=mean&digits=all")
+    assert page.page.get_by_role("combobox", name="Map").input_value() == "1"
+    page.go("view=overview&sort=2")
+    names = page.page.locator(".map").all_inner_texts()
+    assert sorted(name.partition(":")[0] for name in names) == ["0.0", "0.mean", "1.0", "1.mean"]
