@@ -9,6 +9,7 @@ states with states is taken for one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ LEARNED = "what they weigh is learned, and of no token"
 class Seen(NamedTuple):
     """Weights as they were multiplied, and whose they are."""
 
-    weights: Float[Tensor, "row query key"]
+    weights: Float[Tensor, "row query key"] | None  # None: of a kernel, which are worked out
     queries: Int[Tensor, "row query"] | None  # None: of no token, such as learned ones
     keys: Int[Tensor, "row key"] | None  # None: not known; then queries are not, either
     allowed: Bool[Tensor, "row query key"] | None
@@ -38,6 +39,11 @@ class Seen(NamedTuple):
     follows_softmax: bool = True
     looks_at_keys: bool = True  # whether scores were made of keys
     guess: str = ""  # why this may be no attention over tokens
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many rows, queries and keys there are."""
+        return torch.Size(self.shape[:-2]).numel(), self.shape[-2], self.shape[-1]
 
 
 class Rule:
@@ -58,15 +64,13 @@ class Rule:
             if result.ndim > 2 and not is_learned(of.args[0]):
                 self._note("", "pieces")  # scores of unknown tokens were put together in a way that is not followed
             return
-        allowed, rows = None, ~(result.amin(dim=axis) >= TINY)  # of a key that is forbidden at most 4e-44 is left
-        if bool(rows.any()):
-            scores = of.args[0].movedim(axis, -1)
-            rows |= scores.amax(dim=-1) <= NO_SCORE  # who may attend to nothing attends evenly
-            passing = find_allowed(scores[rows])
-            if not bool(passing.all()):
-                allowed = torch.ones_like(result, dtype=torch.bool)
-                allowed.movedim(axis, -1)[rows] = passing
-        self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), allowed, place)))
+        allowed, scores = None, of.args[0]
+        # Of a key that is forbidden at most 4e-44 is left; who may attend to nothing attends evenly.
+        seen = (result >= TINY) & (scores.amax(dim=axis, keepdim=True) > NO_SCORE)
+        if not bool(seen.all()):
+            passing = seen | find_allowed(scores.movedim(axis, -1)).movedim(-1, axis)
+            allowed = None if bool(passing.all()) else passing
+        self._store.put(result, known._replace(softmax=Softmax(tuple(result.shape), place), allowed=allowed))
 
     def look_nested(self, of: Operation) -> None:
         """Look at a softmax over texts of several lengths, and at its product with values: padded to one another."""
@@ -79,48 +83,39 @@ class Rule:
 
     def multiply(self, of: Operation) -> None:
         """Look at a product of matrices, of which either side may hold the weights."""
-        left, right = of.tensors[-2:]
-        learned = is_learned(left), is_learned(right)
-        of_left, of_right = (
-            Known(nobody(side.shape)) if is_one else self._store.get(side) or NOTHING
-            for side, is_one in zip((left, right), learned, strict=True)
-        )
-        if not of.result.is_floating_point() or (any(learned) and (of_left is NOTHING or of_right is NOTHING)):
+        sides = of.tensors[-2:]
+        known = [Known(nobody(side.shape)) if is_learned(side) else self._store.get(side) or NOTHING for side in sides]
+        is_unknown = any(map(is_learned, sides)) and any(each is NOTHING for each in known)
+        if is_unknown or not of.result.is_floating_point():
             return
-        shape = of.result.shape
-        if left.ndim == 1:
-            left, of_left = left[None], of_left.move(lambda ids: ids[None])
-            shape = torch.Size((*shape[:-1], 1, *shape[-1:]))
-        if right.ndim == 1:
-            right, of_right = right[:, None], of_right.move(lambda ids: ids[:, None])
-            shape = torch.Size((*shape, 1))
-        found = None
+        for axis, side in enumerate(sides):
+            if side.ndim == 1:  # a row on the left, a column on the right
+                sides[axis], known[axis] = side.unsqueeze(axis), known[axis].move(partial(torch.unsqueeze, dim=axis))
+        (left, right), (of_left, of_right), found = sides, known, None
         if self._may_weigh(of_left):
-            found = self._attend(left, of_left, of_right, shape)
+            found = self._attend(left, of_left, of_right, right.shape[-1])
         if found is None and self._may_weigh(of_right):
-            turned = torch.Size((*shape[:-2], shape[-1], shape[-2]))
-            found = self._attend(right.mT, of_right.turn(), of_left.turn(), turned)
+            found = self._attend(right.mT, of_right.turn(), of_left.turn(), left.shape[-2])
             found = None if found is None else found.turn()
-        found = self._multiply_ids(of_left, of_right, shape) if found is None else found
-        if shape != of.result.shape:
-            found = found.move(lambda ids: ids.reshape(of.result.shape))
-        self._store.put(of.result, found)
+        if found is None:
+            found = self._multiply_ids(of_left, of_right, torch.Size((*left.shape[:-1], right.shape[-1])))
+        self._store.put(of.result, found.move(lambda ids: ids.reshape(of.result.shape)))
 
     def _may_weigh(self, known: Known) -> bool:
         """Tell whether numbers may be weights: what nobody has read is learned, or was made by other code."""
         return known is not NOTHING and (known.softmax is not None or not self._store.is_nobodys(known.ids))
 
     def _attend(
-        self, weights: Tensor, of_weights: Known, of_values: Known, shape: torch.Size, is_sum: bool = False
+        self, weights: Tensor, of_weights: Known, of_values: Known, width: int, is_sum: bool = False
     ) -> Known | None:
-        """Return what is known of weights [… query key] times values [… key d], where that is attention; else None."""
+        """Return what is known of weights [… query key] times values [… key width], where that is attention."""
         if not self._weighs(weights, of_weights, of_values.ids):
             return None
-        after = of_weights.after | of_values.after
-        seen = self._see(weights, of_weights, of_values.ids)._replace(after=after)
-        if self._store.is_nobodys(of_values.ids):
-            seen = seen._replace(guess=LEARNED)
-        number = self._take(seen._replace(looks_at_keys=True) if is_sum else seen)
+        after, shape = of_weights.after | of_values.after, torch.Size((*weights.shape[:-1], width))
+        seen = self._see(weights, of_weights, of_values.ids)
+        guess = LEARNED if self._store.is_nobodys(of_values.ids) else ""
+        seen = seen._replace(after=after, guess=guess, looks_at_keys=is_sum or seen.looks_at_keys)
+        number = self._take(seen)
         if number is None:
             self._note("convolution with a kernel for each token")
         else:
@@ -147,7 +142,7 @@ class Rule:
         if softmax is not None:
             if along[1] or (along[0] and of_right.softmax is not None):
                 self._note(f"{softmax.place} ({softmax.changed or 'softmax'})", "changed")
-            softmax = softmax._replace(allowed=None, changed=softmax.changed or "linear")
+            softmax = softmax._replace(changed=softmax.changed or "linear")
         elif all(along):
             self._note("linear attention")
         elif along[1]:
@@ -199,8 +194,8 @@ class Rule:
         shape, is_cut = tuple(weights.shape), False
         if softmax is not None:
             is_cut = softmax.is_cut and not is_distribution(weights, Known(None, 0, softmax._replace(is_cut=False)))
-            if softmax.allowed is not None and softmax.allowed.shape == weights.shape:
-                allowed = softmax.allowed.reshape(n_rows, *sizes)
+            if known.allowed is not None and known.allowed.shape == weights.shape:
+                allowed = known.allowed.reshape(n_rows, *sizes)
             if len(softmax.shape) > weights.ndim and torch.Size(softmax.shape[:-2]).numel() == n_rows:
                 shape = (*softmax.shape[:-2], *sizes)
         return Seen(
@@ -254,14 +249,12 @@ class Rule:
 
         rows = lay_out(weights)
         of_values = of_states.move(lambda ids: lay_out(ids).mT)
-        found = self._attend(rows, known.move(lay_out), of_values, torch.Size((len(rows), 1, 1, 1)), is_sum=True)
+        found = self._attend(rows, known.move(lay_out), of_values, 1, is_sum=True)
         if found is None:
             return None
-        kept = sorted(rest + features)
-        order = [(rest + features).index(axis) for axis in kept]
-        sizes = [shape[axis] if axis in rest else 1 for axis in rest + features]
-        widths = [shape[axis] for axis in kept]
-        return found.move(lambda ids: ids.reshape(sizes).permute(order).expand(widths).reshape(of.result.shape))
+        kept = [axis for axis in range(n_axes) if axis not in summed]
+        few, widths = [shape[axis] if axis in rest else 1 for axis in kept], [shape[axis] for axis in kept]
+        return found.move(lambda ids: ids.reshape(few).expand(widths).reshape(of.result.shape))
 
 
 def is_distribution(weights: Tensor, known: Known) -> bool:

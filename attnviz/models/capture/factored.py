@@ -105,15 +105,14 @@ class Factoring:
 
 def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
     """Return the keys of some heads, once where neighbours share them, also where a model repeated them."""
-    groups = [head * len(keys) // n_heads for head in range(n_heads)]
-    for head in range(1, n_heads):
-        one, other = groups[head - 1], groups[head]
-        if one != other and torch.equal(keys[one], keys[other]):
-            groups[head:] = [one if group == other else group for group in groups[head:]]
-    chosen = [groups[head] for head in heads]
-    starts = [place for place in range(len(chosen)) if place == 0 or chosen[place] != chosen[place - 1]]
-    even = len(chosen) % len(starts) == 0 and starts == list(range(0, len(chosen), len(chosen) // len(starts)))
-    return keys[[chosen[place] for place in starts] if even else chosen].float()
+    groups = [head * len(keys) // n_heads for head in heads]
+    starts = [
+        place
+        for place, group in enumerate(groups)
+        if not place or (group != groups[place - 1] and not torch.equal(keys[group], keys[groups[place - 1]]))
+    ]
+    are_even = starts == list(range(0, len(groups), -(-len(groups) // len(starts))))
+    return keys[[groups[place] for place in starts] if are_even else groups].float()
 
 
 def _measure_error(

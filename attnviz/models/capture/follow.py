@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnviz.models.capture.ids import NOBODY, NOTHING, Ids, Known, Softmax, Store, is_learned, nobody, reshape
+from attnviz.models.capture.ids import NOBODY, NOTHING, PLANES, Ids, Known, Store, is_learned, nobody, reshape
 
 SHAPED = {"view", "_unsafe_view", "_reshape_alias", "reshape"}
 WHOLE = {"layer_norm", "reshape", "dropout", "contiguous", "to"}  # made of other operators, and followed as they are
@@ -120,11 +120,12 @@ class Follower:
 
     def _mark(self, of: Operation, known: Sequence[Known | None], ids: Ids | None) -> None:
         """Keep what is known of the results that hold states, or numbers of words where nothing did."""
-        after, softmax, columns, dropped = _join(known)
+        joined = _join(known)
         if of.name == "native_dropout" and of.args[2]:
-            dropped = float(of.args[1])
-        if softmax is not None and of.name not in COPIES and not dropped:
-            softmax = softmax._replace(allowed=None, changed=softmax.changed or of.name)
+            joined = joined._replace(dropped=float(of.args[1]))
+        if joined.softmax is not None and of.name not in COPIES and not joined.dropped:
+            softmax = joined.softmax._replace(changed=joined.softmax.changed or of.name)
+            joined = joined._replace(allowed=None, softmax=softmax)
         is_whole = not any(tensor.is_floating_point() for tensor in of.tensors)
         for result in of.results:
             kind = result.dtype
@@ -132,8 +133,9 @@ class Follower:
                 kind.is_floating_point or kind.is_complex or (is_whole and kind == torch.int64)
             ):
                 own = ids if ids is not None and ids.shape == result.shape else None
+                columns = joined.columns
                 across = columns if columns is not None and columns.shape == result.shape else None
-                self.store.put(result, Known(own, after, softmax, across, dropped))
+                self.store.put(result, joined._replace(ids=own, columns=across))
 
     def _combine(self, of: Operation, known: Sequence[Known | None]) -> Ids | None:
         """Give a result made number by number the ids of what it was made of; else those of its rows."""
@@ -180,30 +182,28 @@ class Follower:
             if is_learned(source) and isinstance(of.result, Tensor):
                 self.store.put(of.result, Known(nobody(of.result.shape)))
             return
-        after, softmax, _, dropped = _join(known)
-        arguments = of.arguments
+        joined, arguments = _join(known), of.arguments
         if of.name == "constant_pad_nd":
             arguments["value"] = NOBODY
         numbers: list[Tensor] = []
         frozen = tuple((name, _freeze(name, given, numbers)) for name, given in arguments.items())
+        softmax = joined.softmax
         if softmax is not None and (of.name == "where" or len(numbers) > 1):
             softmax = softmax._replace(changed=softmax.changed or of.name)
         of_numbers = [self.store.get(each) or NOTHING for each in numbers]
-        ids, columns, allowed = (
-            self._run(of, frozen, numbers, [plane(each) for each in of_numbers]) for plane in PLANES
-        )
+        moved = [self._run(of, frozen, numbers, [getattr(each, plane) for each in of_numbers]) for plane in PLANES]
         is_cut = of.name == "slice" and not (of.args[2:3] or [0])[0] and of.result.shape != source.shape
         for nth, result in enumerate(of.results):
-            one, across, passing = (each[nth] if each is not None else None for each in (ids, columns, allowed))
+            one, across, passing = (None if each is None else each[nth] for each in moved)
             own = softmax
             if softmax is not None:
-                shape = tuple(result.shape) if result.shape[-2:] == softmax.shape[-2:] else softmax.shape
-                shape = shape if of.name in SHAPED and len(shape) > len(softmax.shape) else softmax.shape
-                own = softmax._replace(allowed=passing, shape=shape, is_cut=softmax.is_cut or is_cut)
+                is_longer = result.ndim > len(softmax.shape) and result.shape[-2:] == softmax.shape[-2:]
+                shape = tuple(result.shape) if is_longer else softmax.shape
+                own = softmax._replace(shape=shape, is_cut=softmax.is_cut or is_cut)
             if of.name in REPEATING and one is not None and one.ndim == 2 and result.dtype == torch.int64:
                 firsts = one[:, 0]  # texts that a model reads several times, as beams, are texts of their own
                 one = self.store.seed(one.shape) if len(torch.unique(firsts)) < len(firsts) else one
-            self.store.put(result, Known(one, after, own, across, dropped))
+            self.store.put(result, joined._replace(ids=one, softmax=own, columns=across, allowed=passing))
 
     def _run(
         self, of: Operation, frozen: Any, numbers: Sequence[Tensor], given: Sequence[Tensor | None]
@@ -280,21 +280,16 @@ class Follower:
         return words.unsqueeze(-1).expand(of.result.shape)
 
 
-PLANES: tuple[Callable[[Known], Tensor | None], ...] = (
-    lambda known: known.ids,
-    lambda known: known.columns,
-    lambda known: None if known.softmax is None else known.softmax.allowed,
-)
-
-
-def _join(known: Sequence[Known | None]) -> tuple[int, Softmax | None, Ids | None, float]:
-    """Join what is known of all: after which attentions, of which softmax, ids of columns, the share dropped."""
-    after, softmax, columns, dropped = 0, None, None, 0.0
+def _join(known: Sequence[Known | None]) -> Known:
+    """Join what is known of all, but for their ids: after which attentions, of which softmax, the share dropped."""
+    found = NOTHING
     for each in known:
         if each is not None:
-            after, dropped = after | each.after, max(dropped, each.dropped)
-            softmax, columns = softmax or each.softmax, columns if each.columns is None else each.columns
-    return after, softmax, columns, dropped
+            softmax = each if found.softmax is None else found
+            columns = found.columns if each.columns is None else each.columns
+            dropped = max(found.dropped, each.dropped)
+            found = Known(None, found.after | each.after, softmax.softmax, columns, dropped, softmax.allowed)
+    return found
 
 
 def _freeze(name: str, given: Any, numbers: list[Tensor]) -> Any:

@@ -40,7 +40,6 @@ class Softmax(NamedTuple):
     """What is known of numbers that came out of a softmax."""
 
     shape: tuple[int, ...]  # of all of them
-    allowed: Bool[Tensor, ...] | None  # which scores let attention through, in the numbers' own shape; None: all
     place: str
     is_cut: bool = False  # whether those behind others were cut off: as a sink is, or queries
     changed: str = ""  # by which operator its numbers were changed
@@ -54,20 +53,20 @@ class Known(NamedTuple):
     softmax: Softmax | None = None
     columns: Ids | None = None  # of a product of states with states, the ids of the right side's
     dropped: float = 0.0  # the share that dropout took
+    allowed: Bool[Tensor, ...] | None = None  # which scores of a softmax let attention through; None: all
 
     def turn(self) -> Known:
         """Return what is known of the numbers with their last two axes in the other order."""
         return self.move(lambda shadow: shadow.mT)
 
-    def move(self, function: Callable[[Tensor], Any]) -> Known:
+    def move(self, function: Callable[[Tensor], Tensor]) -> Known:
         """Return what is known of the numbers when they were laid out anew."""
-        of = self.softmax
-        if of is not None and of.allowed is not None:
-            of = of._replace(allowed=function(of.allowed))
-        ids, columns = (None if each is None else function(each) for each in (self.ids, self.columns))
-        return self._replace(ids=ids, columns=columns, softmax=of)
+        shadows = {plane: getattr(self, plane) for plane in PLANES}
+        moved: dict[str, Any] = {plane: function(of) for plane, of in shadows.items() if of is not None}
+        return self._replace(**moved)
 
 
+PLANES = ("ids", "columns", "allowed")  # what has the shape of the numbers
 NOTHING = Known(None)
 
 
@@ -110,10 +109,8 @@ class Store:
 
         The same ids are the same memory in the same order, as nothing is ever written into ids.
         """
-        key = (
-            work_out,
-            *((of.data_ptr(), of.shape, of.stride()) if isinstance(of, Tensor) else of for of in given),
-        )
+        places = ((of.data_ptr(), of.shape, of.stride()) if isinstance(of, Tensor) else of for of in given)
+        key = (work_out, *places)
         if key not in self._made:
             if len(self._made) > MAX_KEPT:
                 self._made.clear()
@@ -176,15 +173,13 @@ class Store:
             return self.merge(one[..., :1], other[..., :1]).expand(one.shape)
         if torch.equal(one, other):
             return one
-        first, second = (family_of(ids) + (_is_shared(ids) << 40) for ids in (one, other))
+        # Of one that is the same for each row of a batch it is as if it had been read last.
+        first, second = (
+            family_of(ids) + ((ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1) << 40) for ids in (one, other)
+        )
         found = torch.where((other < 0) | ((one >= 0) & (first <= second)), one, other)
         mixed = (family_of(one) == family_of(other)) & (one != other) & (one >= 0)
         return torch.where(mixed, self.mix(torch.where(one < 0, other, one)), found) if bool(mixed.any()) else found
-
-
-def _is_shared(ids: Ids) -> bool:
-    """Tell whether rows of a batch have the same."""
-    return ids.ndim > 1 and ids.stride(0) == 0 and ids.shape[0] > 1
 
 
 def _differ(ids: Ids, axis: int) -> bool:

@@ -15,11 +15,11 @@ from torch import Tensor
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.attending import Seen
 from attnviz.models.capture.call import Arranged, Call, arrange
-from attnviz.models.capture.captured import refuse_dropout, renormalise
-from attnviz.models.capture.factored import Factoring
+from attnviz.models.capture.captured import How, refuse_dropout, renormalise
+from attnviz.models.capture.factored import FactoredRows, Factoring
 from attnviz.models.capture.follow import Operation
 from attnviz.models.capture.ids import NOTHING, Ids, Known, row_of
-from attnviz.models.capture.kernels import Fused, read_kernel, recompute
+from attnviz.models.capture.kernels import Asked, read_kernel, recompute
 from attnviz.models.capture.modules_at_work import ModulesAtWork, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -42,46 +42,34 @@ class Keeper:
 
     def keep_kernel(self, of: Operation) -> bool:
         """Keep what a kernel was given. Returns whether it could be read."""
-        kernel = read_kernel(of)
+        kernel, output = read_kernel(of), of.results[0]
         if kernel is None:
             return False
-        asked, output = kernel.asked, kernel.output
+        asked, sums = kernel
         query, key, value = (self._store.get(side) or NOTHING for side in of.tensors[:3])
         shape = (*asked.query.shape[:-1], asked.key.shape[-2])
         queries = self._store.recall(_lay_out_rows, query.ids, shape[:-1])
         keys = self._store.recall(_lay_out_rows, value.ids if key.ids is None else key.ids, (*shape[:-2], shape[-1]))
         after, ids = query.after | key.after | value.after, query.ids
         with torch.autocast(output.device.type, enabled=False):
-            rows = torch.empty(torch.Size(shape[:-2]).numel(), *shape[-2:], device="meta")
-            number = self._keep_asked(kernel, Seen(rows, queries, keys, None, shape, after=after))
+            number = self._work_out(asked, output, sums, Seen(None, queries, keys, None, shape, after=after))
         if queries is None or bool((queries < 0).all()):
             ids = None if keys is None else self._store.make(keys, shape[-2]).view(*shape[:-1], 1)
         ids = None if ids is None else ids[..., :1].expand(output.shape)
         self._store.put(output, Known(ids, after | 1 << number))
         return True
 
-    def _arrange(self, seen: Seen) -> Arranged:
-        n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
-        return self._store.recall(arrange, seen.queries, seen.keys, tuple(seen.weights.shape), n_heads)
-
-    def _keep_asked(self, kernel: Fused, seen: Seen) -> int:
-        asked, what, n_heads = kernel.asked, self._at_work.name_attention(), seen.shape[-3]
+    def _work_out(self, asked: Asked, output: Tensor, sums: Tensor | None, seen: Seen) -> int:
+        what, n_heads = self._at_work.name_attention(), seen.shape[-3]
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
         refuse_dropout(asked.dropout_p, what)
         if self._factoring is not None:
-            rows, error = self._factoring(asked, kernel.output, kernel.sums, what)
-            arranged = self._arrange(seen)
-            if arranged.places is not None or arranged.shape[:2] != (len(rows), rows.n_heads):
-                raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
-            attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
-            about = {"sink": None, "how": "factored", "error": error}
-            return self._hand_over(seen, arranged, kept=rows, attendable=attendable, **about)
-        found = recompute(asked, kernel.output, what)
-        weights, allowed = found.weights.flatten(0, 1), None
+            return self._keep(seen, *self._factoring(asked, output, sums, what), how="factored")
+        found, allowed = recompute(asked, output, what), None
         if not bool(found.attendable.all()):
-            allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(weights.shape)
-        return self._keep_rows(seen._replace(allowed=allowed), weights, None, how="recomputed", error=found.error)
+            allowed = found.attendable[:, None].expand(-1, n_heads, -1, -1).reshape(seen.sizes)
+        return self._keep(seen._replace(allowed=allowed), found.weights.flatten(0, 1), found.error)
 
     def keep_product(self, seen: Seen) -> int | None:
         """Hand over what was multiplied, and return its number; None where it is the kernel of a convolution.
@@ -90,76 +78,89 @@ class Keeper:
 
         Raises InvalidRecord where its factors are asked for, and where dropout is at work.
         """
-        what = self._at_work.name_attention()
-        if seen.queries is not None and seen.keys is not None and not seen.looks_at_keys and seen.weights.shape[1] == 1:
+        assert seen.weights is not None
+        what, n_queries = self._at_work.name_attention(), seen.sizes[1]
+        if seen.queries is not None and seen.keys is not None and not seen.looks_at_keys and n_queries == 1:
             rows = torch.cat([row_of(seen.queries), seen.keys], dim=1)
             if len(torch.unique(rows, dim=0)) > len(torch.unique(row_of(seen.queries))):
                 return None
         refuse_dropout(seen.dropped, what)
-        if self._factoring is not None and seen.weights.shape[1] > 1:
+        if self._factoring is not None and n_queries > 1:
             raise InvalidRecord(f"{what} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE)
-        weights = seen.weights.to(torch.float32, copy=True)
-        allowed = seen.allowed
+        weights, allowed = seen.weights.to(torch.float32, copy=True), seen.allowed
         if allowed is not None:
             weights.masked_fill_(~allowed, 0)
         elif not seen.follows_softmax:
             allowed = weights > 0
         sink = 1 - weights.sum(dim=-1) if seen.is_cut else None
         weights, sink, error = renormalise(weights, sink, seen.weights.dtype)
-        return self._keep_rows(seen._replace(allowed=allowed), weights, sink, how="multiplied", error=error)
+        return self._keep(seen._replace(allowed=allowed), weights, error, sink, how="multiplied")
 
-    def _keep_rows(self, seen: Seen, weights: Tensor, sink: Tensor | None, **known: Any) -> int:
-        arranged = self._arrange(seen)
-        n_rows, n_heads, n_queries, n_keys = arranged.shape
+    def _keep(
+        self,
+        seen: Seen,
+        kept: Tensor | FactoredRows,
+        error: float,
+        sink: Tensor | None = None,
+        how: How = "recomputed",
+    ) -> int:
+        """Hand over weights [row, query, key], or factors, in the order of texts and heads, and return their number."""
+        n_heads = seen.shape[-3] if len(seen.shape) > 2 else 1
+        arranged = self._store.recall(arrange, seen.queries, seen.keys, seen.sizes, n_heads)
+        n_heads, what = arranged.shape[1], self._at_work.name_attention()
         if not self._may_be_chosen(n_heads):
             return self._at_work.note_attention()
-        heads = list(self._heads(n_heads))
-        kept = arranged.order(weights)
-        named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
-        n_tokens = int(named[-1]) + 1 if len(named) else n_keys
-        # Keys behind all tokens are room in a cache, or a place to look at that is no token; but what the model has
-        # learned and put behind its tokens asks, too, and is one of them: such as the objects that YOLOS looks for.
-        asks = n_queries == n_keys and arranged.queries is not None and (arranged.queries[:, n_tokens:] < 0).all()
-        if n_tokens < n_keys and not asks:
-            beyond = weights[..., n_tokens:].sum(dim=-1)
-            sink = beyond if sink is None else sink + beyond
-            sink = sink if bool((beyond > 0).any()) or seen.is_cut else None
-            kept, n_keys = kept[..., :n_tokens].contiguous(), n_tokens
-            arranged = arranged._replace(keys=arranged.keys[:, :n_tokens])  # type: ignore[index]
-            if seen.allowed is not None:
-                seen = seen._replace(allowed=seen.allowed[..., :n_tokens])
-        sink = None if sink is None else arranged.order(sink)
-        if len(heads) < n_heads:
-            kept, sink = kept[:, heads], None if sink is None else sink[:, heads]
-        if seen.allowed is None:
-            attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
+        # One of one head may be a layer's: `join_heads` chooses.
+        heads = (0,) if n_heads == 1 else self._choice.heads_of(n_heads, what)
+        if isinstance(kept, Tensor):
+            arranged, known = _lay_out(seen, arranged, kept, sink, list(heads))
+        elif arranged.places is not None or arranged.shape[:2] != (len(kept), kept.n_heads):
+            raise InvalidRecord(f"{what} has no axis each for texts and heads", hint=DENSE)
         else:
-            attendable = arranged.order(seen.allowed).any(dim=1).cpu().numpy()
-        known["sink"] = None if sink is None else sink.cpu().numpy()
-        return self._hand_over(seen, arranged, kept=kept.cpu().numpy(), attendable=attendable, **known)
-
-    def _may_be_chosen(self, n_heads: int) -> bool:
-        return n_heads == 1 or may_be_in(self._at_work.find_path()[0], self._choice.layers)
-
-    def _heads(self, n_heads: int) -> tuple[int, ...]:
-        """Return the chosen heads of a call. One of one head may be a layer's: `join_heads` chooses."""
-        return (0,) if n_heads == 1 else self._choice.heads_of(n_heads, self._at_work.name_attention())
-
-    def _hand_over(self, seen: Seen, arranged: Arranged, **known: Any) -> int:
-        """Hand over a `Call`, of which weights or factors, and how they came about, are known."""
-        where, n_heads = self._at_work.locate(), arranged.shape[1]
+            attended = np.broadcast_to(kept.attended[:, None], (len(kept), *kept.shape[2:]))
+            known = {"kept": kept, "attendable": attended, "sink": None}
         call = Call(
-            **where,
+            **self._at_work.locate(),
             **known,
+            how=how,
+            error=error,
             queries=arranged.queries,
             keys=arranged.keys,
             after=seen.after,
             guess=seen.guess,
-            heads=self._heads(n_heads),
+            heads=heads,
             n_heads_in_model=None if self._choice == EVERY else n_heads,
         )
         self._take(call)
         return call.place
+
+    def _may_be_chosen(self, n_heads: int) -> bool:
+        return n_heads == 1 or may_be_in(self._at_work.find_path()[0], self._choice.layers)
+
+
+def _lay_out(
+    seen: Seen, arranged: Arranged, weights: Tensor, sink: Tensor | None, heads: list[int]
+) -> tuple[Arranged, dict[str, Any]]:
+    """Lay out the chosen heads of weights, and which keys may be attended to, without keys behind all tokens."""
+    n_rows, _, n_queries, n_keys = arranged.shape
+    named = np.empty(0) if arranged.keys is None else np.flatnonzero((arranged.keys >= 0).any(axis=0))
+    n_tokens = int(named[-1]) + 1 if len(named) else n_keys
+    # Keys behind all tokens are room in a cache, or a place to look at that is no token; but what the model has
+    # learned and put behind its tokens asks, too, and is one of them: such as the objects that YOLOS looks for.
+    asks = n_queries == n_keys and arranged.queries is not None and (arranged.queries[:, n_tokens:] < 0).all()
+    if n_tokens < n_keys and not asks:
+        beyond, n_keys = weights[..., n_tokens:].sum(dim=-1), n_tokens
+        if sink is not None or bool((beyond > 0).any()):
+            sink = beyond if sink is None else sink + beyond
+        arranged = arranged._replace(keys=arranged.keys[:, :n_keys])  # type: ignore[index]
+    attendable = np.broadcast_to(np.True_, (n_rows, n_queries, n_keys))
+    if seen.allowed is not None:
+        attendable = arranged.order(seen.allowed[..., :n_keys]).any(dim=1).cpu().numpy()
+    # Those that are chosen are copied, and all are weights of nobody else.
+    kept = arranged.order(weights)
+    kept = kept[..., :n_keys] if len(heads) == kept.shape[1] else kept[:, heads, :, :n_keys]
+    sinks = None if sink is None else arranged.order(sink)[:, heads].cpu().numpy()
+    return arranged, {"kept": kept.contiguous().cpu().numpy(), "attendable": attendable, "sink": sinks}
 
 
 def _lay_out_rows(ids: Ids | None, shape: tuple[int, ...]) -> Ids | None:

@@ -67,7 +67,10 @@ def recompute(asked: Asked, output: Tensor | None, what: str) -> Recomputed:
     n_keys = key.shape[-2]
     exact = torch.float64 if query.dtype == torch.float64 else torch.float32
     query = query.to(exact) * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
-    key, value = (_per_head(tensor.to(exact), n_batch, n_heads) for tensor in (key, value))
+    key, value = (  # of each head, also of grouped-query attention
+        side.to(exact).repeat_interleave(n_heads // side.shape[1], dim=1).expand(n_batch, -1, -1, -1)
+        for side in (key, value)
+    )
     shape = n_batch, n_heads, n_queries, n_keys
     weights = query.new_empty(shape, dtype=torch.float32)
     largest = float(value.abs().amax()) if value.numel() else 0.0
@@ -133,13 +136,6 @@ def _work_out(
     return missed.amax() if missed.numel() else missed.new_zeros(())
 
 
-def _per_head(tensor: Tensor, n_batch: int, n_heads: int) -> Tensor:
-    """Give each head its keys or values, also of grouped-query attention; without a copy where it has some."""
-    if tensor.shape[1] not in (1, n_heads):
-        tensor = tensor.repeat_interleave(n_heads // tensor.shape[1], dim=1)
-    return tensor.expand(n_batch, n_heads, -1, -1)
-
-
 def _mask(asked: Asked, shape: Sequence[int]) -> Tensor | None:
     """Return the mask of every head, bool (True lets attention through) or additive, without a copy."""
     if asked.is_causal:
@@ -154,39 +150,31 @@ def _mask(asked: Asked, shape: Sequence[int]) -> Tensor | None:
 # --- kernels below that function --------------------------------------------------------------------------------------
 
 
+@cache
 def is_kernel(name: str) -> bool:
     """Tell whether an operator attends, by its name."""
     return any(sign in name for sign in SIGNS) and "backward" not in name
 
 
-class Fused(NamedTuple):
-    """A kernel that attends, read."""
-
-    asked: Asked
-    output: Tensor  # what it gave
-    sums: Tensor | None = None  # its log-sum-exp, where it gives that
-
-
-def read_kernel(of: Operation) -> Fused | None:
-    """Return what a kernel was asked for and what it gave; None where it is not known."""
+def read_kernel(of: Operation) -> tuple[Asked, Tensor | None] | None:
+    """Return what a kernel was asked for, and its log-sum-exp where it gives that; None where it is not known."""
     if of.name == "flex_attention":
-        return _read_flex(of)
+        return _read_flex(of), None
     if not of.name.startswith("_scaled_dot_product"):
         return None
     named = {NAMES.get(name, name): value for name, value in of.arguments.items()}
     sums = of.result[1] if of.name.endswith("for_cpu") else None
-    return Fused(Asked(**{name: named[name] for name in FIELDS if name in named}), of.results[0], sums)
+    return Asked(**{name: named[name] for name in FIELDS if name in named}), sums
 
 
-def _read_flex(of: Operation) -> Fused:
+def _read_flex(of: Operation) -> Asked:
     """Read flex_attention: whatever a score is changed to is the same as a bias, which is what it is changed by."""
     query, key, value, score_mod, block_mask, scale, options, *buffers = (*of.args, *of.kwargs.values())
     n_shared = query.shape[1] // key.shape[1]
     key, value = (side.repeat_interleave(n_shared, dim=1).expand(len(query), -1, -1, -1) for side in (key, value))
     work_out = sys.modules[type(of.function).__module__]._math_attention_inner
     before, after = work_out(query, key, value, score_mod, block_mask, scale, options, *buffers)
-    bias = (after - before).to(query.dtype)
-    return Fused(Asked(query, key, value, bias, scale=scale), of.results[0])
+    return Asked(query, key, value, (after - before).to(query.dtype), scale=scale)
 
 
 # --- layers in one operator -------------------------------------------------------------------------------------------

@@ -44,24 +44,29 @@ def _read_mask(mask: Tensor, what: str) -> SymbolicMask:
     """Read a mask [query, key] that adds nothing."""
     if mask.stride(0) == 0 or len(mask) == 1:
         return SymbolicMask(EVERYWHERE, _unless_all(_passing(mask[:1])[0]))
-    square = mask.shape[0] == mask.shape[1]
-    keys, first, last = _reach(mask)
-    real = keys & (last >= 0) if square else last >= 0  # of padding anything may be said: it is left out
+    (n_queries, n_keys), found = mask.shape, []
+    keys = torch.zeros(n_keys, dtype=torch.bool)
+    for passing in map(_passing, _stretches(mask)):
+        keys |= passing.any(dim=0)
+        bits = passing.to(torch.uint8)
+        found.append(torch.stack([bits.argmax(dim=1), n_keys - 1 - bits.flip(1).argmax(dim=1), passing.sum(dim=1)]))
+    first, last, counts = torch.cat(found, dim=1)
+    sees, is_square = counts > 0, n_queries == n_keys
+    real = keys & sees if is_square else sees  # of padding anything may be said: it is left out
     if not bool(real.any()):
         raise InvalidRecord(f"{what} lets nobody attend to anything", hint=MATRIX)
-    queries, places = torch.arange(len(mask))[real], keys.nonzero().flatten()
+    queries, places = torch.arange(n_queries), keys.nonzero().flatten()
     window = (
-        _limit(queries - first[real], int((queries - places[0]).max())),
-        _limit(last[real] - queries, int((places[-1] - queries).max())),
+        _limit((queries - first)[real], int((queries[real] - places[0]).max())),
+        _limit((last - queries)[real], int((places[-1] - queries[real]).max())),
     )
     back, forward = (sum(mask.shape) if reach is None else reach for reach in window)
-    fits, start, places = [], 0, torch.arange(mask.shape[1])
-    for passing in map(_passing, _stretches(mask)):
-        at = torch.arange(start, start + len(passing))[:, None]
-        fits.append((passing == (keys & (places >= at - back) & (places <= at + forward))).all(dim=1))
-        start += len(passing)
-    fitting = torch.cat(fits) & (last >= 0)  # who sees nothing has no distribution
-    wrong = ~fitting & (keys if square else True)
+    begins, ends = queries - back, queries + forward
+    # A row is just a window if it has as many keys as are in that, and none outside.
+    before = torch.nn.functional.pad(keys.cumsum(dim=0), (1, 0))
+    n_within = before[(ends + 1).clamp(0, n_keys)] - before[begins.clamp(0, n_keys)]
+    fitting = sees & (first >= begins) & (last <= ends) & (counts == n_within)  # who sees nothing has no distribution
+    wrong = ~fitting & (keys if is_square else True)
     if bool(wrong.any()):
         query = int(wrong.nonzero()[0])
         raise InvalidRecord(f"{what} has a mask that is not a window: query {query} sees other keys", hint=MATRIX)
@@ -111,15 +116,3 @@ def _stretches(mask: Tensor) -> Iterator[Tensor]:
     step = max(1, CELLS_AT_ONCE // mask.shape[1])
     for start in range(0, 1 if mask.stride(0) == 0 else len(mask), step):
         yield mask[start : start + step].cpu()
-
-
-def _reach(mask: Tensor) -> tuple[Bool[Tensor, " key"], Int[Tensor, " query"], Int[Tensor, " query"]]:
-    """Find the keys that any query attends to, and the first and last of each query, -1 for one without keys."""
-    keys = torch.zeros(mask.shape[1], dtype=torch.bool)
-    firsts, lasts = [], []
-    for passing in map(_passing, _stretches(mask)):
-        keys |= passing.any(dim=0)
-        firsts.append(passing.to(torch.uint8).argmax(dim=1))
-        from_behind = passing.flip(1).to(torch.uint8).argmax(dim=1)
-        lasts.append((mask.shape[1] - 1 - from_behind).masked_fill(~passing.any(dim=1), -1))
-    return keys, torch.cat(firsts), torch.cat(lasts)

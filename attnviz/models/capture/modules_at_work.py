@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.models.capture.ids import Known, Store, is_learned
-from attnviz.models.capture.unread import WHAT
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
@@ -48,21 +47,16 @@ class ModulesAtWork:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._calls: list[ModuleCall] = []
+        self.calls: list[ModuleCall] = []
         self._paths: Paths | None = None
-        self._n_runs = self._n_passes = 0
+        self._n_runs = self._n_passes = self._place_in_stack = 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
         self.part = ""  # of the innermost module, where that is run in parts
         self.n_seen = 0  # attentions, also of layers that nobody asked for
 
-    @property
-    def is_within(self) -> bool:
-        """Tell whether an outermost module is at work."""
-        return bool(self._calls)
-
     def enter(self, module: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Enter a module. What the outermost reads are tokens, as are states that nobody has seen being made."""
-        if not self._calls:
+        if not self.calls:
             known = self.store.get(next((one for one in given if isinstance(one, Tensor)), None))
             found = self._last_of_class.get(type(module))
             if found is None or module in found.modules or known is None or not known.after & found.seen:
@@ -70,7 +64,7 @@ class ModulesAtWork:
                 self._n_passes += 1
             found.modules.append(module)
             found.seen = 0
-            self._pass, self.store.number = found, found.number
+            self._pass, self._place_in_stack, self.store.number = found, len(found.modules) - 1, found.number
             tensors = list(_list_tensors((*given, *named.values())))
             by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
             for tensor in tensors:
@@ -80,7 +74,7 @@ class ModulesAtWork:
                 if isinstance(tensor, Tensor) and tensor.ndim == 3 and tensor.is_floating_point():
                     self._seed(tensor, True)
         self._n_runs += 1
-        self._calls.append(ModuleCall(module, self._n_runs))
+        self.calls.append(ModuleCall(module, self._n_runs))
 
     def _seed(self, tensor: Tensor, by_text: bool) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
@@ -96,10 +90,10 @@ class ModulesAtWork:
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""
-        places = [place for place, call in enumerate(self._calls) if call.module is module]
+        places = [place for place, call in enumerate(self.calls) if call.module is module]
         if not places:
             return
-        del self._calls[places[-1] :]
+        del self.calls[places[-1] :]
         states, known = (output[0] if isinstance(output, tuple) else output), self.store.get(given[0] if given else 0)
         is_recurrent = isinstance(module, nn.RNNBase) and isinstance(states, Tensor)
         ids = None if known is None or not is_recurrent else known.ids
@@ -115,28 +109,24 @@ class ModulesAtWork:
     def locate(self) -> dict[str, Any]:
         """Count one more attention, and return where it stands, as a `Call` has it."""
         path, n_alike = self.find_path()
-        root = self._calls[0].module if self._calls else None
+        root = self.calls[0].module if self.calls else None
         return {
             "path": path,
             "n_alike": n_alike,
             "number": self._pass.number,
             "place": self.note_attention(),
             "place_in_stack": self._place_in_stack,
-            "run": self._calls[-1].number if self._calls else 0,
+            "run": self.calls[-1].number if self.calls else 0,
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
         }
 
-    @property
-    def _place_in_stack(self) -> int:
-        return max(0, len(self._pass.modules) - 1)
-
     def name_attention(self) -> str:
         """Write what errors and notes call the attention that is computed now."""
-        return f"{WHAT}{self.find_path()[0] or 'this block'}"
+        return f"the attention in {self.find_path()[0] or 'this block'}"
 
     def find_path(self) -> tuple[str, tuple[int, ...]]:
         """Return the path of the innermost module with a name in the outermost one, and how many its numbers count."""
-        modules = [call.module for call in self._calls]
+        modules = [call.module for call in self.calls]
         if not modules:
             return self.part, ()
         if self._paths is None or self._paths.root() is not modules[0]:
@@ -168,19 +158,20 @@ class Paths:
         self._names: dict[int, list[str]] = defaultdict(list)
         for name, module in root.named_modules(remove_duplicate=False):
             self._names[id(module)].append(name)
-        self._known: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._known: dict[tuple[int, ...], tuple[str, tuple[int, ...]]] = {}
 
     def find_path(self, at_work: Sequence[nn.Module]) -> tuple[str, tuple[int, ...]]:
         """Return the path of the innermost that has one; for each number in it, how many modules are numbered so."""
-        path = ""
-        for module in at_work:
-            names = self._names.get(id(module), [])
-            path = next((name for name in names if name.startswith(f"{path}.")), names[0] if names else path)
-        if path not in self._known:
+        key = tuple(map(id, at_work))
+        if key not in self._known:
+            path = ""
+            for module in at_work:
+                names = self._names.get(id(module), [])
+                path = next((name for name in names if name.startswith(f"{path}.")), names[0] if names else path)
             shown = ".".join(part for part in path.split(".") if part != COMPILED)
             numbers = NUMBER.finditer(path)
-            self._known[path] = shown, tuple(_number_alike(at_work[0], path[: each.start()]) for each in numbers)
-        return self._known[path]
+            self._known[key] = shown, tuple(_number_alike(at_work[0], path[: each.start()]) for each in numbers)
+        return self._known[key]
 
 
 def _number_alike(root: nn.Module, before: str) -> int:

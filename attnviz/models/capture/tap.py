@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from typing import Any
 
 import torch
@@ -105,8 +106,6 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._keeper = Keeper(take, choice, factored, self.at_work)
         self._rule = Rule(self.store, self._keeper.keep_product, self._note)
         self._follower = Follower(self.store, self._note)
-        self._names: dict[Any, str] = {}
-        self._composite: set[Any] = set()  # operators that are made of others
 
     def _note(self, what: str, kind: str = "mixing") -> None:
         place = self.at_work.find_path()[0] or "this block"
@@ -122,7 +121,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if threading.get_ident() != self._thread:
             self.unread.places["threads"] = [type(module).__name__]
         elif torch._C._current_graph_task_id() == -1:
-            named = {} if self.at_work.is_within else sys._getframe(1).f_locals.get("kwargs")
+            named = {} if self.at_work.calls else sys._getframe(1).f_locals.get("kwargs")
             self._do("a module", self.at_work.enter, module, given, named if isinstance(named, dict) else {})
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
@@ -148,13 +147,12 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = {} if kwargs is None else dict(kwargs)
         if func is torch.ops.aten._local_scalar_dense.default and not isinstance(args[0], Tensor):
             return args[0]  # a constant of a frozen program, which comes as a number
-        name = self._names.get(func)
-        if name is None:
-            name = self._names[func] = _name(func)
-            if not isinstance(func, HigherOrderOperator) and func.namespace == "aten" and func._can_decompose():
-                self._composite.add(func)
-        is_apart = func in self._composite and not self._follower.takes_whole(name, args)
-        if is_apart and not any(tensor.is_nested for tensor in list_tensors(args)):
+        name, is_composite = _name(func)
+        if (
+            is_composite
+            and not self._follower.takes_whole(name, args)
+            and not any(tensor.is_nested for tensor in list_tensors(args))
+        ):
             with self:  # in inference mode what is made of other operators comes whole
                 return func.decompose(*args, **kwargs)
         result = func(*args, **kwargs)
@@ -165,9 +163,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _look(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
-        tensors = list(list_tensors(args))
-        if kwargs:
-            tensors += list_tensors(list(kwargs.values()))
+        tensors = list(list_tensors((*args, *kwargs.values())))
         if not tensors:
             return
         attends, is_softmax = is_kernel(name), name in SOFTMAXES
@@ -189,7 +185,7 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name == "mul":
                 self._rule.weigh(of)
             self._follower.follow(of)
-            if name == "slice" and len(args) > 3 and not self.at_work.is_within:
+            if name == "slice" and len(args) > 3 and not self.at_work.calls:
                 self.store.take_back(args[0], args[1], args[3])
         if is_softmax:
             self.unread.n_softmaxes += 1
@@ -207,9 +203,11 @@ class Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.store.put(of.results[0], self.store.get(beside) or NOTHING)
 
 
-def _name(func: Any) -> str:
+@cache
+def _name(func: Any) -> tuple[str, bool]:
+    """Return the name of an operator, and whether it is made of others."""
     if isinstance(func, HigherOrderOperator):
-        return str(func.__name__)
+        return str(func.__name__), False
     space, _, name = func._schema.name.partition("::")
     name = name if space == "aten" else f"{space}::{name}"
-    return str(name if name.startswith("_") else name.rstrip("_"))
+    return str(name if name.startswith("_") else name.rstrip("_")), space == "aten" and func._can_decompose()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import traceback
 from collections.abc import Iterable
 
 from torch import Tensor
 
 from attnviz.display import list_first
 
-WHAT = "the attention in "
 MAX_NAMED = 4  # places in a sentence
 READ = "scaled_dot_product_attention, flex_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded"
 NO_SOFTMAX = (
@@ -70,9 +69,7 @@ def why_unreadable(given: Iterable[Tensor]) -> str:
             return "under torch.export or another tracer"
         if tensor.is_meta:
             return "on the meta device"
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
+    for frame, _ in traceback.walk_stack(None):
         for files, where in TRANSFORMS.items():
             if frame.f_code.co_filename.replace("\\", "/").endswith(files):
                 return where
