@@ -34,18 +34,12 @@ class Writer(NamedTuple):
         return names.get(self.kind, f"{self.layer}.{self.head}")
 
 
-class Share(NamedTuple):
-    """How far a writer raises the score of a key over those of the others, in the mean."""
-
-    writer: Writer
-    lead: float
-
-
 @dataclass(frozen=True)
 class Look:
     """Why a query of a head looks at a key: who wrote it, and what the weight is without that writer.
 
-    `shares` are the largest. `named` is the first of those that pass: without it the weight falls by half at least, and
+    `shares` say how far a writer raises the score of the key over those of the others, in the mean, of the writers that
+    do so most. `named` is the first of those that pass: without it the weight falls by half at least, and
     further than by nine tenths of `controls` of its kind. None: it is of many hands, or
     no writer was tried (`n_writers` is 0), in layer 0 and where the score leads no further than by chance.
     """
@@ -55,8 +49,8 @@ class Look:
     key: int
     weight: float
     lead: float  # of the score of the key over the mean of the others
-    shares: tuple[Share, ...] = ()
-    named: Share | None = None
+    shares: tuple[tuple[Writer, float], ...] = ()
+    named: Writer | None = None
     source: int | None = None  # the token that the named writer took it from, if it is a head
     weight_without: float | None = None  # who is named, or else the first of `shares`
     controls: tuple[float, ...] = ()  # weights without others of its kind, or with another word or place instead
@@ -100,13 +94,3 @@ class Explanation:
     rival: float | None = None  # its probability, where there is one
     form: AnswerForm = "token"
     n_queries: int = 1  # at which something is read that goes into the answer
-
-
-@dataclass(frozen=True)
-class CellExplanation:
-    """Why one query of one head looks where it does, then why the head that wrote that did."""
-
-    tokens: Tokens
-    provenance: Provenance
-    n_layers: int
-    looks: tuple[Look, ...]

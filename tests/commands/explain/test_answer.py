@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.commands.explain.answer.graph import MAX_TOKENS, draw_answer, draw_cell
+from attnviz.commands.explain.answer.graph import MAX_TOKENS, draw_answer, draw_looks
 from attnviz.commands.explain.answer.why import Trial, _compare_instead, _list_written, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_answer, describe_look
 from attnviz.errors import InvalidOption
@@ -22,7 +22,7 @@ from attnviz.models.decomposition.stream import Stream
 from attnviz.models.loading import find_model
 from attnviz.records import Tokens
 from attnviz.records.attribution import Question
-from attnviz.records.explanation import CellExplanation, Contribution, HeadName, Look, Share, Writer
+from attnviz.records.explanation import Contribution, HeadName, Look, Writer
 from attnviz.report import Graph, GraphEdge
 from attnviz.specs import ModelOptions
 from tests import pretrained
@@ -73,7 +73,7 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: 
         assert (each.looks[0].query, each.looks[0].key) == (len(stream.subject.ids) - 1, each.source)
         for first, second in zip(each.looks, each.looks[1:], strict=False):
             assert first.named is not None
-            assert (second.head, second.query) == (first.named.writer[1:], first.key)
+            assert (second.head, second.query) == (first.named[1:], first.key)
             assert second.key == first.source
 
 
@@ -120,7 +120,7 @@ def test_a_reason_takes_half_of_the_weight_and_more_than_its_kind() -> None:
 
 def test_before_layer_0_nobody_has_written(decoder: Path) -> None:
     look = find_reason(take_apart(decoder), HeadName(0, 1), 8, 3)
-    assert (look.named, look.n_writers, {share.writer.kind for share in look.shares}) == (None, 0, {"word", "place"})
+    assert (look.named, look.n_writers, {writer.kind for writer, _ in look.shares}) == (None, 0, {"word", "place"})
     tokens = Tokens(tuple("abcdefghi"), tuple((i, i + 1) for i in range(9)), (False,) * 9)
     assert describe_look(tokens, look).endswith("): no reason, nobody has written before layer 0.")
 
@@ -134,11 +134,11 @@ def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
 
 def test_a_look_in_words() -> None:
     tokens = Tokens(("Mr", " D", "urs", " Mr", " D"), ((0, 2), (2, 4), (4, 7), (7, 10), (10, 12)), (False,) * 5)
-    share = Share(Writer("head", 16, 0), 9.96)
-    look = Look(HeadName(18, 6), 4, 2, 0.953, 13.8, (share,), share, 1, 0.022, (0.95,) * 9, 1, 170)
+    writer = Writer("head", 16, 0)
+    look = Look(HeadName(18, 6), 4, 2, 0.953, 13.8, ((writer, 9.96),), writer, 1, 0.022, (0.95,) * 9, 1, 170)
     because = "18.6 looks back from ‘D’ (4) to ‘urs’, because 16.0 had written ‘D’ (1) there: without that .95 → .02, "
     assert describe_look(tokens, look) == f"{because}without other heads .95 to .95; 1 of 170 writers passes this test."
-    word = replace(look, named=Share(Writer("word", 7), 3.0), source=None, n_passing=2)
+    word = replace(look, named=Writer("word", 7), source=None, n_passing=2)
     said = "of the word itself: without that .95 → .02, with other words there .95 to .95; 2 of 170 writers pass this"
     assert said in describe_look(tokens, word)
     of_many = "of many hands: 16.0 raises it most, and without that .95 → .02, without other heads .95 to .95."
@@ -165,8 +165,8 @@ def test_an_answer_is_clear_from_twice_its_rival_on(
 
 
 TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
-BY_HEAD, BY_PLACE = (Share(Writer(kind, 1, 2), 1.0) for kind in ("head", "place"))
-FIRST = Look(HeadName(4, 3), 3, 1, 0.5, 2.0, (BY_HEAD,), BY_HEAD, 0, 0.1, weights=(0.1, 0.5, 0.3, 0.1))
+BY_HEAD, BY_PLACE = Writer("head", 1, 2), Writer("place", 1, 2)
+FIRST = Look(HeadName(4, 3), 3, 1, 0.5, 2.0, ((BY_HEAD, 1.0),), BY_HEAD, 0, 0.1, weights=(0.1, 0.5, 0.3, 0.1))
 SECOND = Look(HeadName(1, 2), 1, 0, 0.9, 2.0, weights=(0.9, 0.1, 0.0, 0.0))
 
 
@@ -181,8 +181,7 @@ def edges_of(graph: Graph) -> dict[tuple[str, str, str], GraphEdge]:
 
 def test_the_graph_leads_from_words_over_heads_to_the_answer(decoder: Path) -> None:
     """A head that takes part in two ways stands there once; a writer that does not look has no row of a map."""
-    other = Share(Writer("mlp", 3), 1.0)
-    against = replace(FIRST, head=HeadName(4, 1), key=2, named=other, weight=0.3, weight_without=0.15)
+    against = replace(FIRST, head=HeadName(4, 1), key=2, named=Writer("mlp", 3), weight=0.3, weight_without=0.15)
     graph = explained(
         decoder,
         Contribution(HeadName(4, 3), 1.0, 1, 0.8, 1.0, -0.5, (FIRST, SECOND)),
@@ -213,9 +212,8 @@ def test_the_graph_leads_from_words_over_heads_to_the_answer(decoder: Path) -> N
     assert (graph.tokens, [*graph.legend]) == (TOKENS.pieces, ["for", "against", "because"])
 
 
-def test_one_look_is_a_graph_of_weights(decoder: Path) -> None:
-    of = explain_answer(take_apart(decoder))
-    graph = draw_cell(CellExplanation(TOKENS, of.provenance, 6, (FIRST, replace(SECOND, named=BY_PLACE))))
+def test_one_look_is_a_graph_of_weights() -> None:
+    graph = draw_looks(TOKENS, (FIRST, replace(SECOND, named=BY_PLACE)))
     assert {names: edge.share for names, edge in edges_of(graph).items()} == {
         ("‘b’", "4.3", "looks"): 0.5,
         ("1.2", "4.3", "because"): 0.4,

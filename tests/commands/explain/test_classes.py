@@ -81,7 +81,7 @@ def test_a_head_may_look_because_of_the_place() -> None:
         places = stream.score_places(HeadName(1, head), query, range(len(weights)))
         assert places - bias == pytest.approx((places - bias).mean())  # nothing else here tells places apart
         look = find_reason(stream, HeadName(1, head), query, int(weights.argmax()))
-        if look.named is not None and look.named.writer.kind == "place":
+        if look.named is not None and look.named.kind == "place":
             without = weights / np.exp(bias)
             assert look.weight_without is not None
             assert look.weight_without >= (without / without.sum())[look.key] - 1e-6

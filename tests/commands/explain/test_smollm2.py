@@ -59,7 +59,7 @@ def test_induction_heads_look_for_what_one_head_wrote(repeated: Stream, head: He
         look = find_reason(repeated, head, query, key)
         assert look.weight > 0.5
         assert look.named is not None
-        assert look.named.writer == PREVIOUS_TOKEN
+        assert look.named == PREVIOUS_TOKEN
         assert look.source == key - 1
         assert look.weight_without is not None
         assert look.weight_without <= 0.03
@@ -78,11 +78,11 @@ def test_a_reason_takes_half_of_a_look_of_ordinary_text(smollm2: Decomposable, i
         look = find_reason(stream, head, query, int(weights.argmax()))
         if look.named is None:
             continue
-        found.append(look.named.writer.kind)
+        found.append(look.named.kind)
         assert look.weight_without is not None
         assert look.weight_without <= weights.max() / 2
-        if look.named.writer.kind != "place":
-            assert stream.attend_without(head, query, [look.named.writer])[0, look.key] <= weights.max() / 2
+        if look.named.kind != "place":
+            assert stream.attend_without(head, query, [look.named])[0, look.key] <= weights.max() / 2
     assert {"word", "place"} <= {*found}
 
 

@@ -19,7 +19,7 @@ from attnviz.commands.explain.answer.words import (
     write_weight,
 )
 from attnviz.records import Tokens
-from attnviz.records.explanation import CellExplanation, Explanation, Look
+from attnviz.records.explanation import Explanation, Look
 from attnviz.report import EdgeKind, Graph, GraphEdge, GraphNode
 from attnviz.views.tokens import label_token
 
@@ -50,10 +50,10 @@ def draw_answer(found: Explanation) -> Graph:
     return graph.finish({**legend, "looks": LOOKS, "because": BECAUSE})
 
 
-def draw_cell(found: CellExplanation) -> Graph:
+def draw_looks(tokens: Tokens, looks: Sequence[Look]) -> Graph:
     """Draw one look of a head, and that of the head that wrote what it was for."""
-    graph = _GraphBuilder(found.tokens)
-    graph.follow(found.looks)
+    graph = _GraphBuilder(tokens)
+    graph.follow(looks)
     return graph.finish({"looks": f"{LOOKS}, as thick as its weight", "because": BECAUSE})
 
 
@@ -94,7 +94,7 @@ class _GraphBuilder:
             self.connect(word, head, "looks", look.weight, f"gives {write_weight(look.weight)}")
             if look.named is None:
                 continue
-            writer, without = look.named.writer, look.weight_without or 0.0
+            writer, without = look.named, look.weight_without or 0.0
             name, source = str(writer), word
             if writer.kind == "place":
                 source = self.add("place", GraphNode(name, PLACE, ""))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from attnviz.commands.explain.answer.graph import draw_answer, draw_cell
+from attnviz.commands.explain.answer.graph import draw_answer, draw_looks
 from attnviz.commands.explain.answer.words import (
     describe_answer,
     describe_contribution,
@@ -16,7 +16,7 @@ from attnviz.commands.explain.answer.words import (
 )
 from attnviz.display import escape_for_display
 from attnviz.records import Provenance, Tokens
-from attnviz.records.explanation import CellExplanation, Explanation, Look
+from attnviz.records.explanation import Explanation, Look
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_tokens
@@ -86,24 +86,23 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     )
 
 
-def cell_report(found: CellExplanation, title: str | None) -> Report:
-    """Report why one query of one head looks where it does."""
-    tokens, first = found.tokens, found.looks[0]
-    model = escape_for_display(found.provenance.model, MAX_NAME)
+def looks_report(tokens: Tokens, provenance: Provenance, looks: Sequence[Look], title: str | None) -> Report:
+    """Report why one query of one head looks where it does, then why the head that wrote that did."""
+    first, model = looks[0], escape_for_display(provenance.model, MAX_NAME)
     said = f"{model}: why {first.head} looks from {quote_word(tokens, first.query)} to {quote_word(tokens, first.key)}"
-    sentences = (describe_look(tokens, first), *describe_steps(tokens, found.looks))
+    sentences = (describe_look(tokens, first), *describe_steps(tokens, looks))
     return Report(
         title=captions.choose_title(title, said),
-        subtitle=captions.join(*_describe_text(found.provenance, tokens), captions.describe_origin(found.provenance)),
+        subtitle=captions.join(*_describe_text(provenance, tokens), captions.describe_origin(provenance)),
         blocks=(
-            draw_cell(found),
+            draw_looks(tokens, looks),
             *([_shares_table(first)] if first.shares else []),
             *map(Note, sentences),
             Note(HELD),
             *captions.describe_unknown(tokens, "tokens"),
         ),
-        facts=captions.list_facts(found.provenance),
-        data={**_describe_source(found.provenance, tokens), "looks": [_describe_look(look) for look in found.looks]},
+        facts=captions.list_facts(provenance),
+        data={**_describe_source(provenance, tokens), "looks": [_describe_look(look) for look in looks]},
     )
 
 
@@ -131,7 +130,7 @@ def _heads_table(found: Explanation) -> Table:
 
 
 def _shares_table(look: Look) -> Table:
-    rows = tuple((str(share.writer), share.lead) for share in look.shares)
+    rows = tuple((str(writer), lead) for writer, lead in look.shares)
     title = f"who raises the score of this key over the others, {look.lead:.2f} in all"
     return Table("shares", title, "facts", (Column("who wrote there"), Column("lead", digits=2)), rows)
 
@@ -149,8 +148,8 @@ def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, obj
 def _describe_look(look: Look) -> Mapping[str, object]:
     return vars(look) | {
         "head": str(look.head),
-        "shares": [{"writer": str(share.writer), "lead": share.lead} for share in look.shares],
-        "named": look.named and str(look.named.writer),
+        "shares": [{"writer": str(writer), "lead": lead} for writer, lead in look.shares],
+        "named": look.named and str(look.named),
         "controls": list(look.controls),
         "weights": list(look.weights),
     }

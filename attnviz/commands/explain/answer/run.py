@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from attnviz import store
-from attnviz.commands.explain.answer.report import answer_report, cell_report
-from attnviz.commands.explain.answer.why import explain_answer, explain_cell
+from attnviz.commands.explain.answer.report import answer_report, looks_report
+from attnviz.commands.explain.answer.why import explain_answer, follow_looks
 from attnviz.commands.explain.inputs import PICTURES, parse_head
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection
@@ -59,4 +59,5 @@ def make_report(spec: ExplainSpec, reference: ModelReference, document: Document
             f"no head {head} in {stream.subject.provenance.model}",
             hint=f"It has layers 0 to {n_layers - 1} and heads 0 to {n_heads - 1}.",
         )
-    return cell_report(explain_cell(stream, head, query), spec.figure.title)
+    looks = tuple(follow_looks(stream, head, query, int(stream.weights_of(head, query).argmax())))
+    return looks_report(tokens, stream.subject.provenance, looks, spec.figure.title)

@@ -13,12 +13,10 @@ from jaxtyping import Float64
 from attnviz.models.decomposition.stream import Parts, PerToken, Stream, soften
 from attnviz.records.explanation import (
     AnswerForm,
-    CellExplanation,
     Contribution,
     Explanation,
     HeadName,
     Look,
-    Share,
     Writer,
 )
 
@@ -60,7 +58,7 @@ def explain_answer(stream: Stream) -> Explanation:
         source = int((sources * np.sign(written)).argmax())
         query = int((by_query[:, source] * np.sign(written)).argmax())
         removal = _choose_logit(stream, stream.answer_without(head)) - logit
-        looks = tuple(_follow(stream, head, query, source))
+        looks = tuple(follow_looks(stream, head, query, source))
         found.append(Contribution(head, written, source, float(sources[source]), float(own[head]), removal, looks))
     token: AnswerForm = "masked token" if part.fills_in else "token"
     return Explanation(
@@ -78,26 +76,19 @@ def explain_answer(stream: Stream) -> Explanation:
     )
 
 
-def explain_cell(stream: Stream, head: HeadName, query: int) -> CellExplanation:
-    """Explain why a query of a head looks where it looks most."""
-    key = int(stream.weights_of(head, query).argmax())
-    looks = tuple(_follow(stream, head, query, key))
-    return CellExplanation(stream.subject.tokens, stream.subject.provenance, len(stream.blocks), looks)
-
-
 def _choose_logit(stream: Stream, logits: Float64[np.ndarray, " answer"]) -> float:
     subject = stream.subject
     return float(logits[subject.answer] - (0 if subject.against is None else logits[subject.against]))
 
 
-def _follow(stream: Stream, head: HeadName, query: int, key: int) -> Iterator[Look]:
+def follow_looks(stream: Stream, head: HeadName, query: int, key: int) -> Iterator[Look]:
     """Go from a look to the look of the head that wrote what it was for."""
     for _ in range(N_STEPS):
         look = find_reason(stream, head, query, key)
         yield look
         if look.named is None or look.source is None:
             return
-        head, query, key = HeadName(*look.named.writer[1:]), look.key, look.source
+        head, query, key = HeadName(*look.named[1:]), look.key, look.source
 
 
 def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
@@ -117,7 +108,7 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     drawn = sorted(np.random.default_rng(stream.subject.seed).permutation(others)[:MAX_CONTROLS].tolist())
     places = stream.score_places(head, query, [each for each in drawn if each] or [0])  # the first token is a sink
     written = [*_list_written(parts, len(stream.blocks)), (Writer("place", head.layer), places)]
-    shares = sorted((Share(each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each.lead)
+    shares = sorted(((each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each[1])
     lead, largest = _find_lead(parts.totals, key, others), tuple(shares[:N_SHARES])
     look = Look(head, query, key, weight, lead, largest, weights=weights)
     if head.layer == 0 or look.lead < math.sqrt(2 * math.log(len(others) + 1)) + MARGIN:
@@ -128,16 +119,16 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     trials[Writer("place", head.layer)] = _compare_instead(
         weight, soften(parts.totals - places, attendable)[key], soften(scores, attendable)[:, key]
     )
-    passing = [share for share in shares if share.lead > 0 and trials[share.writer].passes(weight)]
-    first, source = (passing or shares)[0], None
-    if passing and first.writer.kind == "head":
-        source = int(stream.split_sources(HeadName(*first.writer[1:]), parts)[key].argmax())
+    passing = [writer for writer, lead in shares if lead > 0 and trials[writer].passes(weight)]
+    first, source = passing[0] if passing else shares[0][0], None
+    if passing and first.kind == "head":
+        source = int(stream.split_sources(HeadName(*first[1:]), parts)[key].argmax())
     return replace(
         look,
         named=first if passing else None,
         source=source,
-        weight_without=trials[first.writer].without,
-        controls=tuple(trials[first.writer].controls.tolist()),
+        weight_without=trials[first].without,
+        controls=tuple(trials[first].controls.tolist()),
         n_passing=len(passing),
         n_writers=len(shares),
     )

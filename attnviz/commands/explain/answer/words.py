@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import nan
 
 import numpy as np
@@ -84,7 +84,7 @@ def describe_look(tokens: Tokens, look: Look) -> str:
     if not look.n_writers:
         why = "nobody has written before layer 0" if look.head.layer == 0 else "it stands out no more than by chance"
         return f"{looks} ({weight}): no reason, {why}."
-    writer = (look.named or look.shares[0]).writer
+    writer = look.named or look.shares[0][0]
     low, high = (write_weight(limit) for limit in np.quantile(look.controls or (nan,), (0.1, 0.9)))
     held = f"without that {weight} → {without}" + f", {CONTROLS[writer.kind]} {low} to {high}" * bool(look.controls)
     if look.named is None:
@@ -101,10 +101,10 @@ def describe_look(tokens: Tokens, look: Look) -> str:
 
 def name_reason(look: Look) -> str:
     """Name who made a head look where it does, in few words."""
-    return f"because of {look.named.writer}" if look.named else "many hands" if look.n_writers else "no reason"
+    return f"because of {look.named}" if look.named else "many hands" if look.n_writers else "no reason"
 
 
-def describe_steps(tokens: Tokens, looks: tuple[Look, ...]) -> Iterator[str]:
+def describe_steps(tokens: Tokens, looks: Sequence[Look]) -> Iterator[str]:
     """Say of each further step what made the writer look where it did."""
     for look in looks[1:]:
         yield f"And {describe_look(tokens, look)}"
