@@ -5,16 +5,16 @@ Parts stand beside one another on the axis of heads, or one after another on tha
 * Heads read the same queries and the same keys, and none reads what another gave.
 * Steps of a loop, as where a recurrent decoder writes a word and looks again at all that it read, have one query each
   and the same keys. A key/value cache grows, so that its steps are no such loop.
-* A pass goes on where another ended if its keys are tokens that the other read and its queries are none of them,
-  however the cache was ordered, cropped or filled. Tokens get places in the whole text. One that was taken back, as in
-  assisted decoding, has lost its place to the one that was read after it. After beam search rows hold tokens of other
-  rows: then no two steps are of one text, and they stay apart.
+* A pass goes on where another ended if its keys are tokens that asked at the same place, and its queries are none of
+  them, however the cache was ordered, cropped or filled. Tokens get places in the whole text, by which queries are
+  sorted. One that was taken back, as in assisted decoding, has lost its place to the one that was read after it. After
+  beam search rows hold tokens of other rows: then no two steps are of one text, and they stay apart.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -30,7 +30,6 @@ from attnviz.models.protocols import EVERY, LayersAndHeads
 
 APART = "the cache of a step holds tokens of other rows than its own, as after beam search"
 WHOLE = "Give the model the whole text in one pass, or leave out factored."
-Place = tuple[str, int, int]  # the path, the how manieth in its run of a module, and of the same in one pass
 
 
 def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
@@ -47,6 +46,13 @@ def _concatenate(calls: Sequence[Call], axis: int, **known: Any) -> Call:
         guess=next((call.guess for call in calls if call.guess), ""),
         **known,
     )
+
+
+def _take(call: Call, axis: int, places: Sequence[int] | PlaceIds, **known: Any) -> Call:
+    """Take some heads of a call, or some queries, in this order."""
+    sink = None if call.sink is None else call.sink.take(places, axis)
+    attendable = call.attendable if axis == 1 else call.attendable.take(places, 1)
+    return replace(call, kept=call.weights.take(places, axis), attendable=attendable, sink=sink, **known)
 
 
 def _gather(calls: Sequence[Call], find_whole: Callable[[Call], object]) -> list[list[Call]]:
@@ -115,8 +121,7 @@ def _choose(call: Call, choice: LayersAndHeads) -> Call:
     if choice.heads is None or call.factors is not None or call.n_heads_in_model != call.shape[1]:
         return call
     heads = choice.heads_of(call.shape[1], f"the attention in {call.path or 'this block'}")
-    sink = None if call.sink is None else call.sink[:, list(heads)]
-    return replace(call, kept=call.weights[:, list(heads)], sink=sink, heads=heads)
+    return _take(call, 1, heads, heads=heads)
 
 
 # --- steps of a loop --------------------------------------------------------------------------------------------------
@@ -145,89 +150,82 @@ def _find_loop(call: Call) -> object:
 # --- passes over a cache ----------------------------------------------------------------------------------------------
 
 
-class Series:
-    """Passes that go on where each other ended, and the text that they read."""
+class Texts:
+    """Texts that grow: where in the whole of one the tokens stand that a pass has read."""
 
-    def __init__(self, calls: dict[Place, Call], read: PlaceIds) -> None:
-        self.calls = {place: [call] for place, call in calls.items()}
-        self.is_of_one = True  # whether each row is of one text
-        self._text = read  # ids of its tokens in order, without their rows
-        self._family = min(find_families(read), default=NOBODY)  # that all of them get
+    def __init__(self, taken_back: Collection[int]) -> None:
+        self._taken_back = list(taken_back)
+        self._starts: dict[int, tuple[int, int]] = {}  # by family: that of the whole text, and where in it this begins
+        self._asked: dict[tuple[str, int], set[int]] = defaultdict(set)  # texts, by where their tokens asked
+        self.read_by: dict[int, int] = {}  # texts, by passes
+        self.of_other_rows: set[int] = set()  # texts whose cache held tokens of other rows
 
-    def find(self, ids: PlaceIds) -> PlaceIds:
-        """Find the places of tokens in the whole text; of others -1."""
-        text, ids = np.append(self._text, NOBODY), _leave_rows(ids)
-        order = text.argsort()
-        near = order[np.searchsorted(text, ids, sorter=order).clip(max=len(order) - 1)]
-        return np.where((ids >= 0) & (text[near] == ids), near, NOBODY)
+    def read(self, call: Call, nth: int) -> None:
+        """Place what a pass reads: queries that are among their keys, as they stand there if they are of two sources.
 
-    def goes_on(self, calls: dict[Place, Call], read: PlaceIds) -> bool:
-        """Tell whether a pass goes on from here."""
-        is_new = calls.keys() == self.calls.keys() and len(read) > 0 and bool((self.find(read) < 0).all())
-        return is_new and any(call.keys is not None and self.find(call.keys[0]).max() >= 0 for call in calls.values())
+        They go on with a text that asked at the same place, behind the last of its tokens that is a key.
+        """
+        if call.queries is None or call.keys is None:
+            return
+        families, asked = find_families(call.queries), self._asked[call.path, nth]
+        new = [family for family in families if family not in self._starts]
+        if new and np.isin(call.queries[call.queries >= 0], call.keys).all():
+            keys, text, start = self.renumber(call.keys), min(new), 0
+            known = np.isin(family_of(keys), list(asked))
+            if len(new) == len(families) and known.any():
+                text, start = int(family_of(keys[known])[0]), int(place_of(keys[known]).max()) + 1
+                if (row_of(keys) != row_of(call.queries[:, :1]))[known].any():
+                    self.of_other_rows.add(text)
+            for family in new:
+                at = int(np.argmax(family_of(call.queries[0]) == family))
+                self._starts[family] = text, start + (at - int(place_of(call.queries[0, at])) if len(new) > 1 else 0)
+            self.read_by[call.number] = text
+        asked.update(self._starts[family][0] for family in families if family in self._starts)
 
-    def take(self, calls: dict[Place, Call], read: PlaceIds) -> None:
-        """Add a pass that goes on, behind the last token that it knows."""
-        end = 0
-        for place, call in calls.items():
-            self.calls[place].append(call)
-            if call.keys is not None and call.queries is not None:
-                at = self.find(call.keys)
-                end = max(end, int(at.max()) + 1)
-                self.is_of_one &= bool(((at < 0) | (row_of(call.keys) == row_of(call.queries[:, :1]))).all())
-        self._text = np.concatenate([self._text[:end], read])
+    def renumber(self, ids: PlaceIds) -> PlaceIds:
+        """Return ids by their places in the whole text, but for what was not read in one; of what was taken back -1."""
+        found = np.where(np.isin(ids, self._taken_back), NOBODY, ids)
+        for family in {*find_families(ids)} & {*self._starts}:
+            text, start = self._starts[family]
+            found[(family_of(ids) == family) & (found >= 0)] += (text - family << PLACE_BITS + ROW_BITS) + start
+        return found
 
-    def join(self, is_fit: bool) -> Iterator[tuple[Call, int]]:
-        """Yield one call of each place; where rows are of several texts every call by itself, and why."""
-        for place, calls in self.calls.items():
-            if is_fit:
-                yield self._as_one(calls) if len(calls) > 1 else calls[0], place[1]
-                continue
-            for call in calls:
-                queries, keys = (None if ids is None else self._renumber(ids) for ids in (call.queries, call.keys))
-                yield replace(call, apart=APART, queries=queries, keys=keys), place[1]
-
-    def _renumber(self, ids: PlaceIds) -> PlaceIds:
-        """Return ids by their places in the whole text, but for what was not read in it."""
-        at = self.find(ids)
-        return np.where(at < 0, ids, self._number(row_of(ids)) + at)
-
-    def _number(self, rows: PlaceIds) -> PlaceIds:
-        """Return the ids of the first tokens of rows of the text."""
-        return np.asarray((self._family << PLACE_BITS + ROW_BITS) + (rows << PLACE_BITS))
-
-    def _as_one(self, calls: list[Call]) -> Call:
-        """Join the queries that stayed in the text. Keys that are not of it, such as memory, stand before its own."""
-        first, parts = calls[0], []
-        if first.factors is not None:
-            problem = "the steps of a text that grows over a cache are not recorded by their factors"
-            raise InvalidRecord(problem, hint=WHOLE)
-        assert first.keys is not None
-        assert first.queries is not None
-        is_before = self.find(first.keys[0]) < 0
-        n_before, n_in_text = int(is_before.sum()), 0 if is_before.all() else len(self._text)
-        rows = self._number(row_of(first.queries[:, :1]))
-        keys = np.concatenate([first.keys[:, is_before], rows + np.arange(n_in_text)], axis=1)
-        n_keys = keys.shape[1]
+    def join(self, calls: Sequence[Call]) -> list[Call]:
+        """Make one call of those of one place; where rows are of several texts each stays by itself, and says why."""
+        is_apart = self.read_by.get(calls[0].number) in self.of_other_rows
+        if len(calls) == 1 and not is_apart:
+            return [*calls]
+        placed = []
         for call in calls:
-            of_text, stayed = self.find(call.keys[0]), self.find(call.queries[0]) >= 0  # type: ignore[index]
-            rank = (of_text < 0).cumsum() - 1
-            at = np.where(of_text >= 0, n_before + of_text, np.where(rank < n_before, rank, n_keys)).clip(max=n_keys)
-            parts.append(
-                replace(
-                    call,
-                    kept=_lay_out(call.weights[:, :, stayed], at, n_keys),
-                    attendable=_lay_out(call.attendable[:, stayed], at, n_keys),
-                    sink=None if call.sink is None else call.sink[:, :, stayed],
-                    queries=self._renumber(call.queries[:, stayed]),  # type: ignore[index]
-                )
-            )
-        queries = np.concatenate([part.queries for part in parts], axis=1)
-        return _concatenate(parts, 2, queries=queries, keys=keys, n_steps=len(calls))
+            queries, keys = (None if ids is None else self.renumber(ids) for ids in (call.queries, call.keys))
+            placed.append(replace(call, queries=queries, keys=keys, apart=APART if is_apart else ""))
+        return placed if is_apart else [_join_passes(placed)]
 
 
-def _leave_rows(ids: PlaceIds) -> PlaceIds:
-    return np.asarray(ids - (row_of(ids) << PLACE_BITS))
+def _join_passes(calls: Sequence[Call]) -> Call:
+    """Sort queries by their places in the text. Keys that are not of it, such as memory, stand before its own."""
+    first, parts = calls[0], []
+    if first.factors is not None:
+        problem = "the steps of a text that grows over a cache are not recorded by their factors"
+        raise InvalidRecord(problem, hint=WHOLE)
+    assert first.keys is not None
+    queries = np.concatenate([call.queries for call in calls], axis=1)
+    text = find_families(queries)[0]
+    ids, last = np.unique(queries[0, ::-1], return_index=True)  # of two in one place the first was taken back
+    stayed = queries.shape[1] - 1 - last[family_of(ids) == text]
+    is_before = family_of(first.keys[0]) != text
+    n_before, n_in_text = int(is_before.sum()), 0 if is_before.all() else int(place_of(queries[0, stayed[-1]])) + 1
+    beginning = queries[:, stayed[:1]] - place_of(queries[:, stayed[:1]])
+    keys = np.concatenate([first.keys[:, is_before], beginning + np.arange(n_in_text)], axis=1)
+    n_keys = keys.shape[1]
+    for call in calls:
+        assert call.keys is not None
+        of_text, at = family_of(call.keys[0]) == text, n_before + place_of(call.keys[0])
+        rank = (~of_text).cumsum() - 1
+        at = np.where(of_text, at, np.where(rank < n_before, rank, n_keys)).clip(max=n_keys)
+        kept, attendable = _lay_out(call.weights, at, n_keys), _lay_out(call.attendable, at, n_keys)
+        parts.append(replace(call, kept=kept, attendable=attendable))
+    return _take(_concatenate(parts, 2), 2, stayed, queries=queries[:, stayed], keys=keys, n_steps=len(calls))
 
 
 def _lay_out(of: np.ndarray, at: PlaceIds, n_keys: int) -> np.ndarray:
@@ -238,39 +236,15 @@ def _lay_out(of: np.ndarray, at: PlaceIds, n_keys: int) -> np.ndarray:
 
 
 def join_passes(calls: Sequence[tuple[Call, int]], taken_back: Collection[int]) -> list[tuple[Call, int]]:
-    """Join the calls of passes that go on where others ended. Each comes with its how manieth it is.
-
-    Where one pass of a model has a cache of other rows, none of the model's passes are joined.
-    """
-    passes: dict[int, dict[Place, Call]] = defaultdict(dict)
-    times: Counter[tuple[int, str, int]] = Counter()
+    """Join the calls of passes that go on where others ended. Each comes with its how manieth it is in its run."""
+    texts, times = Texts(taken_back), Counter[tuple[int, str, int]]()
     for call, nth in calls:
-        passes[call.number][call.path, nth, times[call.number, call.path, nth]] = call
-        times[call.number, call.path, nth] += 1
-    several: list[Series] = []
-    for of_pass in passes.values():
-        read = _find_text(of_pass)
-        read = read[~np.isin(read, _leave_rows(np.array([*taken_back], dtype=int)))]
-        known = next((series for series in reversed(several) if series.goes_on(of_pass, read)), None)
-        if known is None:
-            several.append(Series(of_pass, read))
-        else:
-            known.take(of_pass, read)
-    unfit = {frozenset(series.calls) for series in several if not series.is_of_one}
-    found = [each for series in several for each in series.join(frozenset(series.calls) not in unfit)]
+        texts.read(call, nth)
+    parts: dict[object, list[tuple[Call, int]]] = defaultdict(list)
+    for call, nth in calls:
+        text, place = texts.read_by.get(call.number), (call.number, call.path, nth)
+        is_of_text = call.queries is not None and text in find_families(texts.renumber(call.queries))
+        parts[(text, *place[1:], times[place]) if is_of_text else call.place].append((call, nth))
+        times[place] += 1
+    found = [(call, each[0][1]) for each in parts.values() for call in texts.join([call for call, _ in each])]
     return sorted(found, key=lambda each: (each[0].number, each[0].place))
-
-
-def _find_text(calls: dict[Place, Call]) -> PlaceIds:
-    """Find what a pass read of a text that may grow: the first queries that are among the keys of their call.
-
-    They are tokens of one family by their places in it, or of several as they stand on their axis.
-    """
-    for call in calls.values():
-        if call.queries is not None and call.keys is not None:
-            known = call.queries[call.queries >= 0]
-            if len(known) and np.isin(known, call.keys).all():
-                first, families = _leave_rows(call.queries[0]), find_families(call.queries)
-                n_places = int(place_of(known).max()) + 1
-                return first if len(families) > 1 else (families[0] << PLACE_BITS + ROW_BITS) + np.arange(n_places)
-    return np.empty(0, dtype=int)
