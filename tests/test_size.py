@@ -49,7 +49,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/explain": 772,
     "tests/text": 1325,
     "attnviz": 1350,
-    "attnviz/models/recording": 1378,
+    "attnviz/models/recording": 1383,
     "attnviz/commands/compare": 994,
     "attnviz/store": 922,
     "tests/benchmarks": 728,

@@ -174,8 +174,11 @@ def test_generation_by_an_encoder_decoder(kind: str) -> None:
 
 
 def test_a_text_that_begins_with_padding_needs_no_names() -> None:
-    """As `generate` finds it where the prompt holds the id of padding, and nobody named the tokens."""
+    """As `generate` finds it where the prompt holds the id of padding; also with words that it tried and took back."""
+    model, ids = built("gpt2", "sdpa", "AutoModelForCausalLM"), torch.tensor([[0, 3, 4, 5, 3, 4, 5, 3]])
     with record() as maps:
-        generated(built("gpt2", "sdpa", "AutoModelForCausalLM"), input_ids=torch.tensor([[0, 3, 4, 5]]))
-    (joined,) = maps
-    assert joined.queries.pieces == ("0", "1", "2", "3", "4", "5")
+        generated(model, input_ids=ids)
+    with record() as tried:
+        generated(model, input_ids=ids, prompt_lookup_num_tokens=3)
+    assert maps[0].queries.pieces == tried[0].queries.pieces == tried[0].keys.pieces == tuple("0123456789")
+    np.testing.assert_allclose(tried[0].weights, maps[0].weights, atol=1e-6)

@@ -21,10 +21,11 @@ from operator import or_
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.call import Call, PlaceIds
-from attnviz.models.capture.ids import NOBODY, PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
+from attnviz.models.capture.ids import PLACE_BITS, ROW_BITS, Family, family_of, place_of, row_of
 from attnviz.models.capture.modules_at_work import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
@@ -183,11 +184,11 @@ class Texts:
         asked.update(self._starts[family][0] for family in families if family in self._starts)
 
     def renumber(self, ids: PlaceIds) -> PlaceIds:
-        """Return ids by their places in the whole text, but for what was not read in one; of what was taken back -1."""
-        found = np.where(np.isin(ids, self._taken_back), NOBODY, ids)
+        """Return ids by their places in the whole text, but for what was not read in one."""
+        found = ids.copy()
         for family in {*find_families(ids)} & {*self._starts}:
             text, start = self._starts[family]
-            found[(family_of(ids) == family) & (found >= 0)] += (text - family << PLACE_BITS + ROW_BITS) + start
+            found[family_of(ids) == family] += (text - family << PLACE_BITS + ROW_BITS) + start
         return found
 
     def join(self, calls: Sequence[Call]) -> list[Call]:
@@ -199,10 +200,13 @@ class Texts:
         for call in calls:
             queries, keys = (None if ids is None else self.renumber(ids) for ids in (call.queries, call.keys))
             placed.append(replace(call, queries=queries, keys=keys, apart=APART if is_apart else ""))
-        return placed if is_apart else [_join_passes(placed)]
+        if is_apart:
+            return placed
+        asked = np.concatenate([call.queries[0] for call in calls])  # type: ignore[index]
+        return [_join_passes(placed, ~np.isin(asked, self._taken_back))]
 
 
-def _join_passes(calls: Sequence[Call]) -> Call:
+def _join_passes(calls: Sequence[Call], is_kept: Bool[np.ndarray, " query"]) -> Call:
     """Sort queries by their places in the text. Keys that are not of it, such as memory, stand before its own."""
     first, parts = calls[0], []
     if first.factors is not None:
@@ -213,6 +217,7 @@ def _join_passes(calls: Sequence[Call]) -> Call:
     text = find_families(queries)[0]
     ids, last = np.unique(queries[0, ::-1], return_index=True)  # of two in one place the first was taken back
     stayed = queries.shape[1] - 1 - last[family_of(ids) == text]
+    stayed = stayed[is_kept[stayed]]
     is_before = family_of(first.keys[0]) != text
     n_before, n_in_text = int(is_before.sum()), 0 if is_before.all() else int(place_of(queries[0, stayed[-1]])) + 1
     beginning = queries[:, stayed[:1]] - place_of(queries[:, stayed[:1]])
