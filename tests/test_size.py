@@ -37,7 +37,7 @@ MAX_CODE_LINES = {
     "attnviz/commands/survey": 1841,
     "attnviz/views": 1957,
     "attnviz/commands/lesson": 1349,
-    "attnviz/models/capture": 1612,
+    "attnviz/models/capture": 1603,
     "attnviz/text": 1472,
     "attnviz/commands/train": 1390,
     "attnviz/measures": 1482,

@@ -7,7 +7,7 @@ lays out numbers anew is run on the ids themselves. What adds tokens up makes ne
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -59,7 +59,7 @@ class Operation(NamedTuple):
     @property
     def results(self) -> list[Tensor]:
         """The tensors that it gave."""
-        return [self.result] if isinstance(self.result, Tensor) else list(list_tensors(self.result or ()))
+        return list(list_tensors((self.result,)))
 
 
 @cache
@@ -68,11 +68,11 @@ def _names(function: Any) -> tuple[str, ...]:
 
 
 def list_tensors(given: Any) -> Iterator[Tensor]:
-    """Yield the tensors among some arguments, and those in their lists."""
-    for each in given if isinstance(given, tuple | list) else ():
+    """Yield the tensors among some arguments, and those in their lists and mappings."""
+    for each in given.values() if isinstance(given, Mapping) else given:
         if isinstance(each, Tensor):
             yield each
-        elif isinstance(each, tuple | list):
+        elif isinstance(each, tuple | list | Mapping):
             yield from list_tensors(each)
 
 

@@ -23,10 +23,8 @@ from attnviz.models.capture.follow import Operation
 
 # In the names of kernels, whoever wrote them.
 SIGNS = ("attention", "attn", "transformer_encoder", "transformer_decoder")
-NAMES = {"attn_bias": "attn_mask"}  # where a kernel's arguments have another name than the function's
 # Operators that are more than a kernel, and which arguments they attend from and to.
 LAYERS = {"_native_multi_head_attention": ("query", "key", "value"), "_transformer_encoder_layer_fwd": ("src",)}
-FIELDS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
 N_MIXED = 4  # random mixtures of components that are held against each other in the place of all
 AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
 
@@ -162,9 +160,11 @@ def read_kernel(of: Operation) -> tuple[Asked, Tensor | None] | None:
         return _read_flex(of), None
     if not of.name.startswith("_scaled_dot_product"):
         return None
-    named = {NAMES.get(name, name): value for name, value in of.arguments.items()}
+    given = of.arguments
+    mask = given.get("attn_mask", given.get("attn_bias"))
+    options = given.get("dropout_p", 0.0), given.get("is_causal", False), given.get("scale")
     sums = of.result[1] if of.name.endswith("for_cpu") else None
-    return Asked(**{name: named[name] for name in FIELDS if name in named}), sums
+    return Asked(given["query"], given["key"], given["value"], mask, *options), sums
 
 
 def _read_flex(of: Operation) -> Asked:

@@ -8,25 +8,18 @@ from __future__ import annotations
 import re
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attnviz.models.capture.follow import list_tensors
 from attnviz.models.capture.ids import Known, Store, is_learned
 
 COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
-
-
-@dataclass(eq=False)
-class ModuleCall:
-    """A module at work."""
-
-    module: nn.Module
-    number: int  # of all that were at work
 
 
 @dataclass(eq=False)
@@ -47,7 +40,7 @@ class ModulesAtWork:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.calls: list[ModuleCall] = []
+        self.calls: list[tuple[nn.Module, int]] = []  # and the how manieth each is of all that were at work
         self._paths: Paths | None = None
         self._n_runs = self._n_passes = self._place_in_stack = 0
         self._pass, self._last_of_class = Pass(), dict[type[nn.Module], Pass]()
@@ -65,7 +58,7 @@ class ModulesAtWork:
             found.modules.append(module)
             found.seen = 0
             self._pass, self._place_in_stack, self.store.number = found, len(found.modules) - 1, found.number
-            tensors = list(_list_tensors((*given, *named.values())))
+            tensors = list(list_tensors((given, named)))
             by_text = any(one.ndim > 2 and one.is_floating_point() for one in tensors)
             for tensor in tensors:
                 self._seed(tensor, by_text)
@@ -74,7 +67,7 @@ class ModulesAtWork:
                 if isinstance(tensor, Tensor) and tensor.ndim == 3 and tensor.is_floating_point():
                     self._seed(tensor, True)
         self._n_runs += 1
-        self.calls.append(ModuleCall(module, self._n_runs))
+        self.calls.append((module, self._n_runs))
 
     def _seed(self, tensor: Tensor, by_text: bool) -> None:
         """Give tokens their ids: numbers of words, or states [text, token, d]. `by_text`: of two axes, [text, d]."""
@@ -90,7 +83,7 @@ class ModulesAtWork:
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """Leave a module, perhaps with an exception, and those in it that had no chance to end."""
-        places = [place for place, call in enumerate(self.calls) if call.module is module]
+        places = [place for place, (each, _) in enumerate(self.calls) if each is module]
         if not places:
             return
         del self.calls[places[-1] :]
@@ -109,14 +102,14 @@ class ModulesAtWork:
     def locate(self) -> dict[str, Any]:
         """Count one more attention, and return where it stands, as a `Call` has it."""
         path, n_alike = self.find_path()
-        root = self.calls[0].module if self.calls else None
+        root = self.calls[0][0] if self.calls else None
         return {
             "path": path,
             "n_alike": n_alike,
             "number": self._pass.number,
             "place": self.note_attention(),
             "place_in_stack": self._place_in_stack,
-            "run": self.calls[-1].number if self.calls else 0,
+            "run": self.calls[-1][1] if self.calls else 0,
             "root": "" if root is None else type(getattr(root, COMPILED, root)).__name__,
         }
 
@@ -126,7 +119,7 @@ class ModulesAtWork:
 
     def find_path(self) -> tuple[str, tuple[int, ...]]:
         """Return the path of the innermost module with a name in the outermost one, and how many its numbers count."""
-        modules = [call.module for call in self.calls]
+        modules = [module for module, _ in self.calls]
         if not modules:
             return self.part, ()
         if self._paths is None or self._paths.root() is not modules[0]:
@@ -134,14 +127,6 @@ class ModulesAtWork:
         path, n_alike = self._paths.find_path(modules)
         path, place = f"{path}.{self.part}".strip("."), self._place_in_stack
         return (f"{place}.{path}".rstrip("."), (0, *n_alike)) if place else (path, n_alike)
-
-
-def _list_tensors(given: Iterable[Any]) -> Iterator[Tensor]:
-    for each in given:
-        if isinstance(each, Tensor):
-            yield each
-        elif isinstance(each, Mapping | list | tuple):
-            yield from _list_tensors(each.values() if isinstance(each, Mapping) else each)
 
 
 def may_be_in(path: str, layers: Sequence[int] | None) -> bool:
