@@ -11,13 +11,13 @@ installed.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 from typing import Any
 
 from attnviz.errors import InvalidOption
@@ -30,15 +30,12 @@ JOINERS = "\u200c\u200d"
 TAGS, SKIN_COLOURS, FLAG_HALVES = (
     {*map(chr, range(first, last + 1))} for first, last in ((0xE0020, 0xE007F), (0x1F3FB, 0x1F3FF), (0x1F1E6, 0x1F1FF))
 )
-# Prefixes of the names of Han and kana characters: Python has no table of Unicode scripts.
-SINGLE_CHARACTER_WORDS = (
-    *("CJK ", "IDEOGRAPHIC ", "VERTICAL IDEOGRAPHIC ", "HANGZHOU "),
-    *("HIRAGANA ", "HENTAIGANA ", "KATAKANA", "HALFWIDTH KATAKANA"),
-)
 
 Text = Mapping[int, str]  # characters by their place
 PACKAGE = "budoux"
+# Prefixes of the names of characters: Python has no table of Unicode scripts.
 KANA = ("HIRAGANA ", "HENTAIGANA ", "KATAKANA", "HALFWIDTH KATAKANA")
+SINGLE_CHARACTER_WORDS = ("CJK ", "IDEOGRAPHIC ", "VERTICAL IDEOGRAPHIC ", "HANGZHOU ", *KANA)
 HAN = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "IDEOGRAPHIC ")  # the last are marks and signs, too
 THAI = ("THAI CHARACTER ",)
 
@@ -72,7 +69,14 @@ def find_words(tokens: Tokens, kind: MergeKind = "words") -> tuple[Unit, ...]:
     single space that is a token belongs to the token right after it, as in " cat".
     """
     units: list[list[int]] = []
-    for stretch in _split_texts(tokens):
+    # Places count from 0 again after a marker, where a second text may follow: each stretch is of one text.
+    starts = [
+        position
+        for position in range(1, len(tokens))
+        if any(tokens.special[position - 1 : position + 1])
+        or tokens.offsets[position][0] < tokens.offsets[position - 1][0]
+    ]
+    for stretch in starmap(range, pairwise([0, *starts, len(tokens)])):
         text = dict[int, str]()  # characters by place: only first and last of a piece whose length is not its span's
         for position in stretch:
             piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
@@ -87,18 +91,6 @@ def find_words(tokens: Tokens, kind: MergeKind = "words") -> tuple[Unit, ...]:
             else:
                 units.append([position])
     return tuple(map(tuple, units))
-
-
-def _split_texts(tokens: Tokens) -> Iterator[range]:
-    """Yield runs of tokens of one text: places count from 0 again after a marker, where a second text may follow."""
-    start = 0
-    for position in range(1, len(tokens)):
-        markers = tokens.special[position] or tokens.special[position - 1]
-        if markers or tokens.offsets[position][0] < tokens.offsets[position - 1][0]:
-            yield range(start, position)
-            start = position
-    if len(tokens):
-        yield range(start, len(tokens))
 
 
 def _find_phrase_borders(text: Text) -> Mapping[int, bool]:

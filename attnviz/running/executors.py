@@ -100,12 +100,13 @@ def get_result(future: Future[Result]) -> Result:
 
 
 @contextmanager
-def report_worker_death(what: str, hint: str) -> Iterator[None]:
-    """Raises ExecutionError for a process that died: the user is told at what, and what would help."""
+def report_worker_death() -> Iterator[None]:
+    """Raises ExecutionError for a process that died at some texts, and says what would help."""
     try:
         yield
     except WorkerDied as error:
-        raise ExecutionError(f"a process ended {error}, {ATTEMPTS} times at the same {what}", hint=hint) from error
+        problem = f"a process ended {error}, {ATTEMPTS} times at the same texts"
+        raise ExecutionError(problem, hint="Fewer --max-tokens take less memory.") from error
 
 
 def check_workers(n_workers: int | None) -> None:

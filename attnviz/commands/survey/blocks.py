@@ -103,5 +103,5 @@ class SurveyRun:
 
 
 def _result(future: Future[Found]) -> Found:
-    with report_worker_death("texts", hint="Fewer --max-tokens take less memory."):
+    with report_worker_death():
         return get_result(future)

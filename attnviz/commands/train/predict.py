@@ -74,8 +74,7 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
 def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:
     """Yield one prediction per text, in order, the same to the bit. Raises ExecutionError where processes die."""
     windows = split_windows(inputs.documents)
-    died = report_worker_death("texts", hint="Fewer --max-tokens take less memory.")
-    with died, open_executor(inputs.n_workers) as (executor, _):
+    with report_worker_death(), open_executor(inputs.n_workers) as (executor, _):
         for predictions in executor.map(_classify_window, repeat(inputs.model), repeat(limit), windows):
             yield from predictions
 

@@ -237,12 +237,8 @@ def _shares(lengths: list[int], room: int) -> list[int]:
     if len(lengths) == 1:
         return [max(1, room)]
     first, second = lengths
-    if first + second <= room:
-        return lengths
-    half = room // 2
-    if first <= half:
-        return [first, max(1, room - first)]
-    return [max(1, room - min(second, half)), max(1, min(second, half))]
+    of_second = min(second, max(room // 2, room - first))
+    return [max(1, min(first, room - of_second)), max(1, of_second)]
 
 
 def _cut_middle(found: Encoded, room: int, keep: KeepKind) -> Encoded:

@@ -42,15 +42,14 @@ def _write(reports: list[Report], n_reports: int, n_rows: int, n_notes: int, n_c
     def cut(text: str) -> str:
         return text if len(text) <= n_characters else text[: n_characters - 1] + "…"
 
+    def write_cell(cell: Cell, column: Column) -> Cell:
+        if isinstance(cell, float):
+            return round(cell, column.digits) if isfinite(cell) else numbers.write_cell(cell, column)
+        return cut(cell) if isinstance(cell, str) else cell
+
     def write_table(table: Table) -> dict[str, object]:
         columns = [cut(numbers.heading(column)) for column in table.columns]
-        rows = [
-            [
-                cut(cell) if isinstance(cell, str) else _round(cell, column)
-                for cell, column in zip(row, table.columns, strict=True)
-            ]
-            for row in table.rows[:n_rows]
-        ]
+        rows = [[write_cell(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows[:n_rows]]
         return {"columns": columns, "rows": rows, "of": len(table.rows)}
 
     def write_report(report: Report) -> dict[str, object]:
@@ -66,9 +65,3 @@ def _write(reports: list[Report], n_reports: int, n_rows: int, n_notes: int, n_c
 
     document = {"schema": 1, "reports": [write_report(report) for report in reports[:n_reports]]}
     return json.dumps({**document, "of": len(reports), "more": MORE}, ensure_ascii=True) + "\n"
-
-
-def _round(cell: Cell, column: Column) -> Cell:
-    if isinstance(cell, float):
-        return round(cell, column.digits) if isfinite(cell) else numbers.write_cell(cell, column)
-    return cell

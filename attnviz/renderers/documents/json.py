@@ -17,6 +17,7 @@ from attnviz.display import replace_surrogates
 from attnviz.report import Report
 
 SCHEMA = 1
+SEVERAL = (list, tuple, Mapping, np.ndarray)
 
 
 def render(reports: Iterable[Report]) -> bytes:
@@ -46,41 +47,26 @@ def write_alone(report: Report) -> Iterator[bytes]:
 
 def _write(value: object, depth: int) -> Iterator[str]:
     """`value` as JSON: objects and arrays of arrays over several lines, a row of plain values on one."""
-    if isinstance(value, np.ndarray):
-        yield from _array(value, depth)
-    elif isinstance(value, Mapping):
-        members = (_member(name, inner, depth) for name, inner in value.items())
-        yield from _enclose("{", members, "}", depth)
-    elif isinstance(value, list | tuple) and any(isinstance(v, list | tuple | Mapping | np.ndarray) for v in value):
-        yield from _enclose("[", (_write(inner, depth + 1) for inner in value), "]", depth)
+    is_row = isinstance(value, list | tuple) and not any(isinstance(each, SEVERAL) for each in value)
+    if isinstance(value, np.ndarray) and value.ndim < 2:
+        if value.dtype != np.float32:
+            yield _plain(value.tolist())
+            return
+        if not np.isfinite(value).all():
+            raise ValueError("a number that is not finite has no place in JSON")
+        yield f"[{', '.join(value.astype('U16').tolist())}]"  # numpy writes the shortest digits of a float32
+    elif isinstance(value, SEVERAL) and not is_row:
+        yield "{" if isinstance(value, Mapping) else "["
+        for number, each in enumerate(value):
+            yield ("," if number else "") + "\n" + " " * depth
+            if isinstance(value, Mapping):
+                if not isinstance(each, str):
+                    raise TypeError(f"a key of an object has to be a string, not {each!r}")
+                yield f"{_plain(each)}: "
+            yield from _write(value[each] if isinstance(value, Mapping) else each, depth + 1)
+        yield "}" if isinstance(value, Mapping) else "]"
     else:
         yield _plain(value)
-
-
-def _member(name: object, value: object, depth: int) -> Iterator[str]:
-    if not isinstance(name, str):
-        raise TypeError(f"a key of an object has to be a string, not {name!r}")
-    yield f"{_plain(name)}: "
-    yield from _write(value, depth + 1)
-
-
-def _array(array: np.ndarray, depth: int) -> Iterator[str]:
-    if array.ndim > 1:
-        yield from _enclose("[", (_array(inner, depth + 1) for inner in array), "]", depth)
-    elif array.dtype == np.float32:
-        if not np.isfinite(array).all():
-            raise ValueError("a number that is not finite has no place in JSON")
-        yield f"[{', '.join(array.astype('U16').tolist())}]"  # numpy writes the shortest digits of a float32
-    else:
-        yield _plain(array.tolist())
-
-
-def _enclose(left: str, members: Iterable[Iterator[str]], right: str, depth: int) -> Iterator[str]:
-    yield left
-    for number, member in enumerate(members):
-        yield ("," if number else "") + "\n" + " " * depth
-        yield from member
-    yield right
 
 
 def _plain(value: object) -> str:

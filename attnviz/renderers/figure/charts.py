@@ -148,7 +148,7 @@ def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float
     for n_columns in range(most, 0, -1):
         across, high = (factor * side for side in SIZES[min(n_columns, len(SIZES)) - 1])
         if look.width is None:
-            wanted = max(map(marks.find_wanted_width, charts), default=0.0)
+            wanted = max((marks.SLOT * marks.count_places(chart) for chart in charts if chart.names), default=0.0)
             across = min(max(across, wanted), max(across, MAX_GRID_WIDTH / n_columns - factor * NUMBERS))
         else:
             share = (look.width - 2 * MARGIN) / n_columns - beside

@@ -107,17 +107,13 @@ def read_table(chart: Chart, whole: bool = False) -> pd.DataFrame:
     return table if whole else table[~missing]
 
 
-def find_wanted_width(chart: Chart) -> float:
-    """Return the inches that what stands along x wishes for; 0 for numbers."""
-    return SLOT * _count_places(chart) if chart.names else 0.0
-
-
 def find_slot(chart: Chart, width: float) -> float:
     """Return the inches from place to place, of axes so wide."""
-    return min(width / _count_places(chart), MAX_SLOT)
+    return min(width / count_places(chart), MAX_SLOT)
 
 
-def _count_places(chart: Chart) -> float:
+def count_places(chart: Chart) -> float:
+    """Return how many places there are along x, with those that groups and ends leave free."""
     gaps = len(set(chart.column("group"))) - 1 if chart.kind == "box" else 0
     return len(chart.names) - 1 + APART * gaps + 2 * EDGE
 
@@ -315,10 +311,6 @@ class Marks(NamedTuple):
         """Write the label of a row beside its point."""
         look: dict[str, Any] = {"color": groups[row.group].colour, "size": self.sizes.small, "zorder": 5, **align}
         at_point: dict[str, Any] = {"xy": (row.x, row.y), "xytext": tuple(at), "textcoords": "offset points"}
-        behind = {
-            "facecolor": self.theme.ground,
-            "edgecolor": "none",
-            "alpha": 0.8,
-            "pad": 0.5,
-        }  # lines are faint there
+        # Lines are faint behind it.
+        behind = {"facecolor": self.theme.ground, "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
         self.axes.annotate(drawable(row.label), **at_point, bbox=behind, **look)

@@ -13,7 +13,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import floor
 from typing import NamedTuple
 
@@ -77,7 +77,9 @@ _cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
 @lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
 def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int, int, Extent]:
     """Shares of ink, 0 to 255, where they begin, and the extent."""
-    font, metrics = open_fonts(bold), _find_metrics(bold)
+    font = open_fonts(bold)
+    metrics = font.get_sfnt_table("OS/2")  # how far the first of our fonts reaches above and below the base line
+    assert metrics is not None
     font.set_size(size, dpi)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
@@ -94,20 +96,11 @@ def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
     extent = Extent(
         width=width - 2 * space,
-        ascent=max(height - below, metrics[0] * size * dpi / 72),
-        descent=max(below, metrics[1] * size * dpi / 72),
+        ascent=max(height - below, metrics["sTypoAscender"] / font.units_per_EM * size * dpi / 72),
+        descent=max(below, -metrics["sTypoDescender"] / font.units_per_EM * size * dpi / 72),
     )
     ink = alpha[top:bottom, left:right].copy()
     return ink, round(left - space), int(top) - int(height - below) - 1, extent
-
-
-@cache
-def _find_metrics(bold: bool) -> tuple[float, float]:
-    """How far the first of our fonts reaches above and below the base line, in its sizes."""
-    font = open_fonts(bold)
-    metrics = font.get_sfnt_table("OS/2")
-    assert metrics is not None
-    return metrics["sTypoAscender"] / font.units_per_EM, -metrics["sTypoDescender"] / font.units_per_EM
 
 
 class Edges(NamedTuple):
