@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from attnviz.models.recording.attentions import from_attentions as from_attentions
     from attnviz.models.recording.record import record as record
     from attnviz.python.api import attention as attention
-    from attnviz.python.api import heads_table as heads_table
     from attnviz.python.api import heatmap as heatmap
     from attnviz.python.api import measure as measure
+    from attnviz.python.api import numbers as numbers
     from attnviz.python.api import show as show
     from attnviz.records import AttentionMaps as AttentionMaps
     from attnviz.records.grid import Grid as Grid
@@ -27,7 +27,7 @@ _MODULE_OF = {  # the module of each public name
     "compare": "attnviz.commands.compare.python",
     "explain": "attnviz.commands.explain.python",
     "from_attentions": "attnviz.models.recording.attentions",
-    "heads_table": "attnviz.python.api",
+    "numbers": "attnviz.python.api",
     "heatmap": "attnviz.python.api",
     "load": "attnviz.store",
     "measure": "attnviz.python.api",

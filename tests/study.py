@@ -10,7 +10,7 @@ from importlib import import_module
 from statistics import fmean
 from typing import Any
 
-from attnviz.numbers.intervals import compute_seed_interval
+from attnviz.table.intervals import compute_seed_interval
 from tests.process import ROOT
 
 STUDIES = ROOT / "docs/studies"

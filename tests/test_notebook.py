@@ -241,7 +241,7 @@ def test_tables_hold_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_measures_are_a_table_by_layer_and_head() -> None:
     """A measure of all heads of a layer has a row of its own, without a head."""
     maps = random_maps(n_layers=2, n_heads=3)
-    table = attnviz.heads_table(maps)
+    table = attnviz.numbers(maps)
     assert table.keys == ("layer", "head")
     assert len(table) == 2 * (3 + 1)
     frame = table.to_pandas()
@@ -249,9 +249,9 @@ def test_measures_are_a_table_by_layer_and_head() -> None:
         values = frame[name].dropna().to_numpy().reshape(attnviz.measure(maps, name).values.shape)
         np.testing.assert_array_equal(values, attnviz.measure(maps, name).values.astype(np.float64))
     assert frame[frame["head"].isna()].entropy.isna().all()
-    assert attnviz.heads_table(maps, "entropy,peak").values == ("entropy", "peak")
+    assert attnviz.numbers(maps, "entropy,peak").values == ("entropy", "peak")
     with pytest.raises(InvalidOption, match="no measure 'entrpy'"):
-        attnviz.heads_table(maps, "entrpy")
+        attnviz.numbers(maps, "entrpy")
 
 
 def test_arrays_of_xarray_know_tokens() -> None:

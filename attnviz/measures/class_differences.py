@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.records import TINY
+from attnviz.table.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 
 MAX_CLASSES = 20
 STRATA = 4  # of lengths, from a number of tokens to its double: those of one differ by less than a fifth

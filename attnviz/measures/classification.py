@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.errors import InvalidSource
-from attnviz.numbers.intervals import Interval
+from attnviz.table.intervals import Interval
 
 N_BINS = 15  # as in Guo et al.
 N_CALIBRATED_DRAWS = 200

@@ -15,7 +15,6 @@ from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
-from attnviz.numbers.table import Numbers
 from attnviz.option_values import TYPE_NAMES, InvalidValue, check
 from attnviz.options import FlatOption, build, list_options
 from attnviz.python.notebook import Display, make_report
@@ -28,6 +27,7 @@ from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.running.pictures import Pictures
 from attnviz.selection import select_numbers
 from attnviz.specs import TextOptions
+from attnviz.table.numbers import Numbers
 from attnviz.text import load_corpus
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
     return found[0]
 
 
-def heads_table(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) -> Numbers:
+def numbers(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) -> Numbers:
     """Measure every head as a table with a row for each head and a column for each measure.
 
     Measures of all heads of a layer together stand in rows of the layer alone, whose `head` is missing.
@@ -129,7 +129,7 @@ def heads_table(maps: AttentionMaps | Sequence[AttentionMaps], name: str = ALL) 
     Examples:
         >>> import attnviz
         >>> maps = attnviz.from_attentions([[[[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]]]])
-        >>> attnviz.heads_table(maps, "effective_keys,to_self").to_pandas().round(3).values.tolist()
+        >>> attnviz.numbers(maps, "effective_keys,to_self").to_pandas().round(3).values.tolist()
         [[0.0, 0.0, 2.0, 0.5], [0.0, 1.0, 1.0, 1.0]]
     """
     names = [parse_settings(MeasureSettings, name=name).name]

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.errors import InvalidOption
-from attnviz.numbers.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
-from attnviz.numbers.table import Numbers, join
+from attnviz.table.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
+from attnviz.table.numbers import Numbers, join
 
 Kind = Literal["differs", "only before", "only after", "unreadable"]  # unreadable: not as its own manifest says
 Value = str | int | float | None

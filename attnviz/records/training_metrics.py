@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from attnviz.numbers.intervals import Interval
 from attnviz.records import Setting, is_mostly_unknown
 from attnviz.records.head_names import HeadPattern, choose_name
+from attnviz.table.intervals import Interval
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import numpy as np
 from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import head_rows, split_real_queries
-from attnviz.numbers.table import Numbers
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import (
     JSD,
@@ -27,6 +26,7 @@ from attnviz.records.differences import (
     state_words,
 )
 from attnviz.records.walk import split_queries
+from attnviz.table.numbers import Numbers
 from attnviz.views.tokens import name_token
 
 TIE_TOLERANCE = 1e-6  # weights this close to the largest are favourites too: rounding may swap them

@@ -19,10 +19,10 @@ from attnviz.commands.attribute.card import test_methods
 from attnviz.commands.attribute.card_report import NUMBERS, write_mean
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.loading import find_model
-from attnviz.numbers.intervals import summarize
-from attnviz.numbers.table import Numbers
 from attnviz.records.attribution import Question
 from attnviz.specs import ModelOptions, TextOptions
+from attnviz.table.intervals import summarize
+from attnviz.table.numbers import Numbers
 from attnviz.text import Document, load_corpus
 
 TOKENS = range(40, 131)

@@ -32,12 +32,12 @@ from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.predicting import logits
-from attnviz.numbers.intervals import compute_seed_interval, summarize
 from attnviz.options import build
 from attnviz.records.training_metrics import AttentionCost, TestMetrics
 from attnviz.running import Result
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
 from attnviz.specs import TextOptions
+from attnviz.table.intervals import compute_seed_interval, summarize
 from attnviz.text import Corpus, load_corpus
 from tests.benchmarks.worth import ALIKE, OTHER, Right, describe_costs, measure_costs
 from tests.starting import train

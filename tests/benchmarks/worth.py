@@ -20,8 +20,8 @@ from attnviz.models.batches import Ids, batch_by_length, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.encoder import EncoderBlock
 from attnviz.models.without import change_heads
-from attnviz.numbers.intervals import Interval, correct_p_values, p_value, summarize
 from attnviz.records.training_metrics import AttentionCost
+from attnviz.table.intervals import Interval, correct_p_values, p_value, summarize
 
 BATCH, TOKENS = 64, 2**14  # texts, and tokens of them, at a time
 ALIKE, OTHER = "every key alike", "queries of another text"

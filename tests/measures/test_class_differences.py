@@ -15,7 +15,7 @@ from attnviz.measures.class_differences import (
     correct_differences,
     find_strata,
 )
-from attnviz.numbers.intervals import t_quantile
+from attnviz.table.intervals import t_quantile
 
 BOUNDS = np.array([[0.0, 0.0], [10.0, 1.0]])
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from attnviz.errors import InvalidModel
-from attnviz.numbers.intervals import Interval
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import (
     AttentionCost,
@@ -23,6 +22,7 @@ from attnviz.records.training_metrics import (
     ValidationMetrics,
 )
 from attnviz.running.metrics import NAME, encode_metrics, load_metrics
+from attnviz.table.intervals import Interval
 from tests.commands.train import metrics as made
 from tests.made import DAMAGES
 

@@ -11,9 +11,9 @@ from attnviz.commands.attribute.faithfulness import MIN_TOKENS, describe_short, 
 from attnviz.errors import InvalidText
 from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.subject import Subject, attribute
-from attnviz.numbers.table import Numbers
 from attnviz.records.attribution import Attribution, Question
 from attnviz.running import Events, Progress, Result
+from attnviz.table.numbers import Numbers
 from attnviz.text import Corpus, Document, leave_out_copies
 
 LEAVE_ONE_OUT, GRADIENT = "leave-one-out", "gradient"

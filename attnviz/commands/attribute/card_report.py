@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.display import escape_for_display, format_count
-from attnviz.numbers.intervals import MIN_TEXTS, PairedDifference, compare_pairs, summarize
-from attnviz.numbers.table import Numbers
 from attnviz.records import Provenance
 from attnviz.records.answers import AnswerKind
 from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.table.intervals import MIN_TEXTS, PairedDifference, compare_pairs, summarize
+from attnviz.table.numbers import Numbers
 from attnviz.views import captions
 
 MAX_NAME = 80

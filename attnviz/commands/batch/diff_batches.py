@@ -20,7 +20,6 @@ from attnviz.bounded import GIB, check_room, resolve_links
 from attnviz.display import format_count
 from attnviz.errors import InvalidRecord, InvalidSource, TooLarge
 from attnviz.models.sizes import BASE
-from attnviz.numbers.table import Numbers
 from attnviz.records.differences import (
     FILES,
     NUMBER,
@@ -36,6 +35,7 @@ from attnviz.records.differences import (
     state_words,
 )
 from attnviz.store.manifest import Entry, File, Manifest, TextNumbers
+from attnviz.table.numbers import Numbers
 from attnviz.views.record_changes import compare_maps
 
 DEFAULTS = "fingerprint (of the defaults and the code)"

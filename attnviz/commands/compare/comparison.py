@@ -21,12 +21,12 @@ from jaxtyping import Float, Float64
 
 from attnviz.display import escape_for_display
 from attnviz.measures import Measure
-from attnviz.numbers.intervals import MIN_TEXTS, PairedDifference, compare_pairs
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction, TestMetrics
+from attnviz.table.intervals import MIN_TEXTS, PairedDifference, compare_pairs
 
 if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
-    from attnviz.numbers.table import Numbers
+    from attnviz.table.numbers import Numbers
 
 KEYS = ("text", "model", "layer", "head")
 UNIFORM = None  # in the place of a model: attention that favours nothing

@@ -21,8 +21,8 @@ from attnviz.bounded import format_bytes
 from attnviz.commands.compare.comparison import ComparedModel, Comparison
 from attnviz.display import pluralize
 from attnviz.measures.classification import compute_score_interval
-from attnviz.numbers.intervals import Interval
 from attnviz.report import Block, Column, Note, Row, Table
+from attnviz.table.intervals import Interval
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 NONE = "-"

@@ -18,7 +18,7 @@ from attnviz.measures.rows import check_self_attention
 from attnviz.records import AttentionMaps, Tokens
 
 if TYPE_CHECKING:  # Arrow takes a fifth of a second, and starts a thread that a fork would not have
-    from attnviz.numbers.table import Numbers
+    from attnviz.table.numbers import Numbers
 
 
 class Aligned(NamedTuple):
@@ -101,7 +101,7 @@ class MeasuredTexts:
 
         Raises InvalidOption for a measure that these maps do not have, and where they have no common units.
         """
-        from attnviz.numbers.table import Numbers
+        from attnviz.table.numbers import Numbers
 
         aligned = align(several)
         self.last, self.merged = aligned.maps, self.merged or aligned.merged

@@ -12,7 +12,6 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.measures import ALL, HEAD_KEYS, MEASURES, measure_heads
-from attnviz.numbers.table import Numbers
 from attnviz.python.api import parse_settings
 from attnviz.python.notebook import Display
 from attnviz.python.options import FigureSettings
@@ -20,6 +19,7 @@ from attnviz.records import AttentionMaps
 from attnviz.records.single import unwrap_record
 from attnviz.report import Column, Report, Row, Table
 from attnviz.specs import ScaleKind
+from attnviz.table.numbers import Numbers
 from attnviz.views.head_pictures import choose_scale, list_scales
 
 

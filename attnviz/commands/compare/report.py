@@ -11,8 +11,8 @@ from attnviz.commands.compare.costs import costs_table, find_cost
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import HEADLINE, verdict
 from attnviz.display import escape_for_display, pluralize
-from attnviz.numbers.intervals import PairedDifference
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
+from attnviz.table.intervals import PairedDifference
 from attnviz.views.captions import choose_title, drop_hash
 
 ROUGHLY = "~"  # before a difference whose interval includes 0

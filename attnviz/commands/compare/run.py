@@ -66,7 +66,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
         attended = [attention(document.text, document.name) for attention in attentions]
         measured.add(attended, [of_model[count - 1] for of_model in right])
         yield Progress(count, len(documents), "texts", document.name)
-    from attnviz.numbers.table import stack
+    from attnviz.table.numbers import stack
 
     apart = measured.divergences
     whole = Comparison(

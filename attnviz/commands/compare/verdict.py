@@ -7,8 +7,8 @@ from math import isnan
 
 from attnviz.commands.compare.comparison import ComparedModel, Comparison, explain_missing
 from attnviz.display import format_count, pluralize
-from attnviz.numbers.intervals import MIN_TEXTS, SHARE, compute_seed_interval, correct_p_values
 from attnviz.report import Note
+from attnviz.table.intervals import MIN_TEXTS, SHARE, compute_seed_interval, correct_p_values
 from attnviz.views.answers import describe_answer, describe_given_labels
 from attnviz.views.likeness import describe_likeness
 

@@ -7,8 +7,8 @@ from importlib.resources import files
 from typing import Any
 
 from attnviz.models.built_in import SHIPPED
-from attnviz.numbers.intervals import Interval, compute_seed_interval
 from attnviz.running.metrics import load_metrics
+from attnviz.table.intervals import Interval, compute_seed_interval
 
 HEADS = (1, 2, 4, 8)
 CAPACITY = "capacity.json"  # from docs/studies/capacity.json, which tests hold it against

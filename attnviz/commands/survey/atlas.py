@@ -22,9 +22,9 @@ from attnviz.commands.survey.tables import ON_REPEATS, REPEATS, TEXTS, list_curv
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.measures import MEASURES
-from attnviz.numbers.intervals import write_p_value
-from attnviz.numbers.table import Numbers
 from attnviz.report import Atlas, Chart, Charts, Heatmap, HeatmapGrid, Scale
+from attnviz.table.intervals import write_p_value
+from attnviz.table.numbers import Numbers
 
 N_WORDS = 8  # of each head
 OF_MOMENT = ("kind", "query", "keys", "weights", "n_keys", "to_first", "effective_keys")

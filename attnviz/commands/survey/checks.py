@@ -9,9 +9,9 @@ import numpy as np
 from attnviz.commands.survey.survey import CAN, OFFSET, PATTERN, TOKENS, ModelFacts, SurveyInfo
 from attnviz.commands.survey.words import COUNTS
 from attnviz.measures import PATTERNS
-from attnviz.numbers.table import Numbers
 from attnviz.records.head_names import name_offset
 from attnviz.records.walk import ROW_SUM_TOLERANCE
+from attnviz.table.numbers import Numbers
 
 DATASET_OPTIONS = ("--dataset", "--split", "--text-column")
 MAX_TOKENS = 2**31  # of a text

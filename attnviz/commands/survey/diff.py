@@ -11,7 +11,6 @@ from attnviz.commands.survey.files import Survey, load_files
 from attnviz.commands.survey.heads import name_heads
 from attnviz.commands.survey.tables import KEYS, TEXTS
 from attnviz.errors import InvalidRecord
-from attnviz.numbers.table import Numbers
 from attnviz.records.differences import (
     Diff,
     Difference,
@@ -21,6 +20,7 @@ from attnviz.records.differences import (
     state_words,
 )
 from attnviz.records.head_names import NO_NAME
+from attnviz.table.numbers import Numbers
 
 
 def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Diff:

@@ -11,9 +11,9 @@ from attnviz.commands.survey.survey import ABLATION, N_SAMPLED
 from attnviz.commands.survey.tables import ALPHA
 from attnviz.display import format_count
 from attnviz.measures.class_differences import MAX_CLASSES
-from attnviz.numbers.intervals import MIN_TEXTS, write_p_value
-from attnviz.numbers.table import Numbers
 from attnviz.report import Chart, Charts, Column, Note, Row, Table
+from attnviz.table.intervals import MIN_TEXTS, write_p_value
+from attnviz.table.numbers import Numbers
 
 N_LISTED = 5  # differences on a screen
 N_COSTS = 20  # heads that a chart has room for, and a screen

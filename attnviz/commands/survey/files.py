@@ -30,8 +30,8 @@ from attnviz.commands.survey.tables import Tables, tabulate
 from attnviz.commands.survey.words import COUNTS, NOTHING
 from attnviz.commands.survey.words import KEYS as WORD_KEYS
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.numbers.parquet import INTEGER, NUMBER, encode_table, read_table
-from attnviz.numbers.table import Numbers, add_up, stack
+from attnviz.table.numbers import Numbers, add_up, stack
+from attnviz.table.parquet import INTEGER, NUMBER, encode_table, read_table
 
 NAME, MOMENTS, TEXTS = "attended.parquet", "moments.parquet", "texts-{}.parquet"
 EARLIER = "survey.safetensors"  # what earlier versions wrote, which kept sums and no numbers of texts

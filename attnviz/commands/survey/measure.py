@@ -16,8 +16,8 @@ from attnviz.errors import InvalidText
 from attnviz.measures import MEASURES, PATTERNS
 from attnviz.measures.concentration import make_uniform
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
-from attnviz.numbers.parquet import INTEGER, NUMBER, TEXT
-from attnviz.numbers.table import Numbers, add_up
+from attnviz.table.numbers import Numbers, add_up
+from attnviz.table.parquet import INTEGER, NUMBER, TEXT
 from attnviz.text import Document
 
 KNOWN = frozenset(measure.name for measure in MEASURES)

@@ -18,9 +18,9 @@ from jaxtyping import Int64, UInt64
 
 from attnviz.measures.notable import find_strongest, read_row
 from attnviz.measures.rows import real_queries
-from attnviz.numbers.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS
-from attnviz.numbers.table import Numbers, concat, stack
 from attnviz.records import AttentionMaps
+from attnviz.table.numbers import Numbers, concat, stack
+from attnviz.table.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS
 from attnviz.views.tokens import read_piece
 
 N_MOMENTS = 6  # of each kind

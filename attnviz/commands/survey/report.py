@@ -27,12 +27,12 @@ from attnviz.commands.survey.words import UNKNOWN
 from attnviz.display import escape_for_display, format_count, list_first
 from attnviz.errors import InvalidOption
 from attnviz.measures import SOME_TEXTS_MEASURES
-from attnviz.numbers.intervals import MIN_TEXTS
 from attnviz.records import is_mostly_unknown
 from attnviz.records.head_names import MIN_SHARE, NO_NAME, name_offset
 from attnviz.report import Cell, Chart, Charts, Column, Note, Report, Row, Table
 from attnviz.running import Events, Result
 from attnviz.running.pictures import Pictures
+from attnviz.table.intervals import MIN_TEXTS
 from attnviz.views import captions
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.distance import N_COLUMNS

@@ -34,11 +34,11 @@ from attnviz.measures.class_differences import (
     correct_differences,
     find_strata,
 )
-from attnviz.numbers.intervals import MIN_TEXTS, compute_quantiles, correct_p_values, p_value, summarize
-from attnviz.numbers.parquet import INTEGER, NUMBER, TEXT
-from attnviz.numbers.table import Numbers, concat
 from attnviz.records import is_mostly_unknown
 from attnviz.records.head_names import MIN_SHARE, HeadPattern, choose_names, name_offset
+from attnviz.table.intervals import MIN_TEXTS, compute_quantiles, correct_p_values, p_value, summarize
+from attnviz.table.numbers import Numbers, concat
+from attnviz.table.parquet import INTEGER, NUMBER, TEXT
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SPREAD = ("mean", "low", "high", "smallest", *(f"quantile {share:g}" for share in QUANTILES), "largest")

@@ -13,9 +13,9 @@ from attnviz.commands.survey.survey import OFFSET, PATTERN, WORD
 from attnviz.measures import PATTERNS, measure_possible
 from attnviz.measures.concentration import average_received
 from attnviz.measures.rows import MAX_OFFSET, count_attendable, sum_by_distance
-from attnviz.numbers.parquet import INTEGER, TEXT
-from attnviz.numbers.table import Numbers
 from attnviz.records import AttentionMaps
+from attnviz.table.numbers import Numbers
+from attnviz.table.parquet import INTEGER, TEXT
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit

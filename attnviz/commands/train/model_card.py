@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.classification import compute_score_interval
-from attnviz.numbers.intervals import write_p_value
 from attnviz.options import list_options
 from attnviz.records.head_names import MIN_SHARE, NO_NAME
 from attnviz.records.training_metrics import HeadMetrics, History, Metrics, TestMetrics, name_heads
 from attnviz.report import Block, Chart, Charts, Column, Note, Report, Row, Table
+from attnviz.table.intervals import write_p_value
 
 MAX_VALUE_LENGTH = 200
 NORM_TEXTS = {"pre": "before each sublayer", "post": "after each sublayer"}

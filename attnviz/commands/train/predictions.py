@@ -16,11 +16,11 @@ import numpy as np
 from attnviz.display import CUT, escape_for_display, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
-from attnviz.numbers.intervals import summarize
 from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
+from attnviz.table.intervals import summarize
 from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
 
 Rows = Sequence[Mapping[str, Any]]  # of `_list_answers`

@@ -14,13 +14,13 @@ from attnviz.commands.attribute.card_report import CHANCE, NUMBERS, card_report,
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.attribution import METHODS, gradients
-from attnviz.numbers.table import Numbers
 from attnviz.options import build
 from attnviz.records import Provenance, Tokens
 from attnviz.records.attribution import Attribution, Target
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
+from attnviz.table.numbers import Numbers
 from attnviz.views.attribution import attribution_report
 from tests import events as of
 from tests.made import unpack_page

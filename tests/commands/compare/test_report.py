@@ -14,9 +14,9 @@ from attnviz.commands.compare.costs import write_count
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import HEADLINE
-from attnviz.numbers.table import Numbers
 from attnviz.options import build
 from attnviz.report import Note, Report, Scale
+from attnviz.table.numbers import Numbers
 from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
 from tests.made import notes, table
 

@@ -11,7 +11,7 @@ import pytest
 from attnviz.commands.compare.comparison import Comparison
 from attnviz.commands.compare.verdict import NO_EVIDENCE, verdict
 from attnviz.measures import choose_measures
-from attnviz.numbers.table import Numbers
+from attnviz.table.numbers import Numbers
 from tests.commands.compare.comparisons import N_TEXTS, around, card, comparison, model
 
 FEWER, MORE, EITHER = (-8.1, 0.3), (0.5, 0.3), (-0.1, 0.5)  # effective keys, and half of an interval

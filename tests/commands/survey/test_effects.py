@@ -10,8 +10,8 @@ import pytest
 
 from attnviz.commands.survey.effects import BEYOND, WITHIN, draw_ablations, show_ablations, show_classes
 from attnviz.commands.survey.tables import COLUMNS, DIFFERENCES, KEYS
-from attnviz.numbers.table import Numbers
 from attnviz.report import Chart, Note, Table
+from attnviz.table.numbers import Numbers
 from tests.made import columns_by
 
 

@@ -28,13 +28,13 @@ from attnviz.measures import measure_maps
 from attnviz.measures.patterns import find_own_brackets
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
-from attnviz.numbers.table import Numbers
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Charts
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
+from attnviz.table.numbers import Numbers
 from attnviz.text import Document, load_corpus
 from attnviz.text.dataset import stream_corpus
 from tests.commands.survey.made import FAST, change_info, open_model, rewrite, run, survey_of

@@ -1,9 +1,9 @@
 """The metrics of a training that never was."""
 
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.numbers.intervals import Interval
 from attnviz.options import list_values
 from attnviz.records.training_metrics import Metrics, ValidationMetrics
+from attnviz.table.intervals import Interval
 from tests.made import HISTORY
 
 METRICS = Metrics(

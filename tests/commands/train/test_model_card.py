@@ -11,12 +11,12 @@ import pytest
 
 from attnviz.commands.train.model_card import card_report, format_command
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.numbers.intervals import Interval
 from attnviz.options import list_values
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import HeadMetrics, HeadScore, History
 from attnviz.renderers.documents.json import write_alone
 from attnviz.report import Charts, Report, Table
+from attnviz.table.intervals import Interval
 from tests.commands.train.metrics import METRICS
 from tests.made import HISTORY, notes
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.numbers.table import Numbers, add_up, join, stack
+from attnviz.table.numbers import Numbers, add_up, join, stack
 
 ROWS: list[dict[str, object]] = [
     {"text": text, "head": head, "entropy": text + head / 10 if (text, head) != (2, 1) else None}

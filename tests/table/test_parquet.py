@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from attnviz.errors import InvalidRecord
-from attnviz.numbers.parquet import encode_table, read_table
+from attnviz.table.parquet import encode_table, read_table
 
 COLUMNS = {"text": pa.int64(), "name": pa.string()}
 TABLE = pa.table({"text": [0, 1], "name": ["a", "b"], "entropy 0.1": pa.array([0.5, None], pa.float32())})
@@ -69,7 +69,7 @@ def test_a_string_that_is_repeated_is_counted_as_often_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of a few kilobytes whose one name would take 1 GB."""
-    monkeypatch.setattr("attnviz.numbers.parquet.MAX_UNPACKED", 2**28)
+    monkeypatch.setattr("attnviz.table.parquet.MAX_UNPACKED", 2**28)
     path = tmp_path / "bomb.parquet"
     names = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["a" * 2**20]))
     parquet.write_table(pa.table({"text": range(1000), "name": names}), path, compression="zstd", store_schema=False)

@@ -7,7 +7,7 @@ from math import atan, expm1, log1p, pi
 import numpy as np
 import pytest
 
-from attnviz.numbers.intervals import (
+from attnviz.table.intervals import (
     compare_pairs,
     compute_quantiles,
     correct_p_values,
