@@ -220,6 +220,17 @@ def test_two_generations_are_two_records() -> None:
     assert [one.keys.pieces for one in maps] == [("0", "1", "2"), ("0", "1", "2", "3")]
 
 
+def test_a_cache_that_is_emptied_begins_another_text() -> None:
+    model: Any = GPT()
+    with record() as maps:
+        for ids in (IDS[:, :3], IDS):
+            model(ids[:, :-1], cached=True)
+            model(ids[:, -1:], cached=True)
+            for layer in model.h:
+                layer.past = (layer.past[0][:, :, :0], layer.past[1][:, :, :0])
+    assert [one.keys.pieces for one in maps] == [tuple("012"), tuple("01234")]
+
+
 def test_steps_that_take_a_token_back_are_those_of_the_text_that_stays() -> None:
     """As in assisted decoding, where the last pass may try words that nothing follows."""
     model = GPT()

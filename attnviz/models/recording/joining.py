@@ -217,7 +217,7 @@ def _join_passes(calls: Sequence[Call], is_kept: Bool[np.ndarray, " query"]) -> 
     text = find_families(queries)[0]
     ids, last = np.unique(queries[0, ::-1], return_index=True)  # of two in one place the first was taken back
     stayed = queries.shape[1] - 1 - last[family_of(ids) == text]
-    stayed = stayed[is_kept[stayed]]
+    stayed = stayed[is_kept[stayed] | ~is_kept.any()]  # a cache that was emptied is of a text that is over
     is_before = family_of(first.keys[0]) != text
     n_before, n_in_text = int(is_before.sum()), 0 if is_before.all() else int(place_of(queries[0, stayed[-1]])) + 1
     beginning = queries[:, stayed[:1]] - place_of(queries[:, stayed[:1]])
