@@ -51,6 +51,35 @@ const isSeen = (element) =>
 const described = (element) => `${element.tagName} ${element.className?.baseVal ?? element.className}`;
 """
 
+# Also of texts within drawings, which axe-core passes over.
+TEXTS = """(selector) => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  const found = [];
+  const measure = (element, text) => {
+    const style = getComputedStyle(element);
+    const isDrawn = element instanceof SVGElement;
+    const [colour, opacity] = isDrawn ? [style.fill, style.fillOpacity] : [style.color, 1];
+    const size = parseFloat(style.fontSize);
+    const needed = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
+    const pictures = [];
+    for (let each = element; each; each = each.parentElement) pictures.push(getComputedStyle(each).backgroundImage);
+    if (pictures.some((picture) => picture !== "none")) throw new Error("a picture behind " + text);
+    const measured = ratio([colour, opacity * share(element)], behind(element));
+    found.push([measured, needed, `${described(element)}: ${text}`]);
+  };
+  const root = document.querySelector(selector);
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const range = document.createRange();
+    range.selectNode(node);
+    const element = node.parentElement;
+    if (!node.textContent.trim() || !isSeen(element) || !range.getClientRects().length) continue;
+    measure(element, node.textContent.slice(0, 30));
+  }
+  for (const each of root.querySelectorAll("select, textarea")) if (isSeen(each)) measure(each, each.value);
+  return found;
+}"""
+
 # Edges of what can be used, and marks of what is chosen, against both what is inside of them and what is outside.
 EDGES = r"""() => {
   const found = [];
@@ -163,6 +192,7 @@ def test_everything_is_seen(shown: Open, name: str, scheme: str, width: int) -> 
     page = shown(name, width=width, color_scheme=scheme)
     for tab in tabs(page):
         check_axe(page, tab)
+        assert faint(measure(page, TEXTS, "body")) == set(), tab
         assert faint(measure(page, EDGES)) == set(), tab
         pointed = page.page.locator(".map, .word, canvas.matrix")
         if pointed.count():
