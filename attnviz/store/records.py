@@ -120,8 +120,11 @@ def _check_path(path: str | Path) -> Path:
     return Path(path)
 
 
-def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
-    """[layer, head, query, key] of a record, by its header alone. Raises InvalidRecord."""
+def read_record_shape(path: str | Path) -> tuple[tuple[int, int, int, int], bool]:
+    """[layer, head, query, key] of a record, and whether it holds what its weights are worked out from.
+
+    Its header alone is read. Raises InvalidRecord.
+    """
     shapes = read_header(Path(path), InvalidRecord, RECORD_HINT).shapes
     try:
         if "weights" in shapes:
@@ -130,12 +133,7 @@ def read_record_shape(path: str | Path) -> tuple[int, int, int, int]:
             (n_layers, n_heads, n_queries, _), (_, _, n_keys, _) = shapes["query"], shapes["key"]
     except (KeyError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=RECORD_HINT) from error
-    return n_layers, n_heads, n_queries, n_keys
-
-
-def is_factored(path: str | Path) -> bool:
-    """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
-    return "query" in read_header(Path(path), InvalidRecord, RECORD_HINT).shapes
+    return (n_layers, n_heads, n_queries, n_keys), "query" in shapes
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:

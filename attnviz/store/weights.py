@@ -101,9 +101,11 @@ def find_kind(path: Path) -> FileKind:
         start = file.read(16)
         if start[:6] == b"\x93NUMPY":
             return "npy"
-        if start[:2] == b"PK":
+        if start.startswith(b"PK\3\4"):
             with open_zip(path) as archive:
-                return "torch" if any(each.endswith("data.pkl") for each in archive.namelist()) else "npz"
+                endings = {each.rpartition(".")[2] for each in archive.namelist()}
+            if endings & {"pkl", "npy"}:
+                return "torch" if "pkl" in endings else "npz"
     if start[8:9] == b"{":
         return "record" if "attnviz" in read_header(path, InvalidRecord).metadata else "safetensors"
     if ending == ".safetensors":
@@ -115,16 +117,20 @@ def find_kind(path: Path) -> FileKind:
     raise InvalidRecord(f"{name} is neither a record nor a file of weights", hint=READ)
 
 
-def list_arrays(path: Path, kind: FileKind) -> tuple[FileArray, ...]:
+def list_arrays(path: Path, kind: FileKind) -> Iterator[FileArray]:
     """List the arrays of a .npy, a .npz or a text by their headers. Raises what `reading` makes an InvalidRecord of."""
-    ending = path.suffix.lower()
-    if kind == "npy":
-        with path.open("rb") as file:
-            return (_parse_npy(file, path.stat().st_size, path, ""),)
     if kind == "text":
-        size = measure_matrix(path)
-        return (FileArray("", size, 4, lambda: read_table(path.read_text(encoding="utf-8-sig"), ending, path.name)),)
-    return tuple(_list_npz(path))
+        ending, size = path.suffix.lower(), measure_matrix(path)
+        yield FileArray("", size, 4, lambda: read_table(path.read_text(encoding="utf-8-sig"), ending, path.name))
+    elif kind == "npy":
+        with path.open("rb") as file:
+            yield _parse_npy(file, path.stat().st_size, path, "")
+    else:
+        with open_zip(path) as archive:
+            for member in archive.infolist():
+                if member.filename.endswith(".npy"):
+                    with archive.open(member) as file:
+                        yield _parse_npy(file, member.file_size, path, member.filename.removesuffix(".npy"))
 
 
 @contextmanager
@@ -154,14 +160,6 @@ class _ZipBytes(io.FileIO):
         if size is not None and size > MAX_DIRECTORY:
             raise ValueError("it holds too many members")
         return super().read(size)
-
-
-def _list_npz(path: Path) -> Iterator[FileArray]:
-    with open_zip(path) as archive:
-        for member in archive.infolist():
-            if member.filename.endswith(".npy"):
-                with archive.open(member) as file:
-                    yield _parse_npy(file, member.file_size, path, member.filename.removesuffix(".npy"))
 
 
 def _parse_npy(file: IO[bytes], n_bytes: int, path: Path, name: str) -> FileArray:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.bounded import Budget, expand_path, is_file, is_folder
+from attnviz.bounded import Budget, exists, expand_path, is_folder
 from attnviz.chats import parse_chat
 from attnviz.display import REPLACEMENT, list_first, quote_beginning, replace_surrogates
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidSource
@@ -126,7 +126,7 @@ def resolve_argument(spec: TextOptions) -> TextOptions:
     if given is None or given in (*spec.text[:1], *spec.text_file[:1], spec.dataset):  # it was resolved before
         return spec
     path = Path(given)
-    if not given or not (is_file(path) or is_folder(path)):
+    if not given or not exists(path):
         is_word = len(given.split()) == 1
         is_file_name = path.suffix.lower() in WORDY_ENDINGS or WORDLESS.fullmatch(given) or _holds_many_texts(path)
         is_path = is_file_name or (given.isascii() and "/" in given)
@@ -172,9 +172,9 @@ def _read(spec: TextOptions, budget: Budget, n_needed: int | None) -> Corpus:
         given = "--text" if spec.text else "--text-file"
         if spec.dataset is not None:
             raise InvalidOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
-        columns = (("--text-column", spec.text_column), ("--label-column", spec.label_column))
-        for option, value in (("--split", spec.split), *columns):
-            if value is not None:
+        for what in ("split", "text_column", "label_column"):
+            if getattr(spec, what) is not None:
+                option = f"--{what.replace('_', '-')}"
                 hint = f"Leave out {option} (--index picks among several texts), or use --dataset."
                 raise InvalidOption(f"{option} is for data sets, and {given} was given", hint=hint)
         corpus = read_inline_texts(spec, budget)
@@ -200,7 +200,7 @@ def read_inline_texts(spec: TextOptions, budget: Budget) -> Corpus:
         name, raw = _read_bytes(file)
         check_kind(raw, name, encoding)
         if encoding is None and find_mark(raw) != UTF_8:
-            read_as.append(f"{name} was read as UTF-16, as its byte order mark says")
+            read_as.append(f"{name} was read as {find_mark(raw).upper()}, as its byte order mark says")
         try:
             text = decode(raw, name, encoding)
         except InvalidSource:

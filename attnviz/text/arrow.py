@@ -43,16 +43,14 @@ def read_rows(
     if not plain:
         yield where, unread
         return
-    row, reads = 0, [partial(_read_value, kinds[name], swapped.get(name)) for name in plain]
+    chats, row = {name for name in plain if is_chat(kinds[name])}, 0
     for batch in batches(plain):
         for values in zip(*batch, strict=True):
-            fields = (read(value) for read, value in zip(reads, values, strict=True))
-            yield f"{where}: row {row}", unread | dict(zip(plain, fields, strict=True))
+            fields = dict(zip(plain, values, strict=True))
+            for name in swapped.keys() & fields.keys() - chats:
+                fields[name] = swapped[name].get(fields[name], fields[name])
+            yield f"{where}: row {row}", unread | fields | {name: find_chat(fields[name]) for name in chats}
             row += 1
-
-
-def _read_value(kind: Any, swapped: Any, value: Any) -> Any:
-    return find_chat(value) if is_chat(kind) else value if swapped is None else swapped.get(value, value)
 
 
 def _is_plain(kind: Any) -> bool:

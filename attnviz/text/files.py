@@ -17,21 +17,26 @@ from attnviz.text.source import MAX_TEXT
 
 UTF_8 = "utf-8"
 Data = TypeVar("Data", bytes, str)
-MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF32_LE: "utf-32"}  # the latter begins as UTF-16 does
+MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")
 # What files that are no texts begin with, what they are, and what to do. Of a .zip its first members say what it is.
+NUMBERS = ("holds numbers, not a text", "attnviz render draws weights.")
+OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
 KINDS = {
     b"%PDF-": ("is a PDF", "Save its words as .txt."),
-    b"\x93NUMPY": ("holds numbers, not a text", "attnviz render draws weights."),
     b"PAR1": ("is a Parquet table", "Let its name end in .parquet."),
+    **dict.fromkeys((b"\x93NUMPY", b"\x89HDF"), NUMBERS),
     **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF"), ("is a picture or a sound", "Give a text.")),
+    b"{\\rtf1\\": OFFICE,
     **{
         sign: ("is compressed", f"Let its name end in {ending}, as it was called before.")
         for sign, ending in {**SIGNS, b"PK\x03\x04": ".zip"}.items()
     },
 }
-OFFICE = ("is a document of an office program", "Save a table as CSV, and a text as .txt.")
-MEMBERS = {b"[Content_Types].xml": OFFICE, b"mimetypeapplication/": OFFICE, b".npy": KINDS[b"\x93NUMPY"]}
-NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b")  # NUL, bytes that are not UTF-8, or an object of a PDF
+MEMBERS = {b"[Content_Types].xml": OFFICE, b"mimetypeapplication/": OFFICE, b".npy": NUMBERS, b"data.pkl": NUMBERS}
+# NUL, bytes that are not UTF-8, an object of a PDF, or how RTF begins
+NO_TEXT = re.compile("[\0\ufffd]|[0-9] [0-9]+ obj\\b|\\A{\\\\rtf1\\\\")
+CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f]")  # what no text has, but for the odd one
 WORDLESS = re.compile(  # names of files that hold no words
     r"(?i).+\.(?:np[yz]|pth?|ckpt|safetensors|onnx|gguf|h5|hdf5|pkl|mat|feather|arrow|sqlite|db|pdf|epub|rtf|docx?|xlsx?"
     r"|pptx?|od[tsp]|png|jpe?g|gif|webp|bmp|tiff?|svg|mp[34]|wav)"
@@ -68,10 +73,17 @@ def check_kind(start: bytes, name: str, encoding: str | None = None) -> None:
     kind = next((KINDS[magic] for magic in KINDS if start.startswith(magic)), None)
     if start.startswith(b"PK\x03\x04"):
         kind = next((MEMBERS[sign] for sign in MEMBERS if sign in start), kind)
-    if kind and NO_TEXT.search(start.decode(UTF_8, "replace")[:-1]):  # the last character may be cut
+    shown = start.decode(UTF_8, "replace")[:-1]  # the last character may be cut
+    if kind and NO_TEXT.search(shown):
         raise InvalidSource(f"{name} {kind[0]}", hint=kind[1])
-    if encoding is None and find_mark(start) == UTF_8 and 4 * start.count(0) > len(start):  # any text may hold a few
-        raise InvalidSource(f"{name}: many of its bytes are NUL, as in UTF-16", hint="Try --encoding utf-16-le.")
+    if encoding is not None or find_mark(start) != UTF_8:
+        return
+    has_nul = 4 * start.count(0) > len(start)  # any text may hold a few
+    if has_nul or ("\ufffd" in shown and CONTROL.search(shown)):
+        found = "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
+        if has_nul and not CONTROL.search(start[: len(start) // 2 * 2].decode(found, "replace")):
+            raise InvalidSource(f"{name}: many of its bytes are NUL, as in UTF-16", hint=f"Try --encoding {found}.")
+        raise InvalidSource(f"{name} is not a text: it holds bytes that no text has", hint=NUMBERS[1])
 
 
 @contextmanager

@@ -112,8 +112,9 @@ def _open_table(dataset: Any, name: str, where: str, wanted: Wanted) -> DataTabl
 
     features = dataset.features
     kinds = {each: type(kind).__name__ for each, kind in features.items()}  # of those that would be decoded
-    schema = dataset.data.schema
-    kinds |= {each.name: each.type for each in schema if type(features[each.name]) in (Value, ClassLabel)}
-    kinds |= {each.name: each.type for each in schema if is_chat(each.type)}
+    named = (
+        each for each in dataset.data.schema if type(features[each.name]) in (Value, ClassLabel) or is_chat(each.type)
+    )
+    kinds |= {each.name: each.type for each in named}
     swapped = {each: name_swapped(getattr(features[each], "names", None) or ()) for each in features}
     return DataTable(name, where, dataset.column_names, wanted, partial(read_rows, where, kinds, swapped, read_batches))

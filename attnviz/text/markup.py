@@ -39,6 +39,7 @@ SETTINGS = re.compile(r"\A\s*WEBVTT.*(?:\n.+)*|^(?:NOTE|STYLE|REGION)\b.*(?:\n.+
 FRONT_MATTER = re.compile(r"(?s)\A(---|\+\+\+)[ \t]*\n.*?\n(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
 # How a file begins, whatever it is called.
 PAGE = re.compile(r"(?is)\s*(<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*+<(!doctype\s+html|html\b[^<>]*>\s*<(head|body)\b)")
+XML = re.compile(r"\s*<\?xml\s[^<>]*\?>\s*<[!A-Za-z]")
 NOTEBOOK = re.compile(r'\s*\{\s*"(?:cells|metadata|nbformat|worksheets)":')
 SUBTITLES = re.compile(rf"\s*(?:WEBVTT\b.*\n(?:.*\n)*?|\d+\n)?{TIMES}", re.MULTILINE)
 MAX_MARKDOWN = 2**18  # characters: the library takes their number squared where brackets are never closed
@@ -58,6 +59,8 @@ def find_words(text: str, name: str, budget: Budget) -> tuple[str, str]:
         words, left_out = _read_markdown(lines, name), "Markdown: without its signs and blocks of code"
     elif PAGE.match(text) or (ending in PAGES and TAG.search(text)):
         words, left_out = read_page(text), "a web page: without tags and code"
+    elif XML.match(text) or (ending in (".xml", ".svg") and TAG.search(text)):
+        words, left_out = read_page(text), "XML: without tags"
     elif SUBTITLES.match(lines) or (ending in CAPTIONS and CUE.search(lines)):
         spoken = SETTINGS.sub("", SPOKEN.sub("", CUE.sub("", lines)))
         words, left_out = read_page(spoken.replace("\n", "<br>")), "subtitles: without numbers, times and tags"

@@ -59,7 +59,7 @@ def open_table(path: Place, wanted: Wanted) -> DataTable:
         table = _open_lines(path, wanted)
     if wanted.encoding is None:
         with open_file(path) as file:
-            encoding = find_mark(file.read(3))
+            encoding = find_mark(file.read(4))
         said = () if encoding == UTF_8 else (encoding.upper(),)
         table = replace(table, layout=(*table.layout, *said))
     return table

@@ -159,7 +159,7 @@ def test_what_has_no_end_is_read_up_to_a_bound(run_here: RunHere, tmp_path: Path
         pytest.skip("no such device on this machine")
     (tmp_path / "zeros.csv").symlink_to(zeros)
     refused(run_here("heatmap", "--text-file", zeros), "/dev/zero is longer than the 16 MiB of one text")
-    refused(run_here("heatmap", "--dataset", "zeros.csv"), "zeros.csv: many of its bytes are NUL")
+    refused(run_here("heatmap", "--dataset", "zeros.csv"), "zeros.csv is not a text: it holds bytes")
     refused(run_here("render", zeros), "cannot read /dev/zero: not a regular file")
     refused(run_here("heatmap", "--text", "a", "--heads", "2", "--vocab", zeros), "not a regular file")
 

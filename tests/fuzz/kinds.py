@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO, StringIO
 from multiprocessing import get_context
 from pathlib import Path
@@ -52,7 +53,7 @@ class Attempt:
     """A file of the good folder with other bytes ("" for none), a command line, and what it may write to."""
 
     file: str
-    data: bytes
+    data: bytes | Callable[[], bytes]
     args: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -85,7 +86,7 @@ class Arena:
             os.mkfifo(self.here / "fifo")
             self._before = contents(beside)
         if attempt.file:
-            (self.here / attempt.file).write_bytes(attempt.data)
+            (self.here / attempt.file).write_bytes(attempt.data() if callable(attempt.data) else attempt.data)
         before = contents(beside)
         ending = run(attempt.args, self.here, self.room)
         outputs = [os.path.normpath(f"here/{name}") for name in attempt.outputs]
@@ -239,17 +240,17 @@ def packed(arena: Arena) -> st.SearchStrategy[Attempt]:
     data |= {f"w{path.suffix}": path.read_bytes() for path in sorted((arena.good / "weights").iterdir())}
     data |= {name: content.encode() for name, content in {**{name: text for name, text, *_ in FILES}, **CHATS}.items()}
 
-    def attempt(of: tuple[str, bytes], more: list[str]) -> Attempt:
-        name, content = of
+    def pack(name: str, make: Callable[[], bytes]) -> bytes:
+        file = BytesIO()
         if name == "b.zip":
-            file = BytesIO()
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("train.csv", content)
-            content = file.getvalue()
-        content = gzip.compress(content, 1) if name.endswith(".gz") else content
-        door = ["render", name] if name.startswith("w.") else ["heatmap", name, "--max-tokens", "16", *more]
+                archive.writestr("train.csv", make())
+        return file.getvalue() or (gzip.compress(make(), 1) if name.endswith(".gz") else make())
+
+    def attempt(of: tuple[str, Callable[[], bytes]], more: list[str]) -> Attempt:
+        door = ["render", of[0]] if of[0].startswith("w.") else ["heatmap", of[0], "--max-tokens", "16", *more]
         bounded = ("--dpi", "30", "--max-memory", str(MAX_MEMORY), "--out", "out")
-        return Attempt(name, content, (*door, *bounded), ("out",))
+        return Attempt(of[0], partial(pack, *of), (*door, *bounded), ("out",))
 
     of_files = st.one_of([st.tuples(st.just(name), bombs(content)) for name, content in data.items()])
     more = st.sampled_from([[], ["--keep-markup"], ["--index", "0"], ["--index", "-1"]])

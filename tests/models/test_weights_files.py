@@ -184,6 +184,7 @@ WRONG: dict[str, tuple[Write, str]] = {
     "nan.npy": (assigned(1, np.nan), "query 1 sum to nan, not 1. It holds NaN"),
     "infinite.npy": (assigned((1, 1), -np.inf), "like scores before softmax"),
     "beyond-float32.npy": (changed(lambda array: array.astype(np.float64) * 1e300), "sum to inf, not 1"),
+    "huge.npy": (changed(lambda array: np.float32(3e38) * (array - 0.5)), "like scores before softmax"),
     "empty.npy": (lambda path: np.save(path, np.empty((0, 3))), r"shape \(0, 3\) is empty"),
     "number.npy": (lambda path: np.save(path, np.array(1.0)), r"shape \(\) is not attention"),
     "six-axes.npy": (lambda path: np.save(path, ONE[None, None, None, None]), "is not attention"),

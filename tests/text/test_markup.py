@@ -35,6 +35,7 @@ FILES = [
     ("a.vtt", VTT, "So dull,\nso dull. 2 < 3", "subtitles"),
     ("a.ipynb", BOOK, "A fine film\nwith a link", "without 2 cells of code"),
     ("a.md", MARKDOWN, "Fine\nA fine film, seen .\none\ntwo", "Markdown"),
+    ("a.xml", "<?xml version='1.0'?>\n<reviews><r>A fine film</r></reviews>", "A fine film", "XML"),
     ("tags.txt", "<html> and <br /> are tags, and <b>this</b> is bold.", None, ""),
     ("signs.txt", "<!-- -->" * 2000 + "no page", None, ""),
     ("plain.html", "I <3 films, 1 < 2", None, ""),

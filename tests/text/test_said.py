@@ -34,6 +34,11 @@ BINARY = [
     (b"PK\x03\x04\0\0[Content_Types].xml", "is a document of an office program. Save a table as CSV"),
     (b"PK\x03\x04\0\0weights.npy", "holds numbers"),
     (b"PK\x03\x04\0\0a.csv", "is compressed"),
+    (b"PK\x03\x04\0\0a/data.pkl", "holds numbers"),
+    (b"\x08\x07\x12\x07pytorch\x1a\xff\0 of ONNX", "is not a text: it holds bytes that no text has"),
+    (b"GGUF\3" + bytes(9), "is not a text"),
+    (rb"{\rtf1\ansi A film.}", "is a document"),
+    ("A film".encode("utf-16-be"), r"?: many of its bytes are NUL.* Try --encoding utf-16-be"),
     (b"%PDF-1.4\n1 0 obj<<", "is a PDF"),
     (b"\x89PNG\r\n\x1a\n", "is a picture"),
 ]

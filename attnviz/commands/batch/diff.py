@@ -169,9 +169,9 @@ def _compare_weights(spec: DiffSpec, before: Path, after: Path, tolerances: Tole
 def _count_needed(path: Path, kind: FileKind) -> int:
     if kind != "record":
         return 4 * path.stat().st_size  # read, as float32, a copy, and the masks
-    *_, n_queries, n_keys = store.read_record_shape(path)
+    (*_, n_queries, n_keys), is_factored = store.read_record_shape(path)
     # of factors no more rows of a head than are walked over at once are ever there
-    several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
+    several = min(n_queries, 2 * MIN_ROWS) if is_factored else n_queries
     return path.stat().st_size + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
 
 

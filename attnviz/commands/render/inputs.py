@@ -50,9 +50,9 @@ def _record_inputs(spec: RenderSpec, drawing: Drawing) -> Inputs:
         if getattr(spec, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise InvalidOption(f"{flag} is of weights, and this is a record", hint=f"Leave out {flag}.")
-    n_layers, n_heads, n_queries, n_keys = store.read_record_shape(spec.record)
+    (n_layers, n_heads, n_queries, n_keys), is_factored = store.read_record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
-    if store.is_factored(spec.record):
+    if is_factored:
         held = Path(spec.record).stat().st_size
         check_factored_room((n_layers * n_heads, n_queries, n_keys), held, spec.max_memory)
     else:

@@ -89,6 +89,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     return make_maps(read_weights(attentions, asked), asked, About(model, "", trained, text_name))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of infinite and too large weights, which are refused
 def make_maps(file: FileWeights, asked: WeightsRequest, about: About = UNTITLED) -> AttentionMaps:
     """Make a record of weights and their names. Raises as `from_attentions` does.
 
@@ -138,10 +139,9 @@ def make_maps(file: FileWeights, asked: WeightsRequest, about: About = UNTITLED)
     settings = ("weights", "as given"), ("row", row), *((("array", file.array),) if file.array else ())
     numbers = file.layers if len(file.layers) == len(weights) else tuple(range(len(weights)))
     try:
-        with np.errstate(invalid="ignore"):  # of infinite weights, which are refused
-            kept_weights = weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)]
-            provenance = provenance_of(about, side, settings, facts)
-            return record_of(kept_weights, None, allowed, side, provenance, layer_numbers=numbers)
+        kept_weights = weights[:, :, span(side.kept_queries)][..., span(side.kept_keys)]
+        provenance = provenance_of(about, side, settings, facts)
+        return record_of(kept_weights, None, allowed, side, provenance, layer_numbers=numbers)
     except InvalidRecord as error:
         raise InvalidRecord(error.problem, hint=error.hint or find_reason(layers[:, row])) from error
 

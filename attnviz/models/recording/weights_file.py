@@ -81,7 +81,7 @@ def read_weights(given: Any, asked: WeightsRequest, check: Check = check_size) -
         if kind == "record":
             raise InvalidRecord(f"{name} is a record, or a damaged one", hint="attnviz.load reads records.")
         if kind in ("npy", "npz", "text"):
-            arrays: Iterable[FileArray] = list_arrays(path, kind)
+            arrays = list_arrays(path, kind)
         elif kind == "json":
             arrays = list_object(parse_json(read_bytes(path, MAX_JSON, InvalidRecord)))
         else:
