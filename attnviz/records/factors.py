@@ -98,11 +98,6 @@ class Factors:
         object.__setattr__(self, "_sums", found)
 
     @property
-    def causal(self) -> bool:
-        """Whether no query attends to what comes later."""
-        return self.window[1] == 0
-
-    @property
     def sums(self) -> Float32[np.ndarray, "head query"]:
         """The log-sum-exp of each row."""
         n_queries, n_keys = self.query.shape[1], self.key.shape[1]

@@ -122,11 +122,6 @@ class TestMetrics:
     costs: tuple[AttentionCost, ...] = ()
     n_cost_texts: int = 0  # of these texts, that costs were measured on
 
-    @property
-    def over_seeds(self) -> Interval | None:
-        """The mean with the interval of what other seeds of training give; None of one seed."""
-        return self.mean if len(self.seeds) > 1 else None
-
 
 @dataclass(frozen=True)
 class HeadMetrics:

@@ -33,10 +33,6 @@ def pointing(*keys: int, n: int = 4) -> AttentionMaps:
     return record(np.stack([np.eye(n)[[key] * n] for key in keys])[None])
 
 
-def copies(n_heads: int) -> AttentionMaps:
-    return record(np.repeat(random_maps(n_heads=1).weights, n_heads, axis=1))
-
-
 def test_jsd_by_hand() -> None:
     p, q, even = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5, 0.5])
     assert jsd(p, p) == 0
@@ -71,7 +67,7 @@ def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
 
 @pytest.mark.parametrize("n_heads", [1, 2, 5])
 def test_copies_are_one_head(n_heads: int) -> None:
-    maps = copies(n_heads)
+    maps = record(np.repeat(random_maps(n_heads=1).weights, n_heads, axis=1))
     assert vendi_score(maps).values == pytest.approx(1)
     assert divergence_from_mean(maps).values == pytest.approx(0, abs=1e-12)
 

@@ -85,21 +85,14 @@ def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps, monkeypatch: py
     groups = np.arange(len(maps.keys)) % 3 - 1  # 0, 1, and those in none
     there = ((groups[:, None] == groups) & (groups >= 0)).astype(np.float64)
     np.fill_diagonal(there, 0)
-    expected = per_head_of_rows(maps, there)
+    expected = np.zeros((maps.n_layers, maps.n_heads))
+    for layer, head in np.ndindex(expected.shape):  # by float64 and one head after the other
+        expected[layer, head] = (head_rows(maps, layer, head) * there[maps.real_queries]).sum(axis=-1).mean()
     assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
     monkeypatch.setattr(shares, "MAX_GROUP_SIZE", 1)  # as of groups that are too large for pairs
     assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
     assert not measure_share_among(maps, np.full(len(maps.keys), -1)).any()
     assert not measure_share_among(maps, np.arange(len(maps.keys))).any()
-
-
-def per_head_of_rows(maps: AttentionMaps, there: np.ndarray) -> np.ndarray:
-    """By float64 and one head after the other."""
-    real = np.flatnonzero(maps.real_queries)
-    found = np.zeros((maps.n_layers, maps.n_heads))
-    for layer, head in np.ndindex(found.shape):
-        found[layer, head] = (head_rows(maps, layer, head) * there[real]).sum(axis=-1).mean()
-    return found
 
 
 def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:

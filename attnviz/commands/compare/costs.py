@@ -89,7 +89,8 @@ def _list_costs(comparison: Comparison) -> Iterator[tuple[str, Cells]]:
     tested = [model.tested for model in models]
     if any(tested):
         yield "test accuracy, mean of seeds", [f"{each.mean.value:.4f}" if each else NONE for each in tested]
-        yield "95 % interval over seeds", [_write_interval(each.over_seeds if each else None) for each in tested]
+        over_seeds = [each.mean if each and len(each.seeds) > 1 else None for each in tested]
+        yield "95 % interval over seeds", list(map(_write_interval, over_seeds))
         over_texts = [compute_score_interval(each.mean.value, each.n_texts) if each else None for each in tested]
         yield "95 % interval over texts", list(map(_write_interval, over_texts))
 

@@ -290,7 +290,7 @@ class HuggingFaceModel:
         """Say where a record comes from, and how it was made."""
         factors, causal = group.calls[0].factors, read.kind in ("self", "decoder")
         if factors is not None:
-            causal &= factors.factors[0].causal
+            causal &= factors.factors[0].window[1] == 0
         else:
             attendable = group.calls[0].attendable[0]
             causal &= not np.triu(attendable, 1).any() and len(attendable) > 1

@@ -67,11 +67,17 @@ def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> C
     sizes = look_of(look.theme, look.font_size)[1]
     steps, width = _across(chart, look, sizes)
     header, start = header_of(chart, report, width, look, sizes)
-    headings, top = _place_headings(steps, start + GAP * bool(header), sizes)
+    first = start + GAP * bool(header)
+    second = first + height_of(["step"], sizes.small)
+    third = second + max(height_of(step.title, sizes.axis) for step in steps) + PAD
+    top = third + max(height_of(step.formula, sizes.axis) for step in steps) + PAD
     rows = RowPlan(chart, sizes, top + GAP)
     strips = [strip for step in steps for strip in rows.list_strips(step)]
-    lines = [*header, *headings, *rows.label_rows()]
-    for step in steps:
+    lines = [*header, *rows.label_rows()]
+    for step in steps:  # above each its number, what it is in words and its formula
+        lines += paragraph([step.step.label], sizes.small, GREY, step.left, first)
+        lines += paragraph(step.title, sizes.axis, INK, step.left, second, bold=True)
+        lines += paragraph(step.formula, sizes.axis, GREY, step.left, third)
         lines += [*rows.write_numbers(step), *rows.write_beside(step)]
     keys, texts, end = _place_keys(steps, rows.end + PAD, sizes)
     return CalculationPlan(
@@ -121,18 +127,6 @@ def _place_steps(
         title = wrap(step.title, size, width / POINT, bold=True)
         yield PlacedStep(step, gap, left + gap, inner, width, title, formula)
         left += gap + width
-
-
-def _place_headings(steps: Sequence[PlacedStep], top: float, sizes: Sizes) -> tuple[list[TextLine], float]:
-    """Above each step its number, what it is in words and its formula; where they end."""
-    lines: list[TextLine] = []
-    second = top + height_of(["step"], sizes.small)
-    third = second + max(height_of(step.title, sizes.axis) for step in steps) + PAD
-    for step in steps:
-        lines += paragraph([step.step.label], sizes.small, GREY, step.left, top)
-        lines += paragraph(step.title, sizes.axis, INK, step.left, second, bold=True)
-        lines += paragraph(step.formula, sizes.axis, GREY, step.left, third)
-    return lines, third + max(height_of(step.formula, sizes.axis) for step in steps) + PAD
 
 
 def _place_keys(steps: Sequence[PlacedStep], top: float, sizes: Sizes) -> tuple[list[Strip], list[TextLine], float]:
