@@ -31,7 +31,7 @@ MAX_CODE_LINES = {
     "tests/renderers": 4946,
     "attnviz/renderers/page": 4144,
     "tests": 3361,
-    "attnviz/renderers/figure": 2890,
+    "attnviz/renderers/figure": 2892,
     "attnviz/models": 2174,
     "tests/attacks": 1819,
     "attnviz/commands/survey": 1841,

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
-VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
+# At least, for the cells of an SVG or PDF, and for cells under so many inches: many viewers blur where pixels meet.
+VECTOR_DPI, FINE_DPI, FINE_CELL = 150, 300, 0.02
 
 Kind = Literal["png", "svg", "pdf"]
 Planned: TypeAlias = "FigurePlan | Sketch"
@@ -150,7 +151,9 @@ def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind) -> 
         return png_of(paint(layout, look.cmap, look.dpi), look.dpi, _facts(layout.title, report))
     content = io.BytesIO()
     with drawing(layout.theme, look.svg_text):
-        dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
+        is_fine = isinstance(layout, FigurePlan) and min(side.length for side in layout.cells[:2]) < FINE_CELL
+        least = 1 if kind == "png" else FINE_DPI if is_fine else VECTOR_DPI
+        dpi = look.dpi * max(1, -(-least // look.dpi))
         metadata = _metadata(layout.title, report, kind)
         draw_plan(layout, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
     return content.getvalue()
