@@ -469,6 +469,7 @@ class Report:
     atlas: Atlas | None = None  # what a page shows instead of charts
     screen: tuple[tuple[int, int], ...] = ()  # layers and heads with which a page begins, beside the sentence itself
     answer: TextAnswer | None = None  # to the text, where it was measured
+    max_lines: int | None = None  # of a terminal's first screen; None: as many as there are
 
     @property
     def pictures(self) -> Iterator[Picture]:

@@ -11,31 +11,45 @@ from tests.attacks.endings import RunHere, worked
 NUMBER = re.compile(r"(?<![\w:.])[-+~]?(\d+(,\d{3})*)?\.?\d+(?![\w:])")  # none within a name such as multi:8
 REVIEW = "This movie was boring but my sister loved it, and the acting (the whole cast) saved the rest of it."
 LONG = " ".join([REVIEW] * 12)
+VERY_LONG = " ".join([REVIEW] * 110)
 UNKNOWN = " ".join(["zyx qwop blorf , snarg glimp drax"] * 36)
+WIDE = " ".join(["Donaudampfschifffahrtselektrizitätenhauptbetriebswerk"] * 30)
+CHINESE = "这部电影很好看但是我姐姐不喜欢，" * 40
+LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey": (30, 60), "predict": (15, 20)}
 
 
 @pytest.mark.parametrize(
-    ("asked", "n_lines", "n_numbers"),
+    "asked",
     [
-        (("heatmap", LONG), 25, 60),
-        (("heatmap", LONG, "--max-tokens", "64"), 25, 60),
-        (("heatmap", UNKNOWN), 25, 60),
-        (("heatmap", UNKNOWN, "--max-tokens", "64"), 25, 60),
-        (("heatmap", REVIEW, "--model", "random"), 25, 60),
-        (("heatmap", "这部电影很好看", "--model", "multi-zh"), 25, 60),
-        (("heatmap", REVIEW, "--query", "boring"), 25, 60),
-        (("heatmap", LONG, "--head", "mean"), 25, 60),
-        (("compare", "single", "multi", "--text", REVIEW), 18, 25),
-        (("compare", "single", "multi", "--dataset", "sample", "--split", "test"), 18, 25),
-        (("compare", "multi", "--text", REVIEW), 18, 25),
-        (("survey", "--dataset", "sample", "--split", "test"), 30, 60),
-        (("predict", REVIEW), 15, 20),
+        ("heatmap", "good"),
+        ("heatmap", "not good at"),
+        ("heatmap", LONG),
+        ("heatmap", VERY_LONG),
+        ("heatmap", LONG, "--max-tokens", "64"),
+        ("heatmap", UNKNOWN),
+        ("heatmap", UNKNOWN, "--max-tokens", "64"),
+        ("heatmap", WIDE),
+        ("heatmap", REVIEW, "--model", "random"),
+        ("heatmap", CHINESE, "--model", "multi-zh"),
+        ("heatmap", REVIEW, "--query", "boring"),
+        ("heatmap", REVIEW, "--merge", "words", "--drop-first"),
+        ("heatmap", LONG, "--head", "mean"),
+        ("compare", "single", "multi", "--text", REVIEW),
+        ("compare", "single", "multi", "--dataset", "sample", "--split", "test"),
+        ("compare", "multi", "--text", REVIEW),
+        ("compare", "single", "multi:2", "multi:4", "multi", "random:16", "--text", REVIEW),
+        ("explain", REVIEW),
+        ("explain", WIDE),
+        ("survey", "--dataset", "sample", "--split", "test"),
+        ("predict", REVIEW),
+        ("predict", WIDE, "--without", "1.0,0.1"),
+        ("predict", CHINESE * 10),
+        ("predict", "--dataset", "sample", "--split", "test"),
+        ("predict", "--dataset", "sample"),
     ],
 )
-def test_lines_and_numbers_of_a_first_screen(
-    run_here: RunHere, asked: tuple[str, ...], n_lines: int, n_numbers: int
-) -> None:
-    ran = worked(run_here(*asked))
+def test_lines_and_numbers_of_a_first_screen(run_here: RunHere, asked: tuple[str, ...]) -> None:
+    ran, (n_lines, n_numbers) = worked(run_here(*asked)), LIMITS[asked[0]]
     shown = ran.stdout
     beside = ran.stderr.splitlines() if asked[0] == "heatmap" else []  # notes on how long it takes, and what is written
     assert len(shown.splitlines() + beside) <= n_lines

@@ -37,8 +37,9 @@ def complete_line(arguments: Sequence[str], commands: Collection[str], of_progra
         return found
     is_word = len(first.split()) == 1 and first.isascii() and first[0] != "-" and not {".", "/"} & {*first}
     if is_word and not exists(Path(first)):
-        as_text = f"{suggest_name(first, list(commands))} A text of one word: attnviz heatmap {first}"
-        raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS.get(first, as_text))
+        nearest = f"{suggest_name(first, list(commands))} A text of one word: attnviz heatmap {first}"
+        raise InvalidOption(f"there is no command {first!r}", hint=ANSWERS.get(first, nearest))
     as_page = [] if "--format" in found else ["--format", "html"]
     command = "render" if first.endswith(RECORDS) else "heatmap"
-    return [command, *found, *as_page, *([] if "--open" in found else ["--open"])]
+    as_text = [f"--text={first}"] if first.startswith("-") and len(first.split()) > 1 else [first]  # "-5 degrees"
+    return [command, *as_page, *([] if "--open" in found else ["--open"]), *as_text, *found[1:]]

@@ -24,10 +24,8 @@ from attnviz.records.head_names import SINKS, HeadPattern, choose_names
 
 MAX_CELLS = 2**22  # weights of a head that are read: of a long text, of queries that are evenly spaced
 NEAR, COMMON, OTHERS = 0.001, 0.0007, 0.00025  # probabilities by chance: of each neighbour, of each kind, of the rest
-LEVELS = {
-    **dict.fromkeys(("previous token", "itself", "next token"), NEAR),
-    **dict.fromkeys(("same word", "after a repeat", "punctuation", "special tokens", "first token"), COMMON),
-}
+KINDS = ("same word", "induction (after a repeat)", "punctuation", "special tokens", "first token")
+LEVELS = dict.fromkeys(("previous token", "itself", "next token"), NEAR) | dict.fromkeys(KINDS, COMMON)
 
 
 @cache_on_record

@@ -41,7 +41,7 @@ def list_patterns(tokens: Tokens, queries: Int[np.ndarray, " query"]) -> Iterato
     words = np.where(tokens.markers, -1, np.array([numbers[word] for word in tokens.words])[tokens.places])
     same = (words == words[queries][:, None]) & ~tokens.markers & (keys != places)
     yield Pattern("same word", same)
-    yield Pattern("after a repeat", np.pad(same & (keys < places), ((0, 0), (1, 0)))[:, :-1])
+    yield Pattern("induction (after a repeat)", np.pad(same & (keys < places), ((0, 0), (1, 0)))[:, :-1])
     pieces = strip_pieces(tokens)
     yield Pattern("own bracket", keys == find_targets(find_own_brackets(pieces), len(tokens))[queries, None])
     first = int((~tokens.markers).argmax())  # where the first sentence starts is told apart from a sink by nothing

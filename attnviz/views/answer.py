@@ -13,7 +13,7 @@ from math import isnan
 
 import numpy as np
 
-from attnviz.display import list_first, pluralize
+from attnviz.display import escape_for_display, list_first
 from attnviz.measures.names import name_heads
 from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps
@@ -27,8 +27,8 @@ MAX_TOKENS, MAX_COLUMNS, MAX_CELLS = 10, 5, 20  # of the weight table
 MAX_KINDS = 6
 MAX_HEADS = 8  # named in all: two of a kind, and of the last ones only the clearest where there are many kinds
 N_PAIRS = 3
-MAX_LABEL = 12  # graphemes of a token of a pair
-MORE = "every head: --table heads, heatmap, top or full."
+MAX_LABEL = 12  # graphemes of a token
+MORE = "All tokens and heads: --table heads, heatmap, top or full."
 
 
 def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Note]:
@@ -39,8 +39,7 @@ def describe_heads(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Not
         n_named = 2 if place < MAX_HEADS - min(len(kinds), MAX_KINDS) else 1
         heads = [f"{name_head(maps, head)} {write_share(name.share)}".rstrip() for name, head in named]
         none = " (none in this text)" if isnan(named[0][0].share) else ""
-        known_as = " (induction)" if kind == "after a repeat" else ""
-        said.append(f"{kind}{known_as} {list_first(heads, n_named)}{none}")
+        said.append(f"{kind} {list_first(heads, n_named)}{none}")
     if len(kinds) > MAX_KINDS:
         said.append(f"{len(kinds) - MAX_KINDS} more kinds")
     n_nameless = sum(not is_mean(maps, place) for place in places) - sum(map(len, kinds.values()))
@@ -56,23 +55,23 @@ def tabulate_answer(maps: AttentionMaps, places: Sequence[Place], part: TokenSel
 
     Where no head has a name, the columns are the first heads.
     """
-    real = [query for query in part.queries if maps.real_queries[query]]
-    queries, groups = real[:MAX_TOKENS], _group_by_kind(maps, places)
+    queries = [query for query in part.queries if maps.real_queries[query]][:MAX_TOKENS]
+    groups = _group_by_kind(maps, places)
     shown = [(kind, named[0][1]) for kind, named in groups.items() if not isnan(named[0][0].share)]
     telling = [each for each in shown if each[0] not in SINKS]
     chosen = telling or shown or [("head", place) for place in places]
     chosen = chosen[: min(MAX_COLUMNS, max(1, MAX_CELLS // max(1, len(queries))))]
-    keys, rows = label_keys(maps), [[label_queries(maps)[query]] for query in queries]
+    keys, names = label_keys(maps), label_queries(maps)
+    rows = [[escape_for_display(names[query], MAX_LABEL)] for query in queries]
     for _, (layer, head) in chosen:
         weights = maps.rows(layer, head, np.array(queries))[:, part.keys]
         for row, of_query in zip(rows, weights, strict=True):
             best = int(of_query.argmax())
+            key = escape_for_display(keys[part.keys[best]], MAX_LABEL)
             weight = f"{of_query[best]:.2f}".removeprefix("0")
-            row.append(f"{keys[part.keys[best]]} {weight}" if of_query[best] > 0 else "")
+            row.append(f"{key} {weight}" if of_query[best] > 0 else "")
     columns = (Column("token"), *(Column(kind, name_head(maps, place)) for kind, place in chosen))
-    n_left = len(real) - len(queries)
-    more = f"{n_left:,} more {pluralize(n_left, 'tokens')} and {MORE}" if n_left else MORE.capitalize()
-    return Table("answer", "", "answer", columns, tuple(map(tuple, rows)), more=more)
+    return Table("answer", "", "answer", columns, tuple(map(tuple, rows)), more=MORE)
 
 
 def _group_by_kind(maps: AttentionMaps, places: Sequence[Place]) -> dict[str, list[tuple[HeadPattern, Place]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from attnviz.display import escape_for_display, list_first, pluralize
-from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
+from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 
 MAX_NAMED = 5  # labels in a sentence
@@ -55,10 +55,3 @@ def describe_given_labels(answers: AnswerInfo, given: Sequence[int | None]) -> I
         "label": f"the names of the model's own ({names}) do not say which number each has",
     }
     yield f"Given labels are not compared: {reasons[answers.kind]}."
-
-
-def describe_kind(answers: AnswerInfo) -> str | None:
-    """Say what the labels of a text are where it may have several."""
-    if answers.kind != "labels":
-        return None
-    return f"Each label has a probability of its own; a text has those of {MIN_PROBABILITY:g} or more."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from attnviz.display import escape_for_display, list_first, pluralize, quote_beginning
+from attnviz.display import escape_for_display, format_count, list_first, pluralize, quote_beginning
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.specs import OTHER_LANGUAGES
@@ -16,9 +16,6 @@ MAX_TITLE_LENGTH = 200
 MAX_GUESS_LENGTH = 600  # some sentences
 MAX_NAMED = 8
 WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
-SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
-# Behind what a vocabulary does not hold, where that is half of a text.
-ANOTHER = f"So heads get no names, and an answer says little. {OTHER_LANGUAGES}"
 
 
 def describe_status(provenance: Provenance) -> str:
@@ -102,7 +99,7 @@ def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: fl
     counts = [(queries, "queries"), (keys, "keys")]
     if maps.self_attention and part.queries == part.keys:
         counts = [(keys, "tokens")]
-    said = ", ".join(_count(len(places), many) for places, many in counts if places)
+    said = ", ".join(format_count(len(places), many) for places, many in counts if places)
     if not said or hidden is None or not keys:
         return f"{said} hidden" if said else ""
     of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) and part.queries != part.keys else ""
@@ -155,22 +152,6 @@ def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
         verb = "is" if n_padding == 1 else "are"
         tokens = f"{n_padding} of {len(maps.queries)} tokens {verb} padding"
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
-
-
-def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
-    """Say which tokens are not drawn. `share` goes to them; with `lift` colours are multiples of an equal share."""
-    one = maps.self_attention and part.queries == part.keys
-    sides = [(maps.queries, part.queries, "tokens" if one else "queries")]
-    if not one:
-        sides.append((maps.keys, part.keys, "keys"))
-    said = []
-    for tokens, kept, many in sides:
-        if places := list_left_out(tokens, kept):
-            said.append(f"{len(places)} of {len(tokens)} {many} ({_list_tokens(tokens, places)})")
-    return Note(
-        f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that. "
-        f"{SHOWN_COLOURS if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
-    )
 
 
 def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
@@ -253,7 +234,7 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
         # Of most of a text the subtitle says it; which they are is worth a line where all are named.
         yield Note(listed, is_detail=tokens.mostly_unknown and len(places) > MAX_NAMED)
         if tokens.mostly_unknown:
-            yield Note(ANOTHER)
+            yield Note(f"Half of the words are unknown or more: heads get no names. {OTHER_LANGUAGES}")
 
 
 def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
@@ -263,14 +244,14 @@ def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
 def _describe_maps_extent(maps: AttentionMaps) -> str:
     """Say how much was read, such as "first 20 of 233 tokens and 2 markers"."""
     if not maps.self_attention:
-        return f"{_count(len(maps.queries), 'queries')}, {_count(len(maps.keys), 'keys')}"
+        return f"{format_count(len(maps.queries), 'queries')}, {format_count(len(maps.keys), 'keys')}"
     n_real, n_markers = int(maps.real_queries.sum()), int((maps.real_queries & maps.queries.markers).sum())
     shown = n_real - n_markers
     said = describe_extent(maps.provenance, shown)
     if n_read := maps.provenance.facts.queries_before_joining:  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
-        said = f"{_count(shown, _name_units(maps.provenance))} from {describe_extent(maps.provenance, n_tokens)}"
-    return f"{said} and {_count(n_markers, 'markers')}" if n_markers else said
+        said = f"{format_count(shown, _name_units(maps.provenance))} from {describe_extent(maps.provenance, n_tokens)}"
+    return f"{said} and {format_count(n_markers, 'markers')}" if n_markers else said
 
 
 def describe_extent(provenance: Provenance, shown: int) -> str:
@@ -280,16 +261,12 @@ def describe_extent(provenance: Provenance, shown: int) -> str:
         if provenance.facts.keep == "head-tail":
             return f"first {shown - shown // 2} and last {shown // 2} of {in_text} tokens"
         return f"first {shown} of {in_text} tokens"
-    return _count(shown, "tokens")
+    return format_count(shown, "tokens")
 
 
 def _name_units(provenance: Provenance) -> str:
     """Return what tokens were joined to: "words", "phrases"."""
     return str(dict(provenance.settings).get("merge", "words"))
-
-
-def _count(number: int, many: str) -> str:
-    return f"{number} {pluralize(number, many)}"
 
 
 def _escape_model(provenance: Provenance) -> str:

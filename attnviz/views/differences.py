@@ -51,6 +51,7 @@ def diff_report(diff: Diff, sides: tuple[str, str], shown: Sequence[str]) -> Rep
             "differences": [dict(vars(each)) for each in diff.differences],
             "changes": [dict(vars(each)) for each in diff.changes],
         },
+        max_lines=15,
     )
 
 

@@ -36,6 +36,7 @@ from attnviz.views.tables import heads_table, layers_table, sort_places, top_tab
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
 
 MOVED_LABEL = "share of what is moved"  # label of maps with `--weigh values`
+MAX_LINES = 22  # of the first screen; up to three more say how long it takes and what was written
 MAX_WORDS = 60  # tokens of a text that is read at a glance
 ONE_KEY = "There is one token, which gets all attention of every head: nothing is drawn."
 
@@ -78,9 +79,6 @@ def heatmap_report(
         listed = tuple(picture for picture, place in zip(pictures, places, strict=True) if place in notable)
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.collect_notes(maps.heads_alone)]
-    if share_hidden is not None:
-        lift = spec.scale == "lift" and part.renormalizes(maps)
-        notes.append(captions.describe_left_out(maps, part, share_hidden, lift))
     asked = part.queries
     if spec.query is not None and not is_slice(spec.query):
         asked = (find_token(spec.query, maps.queries.pieces),)
@@ -106,6 +104,7 @@ def heatmap_report(
             **rolled,
             **({"distance": distance_data(maps, layers, heads)} if spec.distance else {}),
         },
+        max_lines=MAX_LINES,
         screen=_choose_for_screen(maps, places, part, notable),
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )

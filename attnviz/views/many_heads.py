@@ -111,12 +111,8 @@ def _average_rows(maps: AttentionMaps, place: Place, key: int, block: int) -> Pe
 def describe_notable(
     maps: AttentionMaps, places: Sequence[Place], notable: Mapping[Place, str], sort: str | None = None
 ) -> Note:
-    """Say by which rule heads are listed, what is known of them, and how to have the others."""
+    """Say by which rule heads are listed, and how to have the others."""
     n_heads = sum(not is_mean(maps, place) for place in places)
-    beside = "the share that moves beside the first token, " if maps.self_attention else ""
-    rule = f"{beside}how far that is from an equal share, and from the nearest head chosen before (Jensen-Shannon)"
-    by = f"by the largest product of {rule}" if sort is None else f"the first when sorted by {describe_order(sort)}"
+    by = f"the first when sorted by {describe_order(sort)}" if sort else "by what moves beside the first token"
     listed = f"Of {n_heads} heads {len(notable)} are picked out, {by}."
-    named = [name for _, name in sorted(notable.items()) if " " in name]
-    known = f" By what they look at in this text: {', '.join(named)}." if named else ""
-    return Note(f"{listed}{known} In a terminal --table full lists all; --all-heads draws each.", is_detail=True)
+    return Note(f"{listed} In a terminal --table full lists all; --all-heads draws each.", is_detail=True)

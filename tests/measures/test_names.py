@@ -50,7 +50,7 @@ def test_patterns_by_hand() -> None:
     heads = (PREVIOUS, np.eye(N), 0.6 * INDUCTION + 0.4 * FIRST, same, FIRST, EQUAL, np.eye(N, k=3) + FIRST * 0)
     heads = (*heads[:-1], np.where(heads[-1].any(axis=1, keepdims=True), heads[-1], EQUAL))
     assert names(*heads, pieces=TWICE) == [
-        *("previous token", "itself", "after a repeat", "same word", "first token", "", "3 after"),
+        *("previous token", "itself", "induction (after a repeat)", "same word", "first token", "", "3 after"),
     ]
 
 
@@ -150,4 +150,4 @@ def test_known_heads_of_a_real_decoder() -> None:
     sentence = name_heads(model.attention("When Mary and John went to the store, John gave a drink to"))
     assert (sentence[16][0].pattern, sentence[11][1].pattern) == ("previous token", "previous token")
     twice = name_heads(model.attention("apple river glass monkey seven cloud paper iron " * 2))
-    assert twice[18][6].pattern == "after a repeat"
+    assert twice[18][6].pattern == "induction (after a repeat)"

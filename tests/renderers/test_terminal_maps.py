@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Report, Scale
-from attnviz.specs import FigureOptions, TableKind
+from attnviz.specs import FigureOptions
 from tests.made import FILM, random_maps, record, report, tokens
 from tests.renderers.terminal_reports import SGR, last, shown, uneven, words
 
@@ -51,19 +51,6 @@ def test_heatmap_by_eye() -> None:
         "1 b     |  -- x|",
         "2 \\u732b|  ----|",
     ]
-
-
-@pytest.mark.parametrize("kind", ["heatmap", "full"])
-@pytest.mark.parametrize("n_heads", [2, 3])
-def test_two_maps_stand_side_by_side_where_the_screen_is_wide(kind: TableKind, n_heads: int) -> None:
-    """Character for character what stands one below the other on half of it."""
-    of = report(random_maps("abc", n_heads=n_heads))
-    below, beside = ([*shown(kind, width, of).split("\n\n")] for width in (159, 160))
-    one, other, *_ = blocks = [block.splitlines() for block in below if block.startswith("layer 0, head")]
-    pairs = [block.splitlines() for block in beside if block.startswith("layer 0, head")]
-    assert (len(blocks), len(pairs)) == (n_heads, (n_heads + 1) // 2)
-    assert pairs[0] == [left.ljust(82) + right for left, right in zip(one, other, strict=True)]
-    assert pairs[-1] == blocks[-1] or n_heads == 2
 
 
 def test_rows_that_are_heads_have_no_position_and_the_tokens_are_named_below() -> None:

@@ -97,10 +97,10 @@ def test_the_largest_comes_first_and_is_named() -> None:
 def test_the_first_screen_is_small_and_a_document_has_all() -> None:
     """At most 15 lines and 20 numbers, however many differences of however many kinds."""
     names = ("model", "dpi", "text", "seed", "format", "width", "title")
-    kinds = [Difference("differs", f"setting {names[n % 7]}", "a", before="1", after="2") for n in range(700)]
+    kinds = [Difference("differs", f"setting {names[n % 7]}", "a", before="1" * 99, after="2") for n in range(700)]
     many = [replace(NUMBER, head=head, after=2.0 + head) for head in range(MAX_ROWS + 2)]
     report = diff_report(Diff([*many, *kinds, PICTURE], many), SIDES, [])
-    screen = render(report, "heads", Screen(width=80))
+    screen = render(report, "answer", Screen(width=80))
     assert len(screen.splitlines()) <= 15, screen
     assert len(re.findall(r"(?<![\w.])\d[\d.,]*", screen)) <= 20, screen
     assert "And 503 differences of 5 kinds: --print markdown lists them." in words(report)

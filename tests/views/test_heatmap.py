@@ -295,11 +295,6 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     (place,) = (n for n, column in enumerate(heads.columns) if column.header == "hidden")
     assert heads.columns[place].unit == "share"
     assert [row[place] for row in heads.rows] == pytest.approx(by_hand)
-    assert remarks(shown) == [
-        f"Not drawn: 2 of 6 tokens (0 [CLS], 5 [SEP]). Of what the queries drawn attend to, {by_hand.mean():.1%} is "
-        "hidden with that. Colours show the share among the keys that are drawn, times their number; weights stay "
-        "what they are, and all measures count every token."
-    ]
     found: Any = shown.data["hidden"]
     assert (found["queries"], found["keys"]) == ([0, 5], [0, 5])
     assert found["share"] == pytest.approx(by_hand[None])
@@ -342,13 +337,12 @@ def test_the_share_in_data_is_that_of_the_chosen_heads() -> None:
     shown = only(maps, [1], [2, 0], FigureOptions(drop_first=True))
     share = maps.weights[1][[2, 0]][:, 1:, 0].mean(axis=-1)
     assert shown.data["hidden"]["share"] == pytest.approx(share[None], abs=1e-6)  # type: ignore[index]
-    assert f"{share.mean():.1%} is hidden" in list(shown.notes)[-1].text
+    assert f"{share.mean():.1%} of the attention" in shown.subtitle
 
 
 def test_two_texts_lose_their_own_first_tokens() -> None:
     shown = report(cross_maps(3, 5), FigureOptions(drop_first=True))
     assert " · 3 queries, 5 keys · 1 query, 1 key hidden, " in shown.subtitle
-    assert list(shown.notes)[-1].text.startswith("Not drawn: 1 of 3 queries (0 q0) and 1 of 5 keys (0 k0). Of what")
     assert heatmaps(shown)[0].rows == ("q1", "q2")
     assert heatmaps(shown)[0].columns == ("k1", "k2", "k3", "k4")
 

@@ -103,7 +103,7 @@ def test_the_table_has_every_head_and_says_which_come_first() -> None:
     assert [f"{heads.rows[n][0]}.{heads.rows[n][1]}" for n in heads.first] == [each.title for each in twelve.maps]
     assert sum(each.role == "top" for each in shown.tables) == 12
     assert sum(each.role == "top" for each in report(many(), FigureOptions(table="full")).tables) == 30
-    assert "Of 30 heads 12 are picked out, by the largest product of the share that moves beside" in notes(shown)
+    assert "Of 30 heads 12 are picked out, by what moves beside the first token." in notes(shown)
 
 
 def test_sorted_heads_are_the_first_by_the_measure_asked_for() -> None:
@@ -129,7 +129,6 @@ def test_what_is_known_of_a_head_stands_over_its_map() -> None:
     assert [panel.title for panel in grids(report(maps))[1].maps] == ["3.4"]
     shown = report(learned)
     assert [panel.title for panel in grids(shown)[1].maps] == ["3.4 previous token"]
-    assert "By what they look at in this text: 3.4 previous token." in notes(shown)
     assert [grids(each)[1].footnote.partition(":")[0] for each in (shown, report(maps))] == ["named", ""]
 
 

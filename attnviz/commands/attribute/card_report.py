@@ -125,10 +125,8 @@ def _reading(kind: AnswerKind) -> Iterator[str]:
         f"{'rises' if is_score else 'gains'} (DeYoung et al. 2020). ± is half of a 95 % interval over texts."
     )
     yield (
-        "τ (Kendall) compares the sizes of scores with those of leave-one-out and of the gradient, as Jain & Wallace "
-        "2019 did for attention in a BiLSTM on IMDb (.341, .437). It counts every pair of tokens alike, most of which "
-        "change hardly anything; deleting counts the few that are ranked first, and on which side they are. So the two "
-        "may disagree, and neither is the other's proof."
+        "τ (Kendall) compares the sizes of all scores with those of leave-one-out and of the gradient (Jain & Wallace "
+        "2019), deleting counts the few that are ranked first: the two may disagree."
     )
     yield (
         "A difference counts as more than chance where its p-value is at most .05 after a correction for all methods, "

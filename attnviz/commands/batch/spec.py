@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, Only, Option
-from attnviz.specs import FigureOptions, Measure, PrintOptions
+from attnviz.specs import AnswerOrAll, FigureOptions, Measure, PrintOptions
 
 SIDE_BY_SIDE = Option("html: also show pictures before, after and where they differ.", OUTPUT, "NAME")
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
@@ -59,4 +59,5 @@ class DiffSpec:
         format=(), out="differences"
     )
     max_memory: Annotated[float, Option("GiB that the process may take for two files.", CHECK)] = 4.0
+    table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

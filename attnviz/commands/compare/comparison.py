@@ -73,6 +73,7 @@ class Comparison:
     asked: tuple[Measure, ...]
     merged: bool  # whether tokens were joined, so that models with different tokenisers have common units
     texts_sha256: str = ""
+    quoted: str = ""  # in titles one text is called by its first words
     divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order
 
     @cached_property

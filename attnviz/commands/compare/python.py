@@ -20,6 +20,7 @@ from attnviz.records.single import unwrap_record
 from attnviz.report import Column, Report, Row, Table
 from attnviz.specs import ScaleKind
 from attnviz.table.numbers import Numbers
+from attnviz.views.captions import quote_text
 from attnviz.views.head_pictures import choose_scale, list_scales
 
 
@@ -69,7 +70,7 @@ def compare(
     query_at = choose_query(spec, aligned, layers[-1])
     pictures = map_pictures(aligned, names, ("first", "second"), layers, query_at, scale)
     extent = highest(pictures), len(aligned[0].keys)
-    text = escape_for_display(records[0].provenance.text_name, 80)
+    text = quote_text(records[0].provenance, records[0].queries)
     one, other = (Numbers.from_rows(measure_heads(maps, [ALL]), HEAD_KEYS) for maps in aligned)
     rows: list[Row] = []
     for measure in MEASURES:

@@ -9,14 +9,15 @@ from math import isnan, nan
 from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, explain_missing
 from attnviz.commands.compare.costs import costs_table, find_cost
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.compare.verdict import HEADLINE, verdict
-from attnviz.display import escape_for_display, pluralize
+from attnviz.commands.compare.verdict import HEADLINE, MAX_READINGS, verdict
+from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
 from attnviz.table.intervals import PairedDifference
 from attnviz.views.captions import choose_title, drop_hash
 
 ROUGHLY = "~"  # before a difference whose interval includes 0
 FACTS = ("name", "status", "trained", "n_layers", "n_heads", "d_model", "n_parameters", "n_attention_parameters")
+MAX_NUMBERS = 15  # in the table of the first screen
 RESULTS = ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
 
 
@@ -33,14 +34,14 @@ def compare_report(
     blocks += [*pictures, *_measures(comparison, spec.measure), costs_table(comparison), *theory]
     blocks += _remarks(comparison)
     names = [model.label for model in comparison.models]
-    texts = escape_for_display(comparison.texts, 80)
+    texts, quoted = (escape_for_display(name, 80) for name in (comparison.texts, comparison.quoted or comparison.texts))
     status = [escape_for_display(model.status, 80) for model in comparison.models]
     unknown = [_describe_unknown(comparison, model.name) for model in comparison.models]
     said = [", ".join(filter(None, pair)) for pair in zip(map(drop_hash, status), unknown, strict=True)]
     trained = (f"{name}: {each}" for name, each in zip(names, said, strict=True) if each)
     return Report(
-        title=choose_title(title, f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} on {texts}"),
-        subtitle=" · ".join(filter(None, ["" if title is None else texts, _describe_size(comparison), *trained])),
+        title=choose_title(title, f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} on {quoted}"),
+        subtitle=" · ".join(filter(None, ["" if title is None else quoted, _describe_size(comparison), *trained])),
         blocks=tuple(blocks),
         scale=scales[0],
         scales=tuple(scales[1:]),
@@ -51,6 +52,7 @@ def compare_report(
             *((f"status of {name}", each) for name, each in zip(names, status, strict=True)),
         ),
         data=_data(comparison),
+        max_lines=18,
     )
 
 
@@ -86,11 +88,12 @@ def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
         changes.append((label, *(cell for pair in zip(marked, ends, strict=True) for cell in pair)))
     columns = [Column("mean per head"), *map(Column, (name, *others)), Column("uniform", minor=True)]
     columns += [Column("difference")] if len(others) == 1 else []
-    first = tuple(n for n, measure in enumerate(comparison.measures) if not named and measure.name in HEADLINE)
+    n_first = max(1, MAX_NUMBERS // (len(columns) - 2)) if len(others) else len(HEADLINE)
+    first = [n for n, measure in enumerate(comparison.measures) if not named and measure.name in HEADLINE][:n_first]
     is_rough = any(str(rows[n][-1]).startswith(ROUGHLY) for n in first or range(len(rows)))
     doubt = f"{ROUGHLY}: may be none. " if is_rough else ""
-    more = f"{doubt}All measures, intervals, likeness, costs: --table full."
-    yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=first, more=more)
+    more = f"{doubt}All models, measures, intervals, likeness, costs: --table full."
+    yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows), first=tuple(first), more=more)
     if others:
         heading = (Column("mean per head"), *(Column(each) for other in others for each in (other, "95 % interval")))
         yield Table("differences", f"Difference from {name}", "compared", heading, tuple(changes), is_detail=True)
@@ -113,23 +116,16 @@ def _remarks(comparison: Comparison) -> Iterator[Note]:
             is_detail=True,
         )
     if (n_heads := len(comparison.heads)) > MAX_HEADS:
-        yield Note(f"Which of {n_heads:,} heads are alike is not measured: that is done for {MAX_HEADS} at most.")
+        said = f"Which of {n_heads:,} heads are alike is not measured: that is done for {MAX_HEADS} at most."
+        yield Note(said, is_detail=True)
     if comparison.merged:
-        yield Note(
-            "The models cut texts differently: tokens are joined until all models have the same (keys summed, queries "
-            "averaged)."
-        )
+        yield Note("Tokens are joined until all models have the same (keys summed, queries averaged).")
     if comparison.left_out:
-        found = ", ".join(
-            f"{model.label} {share:.1%}" for model, share in zip(models, comparison.left_out, strict=True)
-        )
-        yield Note(
-            "The models put different markers into a text. These are left out, and numbers are about what goes to the "
-            f"text itself; of all attention from it, this went to markers or another sink: {found}."
-        )
+        shares = zip(models, comparison.left_out, strict=True)
+        found = list_first([f"{model.label} {share:.1%}" for model, share in shares], MAX_READINGS)
+        yield Note(f"Markers that not all models put in are left out, and what goes to them or another sink: {found}.")
     if len({model.d_model for model in models}) > 1:
-        found = ", ".join(f"{model.label} {model.d_model}" for model in models)
-        yield Note(f"The models differ in d_model too ({found}), so that not every difference is one of heads.")
+        yield Note("The models differ in d_model too, so that not every difference is one of heads.")
     if _are_cut(comparison):
         read, whole = (int(comparison.per_text(UNIFORM, name).sum()) for name in ("tokens", "in_text"))
         verb = "is" if read == 1 else "are"

@@ -28,7 +28,7 @@ from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
 from attnviz.store.manifest import TextNumbers
 from attnviz.text import Document, leave_out_copies
-from attnviz.views.captions import describe_status
+from attnviz.views.captions import describe_status, quote_text
 from attnviz.views.head_pictures import choose_scale, list_scales
 
 UNKNOWN_WORDS = "half of the tokens of each text or more are not in the vocabulary"
@@ -68,10 +68,11 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
         yield Progress(count, len(documents), "texts", document.name)
     from attnviz.table.numbers import stack
 
-    apart = measured.divergences
+    apart, first = measured.divergences, measured.last[0]
     whole = Comparison(
         models=tuple(map(_describe_model, models, measured.last, answered)),
         texts=documents[0].name if len(documents) == 1 else corpus.name,
+        quoted=quote_text(first.provenance, first.queries) if len(documents) == 1 else "",
         numbers=stack(measured.parts),
         asked=choose_measures(measured.measures),
         merged=measured.merged,

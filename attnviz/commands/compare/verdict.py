@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import isnan
 
-from attnviz.commands.compare.comparison import ComparedModel, Comparison, explain_missing
-from attnviz.display import format_count, pluralize
+from attnviz.commands.compare.comparison import Comparison, explain_missing
+from attnviz.display import format_count, list_first
 from attnviz.report import Note
-from attnviz.table.intervals import MIN_TEXTS, SHARE, compute_seed_interval, correct_p_values
+from attnviz.table.intervals import MIN_TEXTS, SHARE, correct_p_values
 from attnviz.views.answers import describe_answer, describe_given_labels
 from attnviz.views.likeness import describe_likeness
 
 HEADLINE = ("effective_keys", "peak", "distance", "vendi_score", "divergence_from_mean")  # listed where none is named
+MAX_READINGS = 4
 NO_EVIDENCE = "no evidence that more heads help this task"
 
 
 def verdict(comparison: Comparison) -> tuple[Note, ...]:
     """Say whether models differ by more than chance, how much their heads do, and whether it matters to the task.
 
-    The first screen does without what is in its table, and without what the cards say of other texts.
+    The first screen does without what is in its table.
     """
-    first, *others = comparison.models
+    others = comparison.models[1:]
     notes = [Note(sentence, leads=True) for place in range(len(others)) for sentence in _differ(comparison, place)]
     details = [
         f"The {model.n_heads} heads {'of' if model.n_layers == 1 else 'of a layer of'} {model.label} are as different "
@@ -37,7 +38,7 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
         for model in comparison.models
         if comparison.n_texts == 1 and model.answers
     ]
-    sentences = [f"{', '.join(readings)}."] if readings else []
+    sentences = [f"{list_first(readings, MAX_READINGS)}."] if readings else []
     sentences += [sentence for place in range(len(others)) for sentence in _task(comparison, place)]
     for model in comparison.models:  # how they are held against labels that they were not trained on
         if model.answers:
@@ -46,8 +47,7 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
     unread = [(model.label, sum(not each.is_judged for each in model.predictions)) for model in comparison.models]
     if comparison.n_texts > 1 and not comparison.right and (counted := [f"{label} {n}" for label, n in unread if n]):
         sentences.append(f"Not judged, half unknown, of {comparison.n_texts} texts: {', '.join(counted)}.")
-    notes += [Note(sentence, leads=True) for sentence in sentences]
-    return (*notes, *(Note(detail, leads=True, is_detail=True) for detail in _cards(first, others)))
+    return (*notes, *(Note(sentence, leads=True) for sentence in sentences))
 
 
 def _differ(comparison: Comparison, place: int) -> Iterator[str]:
@@ -64,8 +64,7 @@ def _differ(comparison: Comparison, place: int) -> Iterator[str]:
     if not tested:
         if place == 0:
             n = format_count(comparison.n_texts, "texts")
-            takes = f"{MIN_TEXTS} texts (--text again, or --dataset)"
-            yield f"Over {n}: whether a difference is more than chance takes {takes}."
+            yield f"Over {n}: to tell a difference from chance takes {MIN_TEXTS} (--text again, --dataset)."
         return
     corrected = zip(tested, correct_p_values([*tested.values()]), strict=True)
     found = [name for name, value in corrected if value <= 1 - SHARE]
@@ -89,24 +88,3 @@ def _task(comparison: Comparison, place: int) -> Iterator[str]:
     judged = f"{difference.n}{' judged (others: half unknown)' if difference.n < comparison.n_texts else ''}"
     task = f"{other.label} is right on {shares[0]} of {judged} and {first.label} on {shares[1]}"
     yield f"{task}: {100 * difference.value:+.1f} points {interval}, {finding}."
-
-
-def _cards(first: ComparedModel, others: Sequence[ComparedModel]) -> Iterator[str]:
-    """What the model cards say over several seeds, which one comparison cannot."""
-    if first.tested is None:
-        return
-    for other in others:
-        if other.tested is None or (other.tested.data, other.tested.seeds) != (first.tested.data, first.tested.seeds):
-            continue
-        means = f"{other.tested.mean.value:.4f} against {first.tested.mean.value:.4f}"
-        pairs = zip(first.tested.accuracies, other.tested.accuracies, strict=True)
-        n_seeds, by_seed = len(other.tested.seeds), ": one seed tells nothing of others"
-        if n_seeds > 1:  # overlap of the intervals of two recipes does not say how far they differ seed by seed
-            found = compute_seed_interval([after - before for before, after in pairs])
-            doubt = ", which may be none" if found.low <= 0 <= found.high else ""
-            interval = f"95 % interval over seeds of training {found.low:+.4f} to {found.high:+.4f}"
-            by_seed = f": {found.value:+.4f} seed by seed ({interval}){doubt}"
-        yield (
-            f"Over {n_seeds} {pluralize(n_seeds, 'seeds')} on {other.tested.n_texts:,} texts the cards say {means} for "
-            f"{other.label} and {first.label}{by_seed}."
-        )

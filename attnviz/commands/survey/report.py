@@ -102,6 +102,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None, cards: Seq
         data=survey_data(survey),
         caveat=info.status if info.trained is False else "",
         atlas=atlas,
+        max_lines=30,
     )
 
 

@@ -10,21 +10,25 @@ from attnviz import store
 from attnviz.commands.train.inputs import split_windows
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.commands.train.spec import PredictSpec
+from attnviz.display import format_count
 from attnviz.errors import InvalidModel
 from attnviz.inputs import Inputs
 from attnviz.models.built_in import TRAINED
 from attnviz.models.device import return_freed_memory
-from attnviz.models.loading import ModelReference
+from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Classifies
+from attnviz.records.answers import AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.registry import load
 from attnviz.renderers import PAGE_FORMAT
+from attnviz.report import Note
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor, report_worker_death
 from attnviz.running.open_model import open_model
 from attnviz.specs import KeepKind
 from attnviz.store.manifest import TextNumbers
 from attnviz.text import Document
+from attnviz.views.answers import describe_answer
 
 PICTURES = "attnviz.running.pictures:Pictures"  # imported for a page only: it brings matplotlib
 Limit = tuple[int | None, KeepKind]  # how many tokens of a text are read, and which
@@ -62,6 +66,11 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
         status=f"{'trained, ' if model.trained else ''}weights sha256 {model.revision.removeprefix('sha256:')[:8]}…",
         corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
+    if spec.model.without:
+        whole = find_model(replace(spec.model, without=(), without_mean=False)).open(inputs.corpus.texts)
+        assert isinstance(whole, Classifies)
+        said = _compare_answers(model.answers, predictions, list(whole.limit_tokens(*limit).classify(chosen)))
+        report = replace(report, blocks=(Note(said, leads=True), *report.blocks))
     if page is not None:
         with store.locked(inputs.out):
             yield replace((yield from page.write(report, inputs.out, None)), report=None)
@@ -69,6 +78,15 @@ def predict(spec: PredictSpec, inputs: Inputs) -> Events:
     labels, rows = list(model.answers.labels), prediction_rows(predictions, model.answers)
     found = (TextNumbers(p.text_name, {of_answers: list(getattr(p, of_answers))}, of=labels) for p in predictions)
     yield Result(report, rows=rows, numbers=tuple(found))
+
+
+def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Sequence[Prediction]) -> str:
+    """Say what the model answers without a head taken out."""
+    if len(whole) == 1:
+        return f"With all heads: {describe_answer(answers, whole[0]) if whole[0].is_judged else '-'}."
+    several = [[(answers.choose_labels(each), each.scores) for each in of] for of in (found, whole)]
+    n_changed = sum(one != other for one, other in zip(*several, strict=True))
+    return f"With all heads {n_changed:,} of {format_count(len(whole), 'texts')} get another answer."
 
 
 def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:

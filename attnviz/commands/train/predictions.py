@@ -16,16 +16,17 @@ import numpy as np
 from attnviz.display import CUT, escape_for_display, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
-from attnviz.records.answers import AnswerInfo
+from attnviz.records.answers import MIN_PROBABILITY, AnswerInfo
 from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, Cell, Column, Note, Report, Row, Table
 from attnviz.specs import OTHER_LANGUAGES
 from attnviz.table.intervals import summarize
-from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels, describe_kind
+from attnviz.views.answers import NO_LABEL, describe_answer, describe_given_labels
 
 Rows = Sequence[Mapping[str, Any]]  # of `_list_answers`
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
+MORE = "All texts and scores: --table full."
 MAX_LABELS = 10  # whose confusion is a table that can be read
 
 
@@ -51,7 +52,9 @@ def predictions_report(
         blocks = [_numbers_table(rows, answers)]
     else:
         blocks = [_counts_table(rows, answers)]
-    blocks += _list_score_tables(scores) if scores else ()
+    if scores:
+        right = "{accuracy:.1%} of {scored:,} labelled texts are right (95 % interval {0:.1%} to {1:.1%})."
+        blocks += [Note(right.format(*scores["accuracy_interval"], **scores), leads=True), *_list_score_tables(scores)]
     blocks += map(Note, _notes(predictions, answers, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
@@ -67,6 +70,7 @@ def predictions_report(
             **scores,
             "predictions": rows,
         },
+        max_lines=15,
     )
 
 
@@ -152,7 +156,8 @@ def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: 
     labelled = any(p.gold is not None for p in predictions)
     names = [escape_for_display(label) for label in answers.labels]
     headings = {"label": ("predicted", "probability"), "labels": ("predicted",), "score": names}[answers.kind]
-    columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else []), Column("tokens read")]
+    columns = [Column("text"), *map(Column, headings), *([Column("given")] if labelled else [])]
+    columns.append(Column("tokens read", minor=True))
     rows: list[Row] = []
     for p, row in zip(predictions, found, strict=True):
         verdict: Row = ("-",) * len(headings)
@@ -164,7 +169,8 @@ def _predictions_table(predictions: Sequence[Prediction], found: Rows, answers: 
         cells = (given,) if labelled else ()
         name = _shorten_name(p.text_name, MAX_NAMES_LENGTH[labelled])
         rows.append((name, *verdict, *cells, f"{p.n_read} of {p.n_tokens}"))
-    return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
+    more = MORE if labelled or len(rows) > 1 else ""
+    return Table("predictions", "", "answer", tuple(columns), tuple(rows), more=more)
 
 
 def _shorten_name(name: str, longest: int) -> str:
@@ -187,7 +193,7 @@ def _counts_table(found: Rows, answers: AnswerInfo) -> Table:
     if n_others := len(chosen) - len(judged):
         rows.append(("not judged", n_others))
     columns = (Column("predicted"), Column("texts"))
-    return Table("predictions", "texts by predicted label", "facts", columns, tuple(rows))
+    return Table("predictions", "texts by predicted label", "answer", columns, tuple(rows), more=MORE)
 
 
 def _numbers_table(answered: Rows, answers: AnswerInfo) -> Table:
@@ -203,16 +209,13 @@ def _numbers_table(answered: Rows, answers: AnswerInfo) -> Table:
         rows.append(("smallest", *found.smallest.tolist()))
         rows.append(("largest", *found.largest.tolist()))
     columns = (Column("what"), *(Column(escape_for_display(name)) for name in answers.labels))
-    return Table("predictions", "what the texts are given", "facts", columns, tuple(rows))
+    return Table("predictions", "what the texts are given", "answer", columns, tuple(rows), more=MORE)
 
 
 def _list_score_tables(scores: Mapping[str, Any]) -> Iterator[Table]:
     """Compare with the given labels: the scores, then texts, a row per given label, a column per predicted label."""
-    interval = "95 % interval over texts {:.3f} to {:.3f}".format(*scores["accuracy_interval"])
     chance = "by chance {mean:.3f}, 95 % below {below_95:.3f}".format(**scores["calibration_error_by_chance"])
     rows = (
-        ("texts with labels", scores["scored"]),
-        (f"accuracy ({interval})", scores["accuracy"]),
         ("macro F1", scores["macro_f1"]),
         *((f"F1 of {escape_for_display(name)}", value) for name, value in scores["f1"].items()),
         (f"calibration error (ECE, {N_BINS} bins; {chance})", scores["calibration_error"]),
@@ -254,7 +257,7 @@ def _notes(
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
     if scores and len(labels) > MAX_LABELS:
         yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
-    if kind := describe_kind(answers):
-        yield kind
+    if answers.kind == "labels":
+        yield f"Each label has a probability of its own; a text has those of {MIN_PROBABILITY:g} or more."
     if answers.kind != "score":
         yield "A probability is the model's confidence in its answer, not the truth of it."

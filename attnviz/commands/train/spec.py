@@ -9,6 +9,7 @@ from attnviz.specs import (
     KEEP,
     OF_DATA_SETS,
     WITHOUT,
+    AnswerOrAll,
     Device,
     FigureOptions,
     Heads,
@@ -97,4 +98,5 @@ class PredictSpec:
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("format", "out", "open", format=PAGE)] = FigureOptions(format=())
     workers: Processes = None
+    table: AnswerOrAll = "answer"
     printing: PrintOptions = PrintOptions()

@@ -59,7 +59,7 @@ class ScreenLayout:
             self.encoding = "ascii"
         self.signs = str.maketrans({sign: plain for sign, plain in STAND_INS.items() if not self.has(sign)})
         self.ramp = shades.BLOCKS if self.has(shades.BLOCKS) else shades.ASCII
-        self.forbidden, self.dot, self.dash = self.safe("×"), self.safe(" · "), self.safe("─")
+        self.forbidden = self.safe("×")
 
     def has(self, text: str) -> bool:
         """Whether the terminal's encoding has every character of a text."""

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
-from rich.table import Column
-from rich.table import Table as Grid
 from rich.text import Text
 
+from attnviz.display import pluralize
 from attnviz.renderers.terminal.maps import cell_width, legend, long_form, matrix, shade_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
-from attnviz.report import Heatmap, Note, Report, Scale, Table
+from attnviz.report import Heatmap, Note, Report, Table
 from attnviz.specs import TableKind
 
-GAP = 4  # blanks between two maps
-MIN_HALF_WIDTH = 78  # of a map beside another, which takes 160 columns
+MIN_ROWS, MAX_ROWS = 5, 10  # of the table of an answer
 
 __all__ = ["Screen", "lines", "render"]
 
@@ -36,25 +33,41 @@ def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
     if table == "none":
         return
     page = ScreenLayout(screen)
-    for text in _report(page, report, table):
+    for text in _first_screen(page, report) if table == "answer" else _report(page, report, table, [*report.notes]):
         yield page.out(text)
 
 
-def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
+def _first_screen(page: ScreenLayout, report: Report) -> list[Text]:
+    """The answer on as many lines as it may take: the last rows of its table are left out first, then notes."""
+    notes = sorted((note for note in report.notes if not note.is_detail), key=lambda note: not note.leads)
+    n_rows, n_notes = MAX_ROWS, len(notes)
+    while True:
+        found = [*_report(page, report, "answer", notes[:n_notes], n_rows)]
+        if left := len(notes) - n_notes:
+            found += page.prose(f"{left} more {pluralize(left, 'notes')}: --print markdown.", DIM)
+        over = len(found) - (report.max_lines or len(found))
+        if over <= 0 or not (n_notes or n_rows > MIN_ROWS):
+            return found
+        n_rows, n_notes = max(MIN_ROWS, n_rows - over), n_notes - (n_rows == MIN_ROWS)
+
+
+def _report(
+    page: ScreenLayout, report: Report, kind: TableKind, notes: Sequence[Note], n_rows: int = MAX_ROWS
+) -> Iterator[Text]:
+    """Everything that a kind shows, with these notes; of the table of an answer `n_rows`."""
     yield from page.prose(report.title, BOLD)
     yield from page.prose(report.subtitle)
     if kind not in ("answer", "heads"):
         yield from _maps(page, report, kind)
     answers = [table for table in report.tables if table.role == "answer"]
-    notes = [note for note in report.notes if kind != "answer" or not note.is_detail]
     if kind == "answer" or not answers:
         yield from _notes(page, [note for note in notes if note.leads])
     answers = answers if kind == "answer" else []
     for table in answers or report.listed:  # last, because the end of a long output is what stays on the screen
         if kind == "full" or not table.is_detail:
-            yield from listing(page, table if kind == "full" else _shorten(table, kind))
-            is_short = kind != "full" and (bool(table.first) or kind == "answer")
-            yield from page.prose(table.more, DIM) if is_short and table.more else ()
+            short = table if kind == "full" else _shorten(table, kind, n_rows)
+            yield from listing(page, short, folds=kind != "answer")
+            yield from page.prose(table.more, DIM) if kind != "full" and table.more else ()
     for picture in report.focus if kind in ("answer", "heads") else ():
         yield Text()
         yield from shade_text(page, picture, picture.scale or report.scale)
@@ -68,10 +81,11 @@ def _notes(page: ScreenLayout, notes: Sequence[Note]) -> Iterator[Text]:
         yield from page.prose(note.text)
 
 
-def _shorten(table: Table, kind: TableKind) -> Table:
+def _shorten(table: Table, kind: TableKind, n_rows: int) -> Table:
     """Leave only the rows that are listed where not all are, and of an answer no minor columns."""
     kept = [n for n, column in enumerate(table.columns) if kind != "answer" or not column.minor]
     rows = [table.rows[n] for n in table.first] if table.first else table.rows
+    rows = rows[:n_rows] if table.role == "answer" else rows
     columns = tuple(table.columns[n] for n in kept)
     return replace(table, columns=columns, rows=tuple(tuple(row[n] for n in kept) for row in rows), links=())
 
@@ -90,24 +104,10 @@ def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]
         return
     yield Text()
     yield from legend(page, pictures, kind, report.scale)
-    half = ScreenLayout(replace(page.screen, width=(page.screen.width - GAP) // 2))
-    is_wide = len(pictures) > 1 and half.screen.width >= MIN_HALF_WIDTH
-    if is_wide and all(cell_width(half, picture, kind) for picture in pictures):
-        for pair in zip_longest(pictures[::2], pictures[1::2]):
-            beside = Grid.grid(*(Column(width=half.screen.width) for _ in pair), padding=(0, GAP, 0, 0))
-            beside.add_row(*(Text("\n").join(_map(half, each, kind, report.scale)) for each in pair if each))
-            yield from (Text(), *page.lay_out(beside, page.screen.width))
-        return
     for picture in pictures:
-        instead = tops.get(f"{picture.name}-top")
-        if kind == "heatmap" and instead and not cell_width(page, picture, kind):
+        instead, width = tops.get(f"{picture.name}-top"), cell_width(page, picture, kind)
+        if kind == "heatmap" and instead and not width:
             yield from top(page, instead)
         else:
-            yield from (Text(), *_map(page, picture, kind, report.scale))
-
-
-def _map(page: ScreenLayout, picture: Heatmap, kind: TableKind, scale: Scale) -> Iterator[Text]:
-    """One map under its title."""
-    yield from page.prose(picture.title, BOLD)
-    width = cell_width(page, picture, kind)
-    yield from matrix(page, picture, kind, width, scale) if width else long_form(page, picture)
+            yield from (Text(), *page.prose(picture.title, BOLD))
+            yield from matrix(page, picture, kind, width, report.scale) if width else long_form(page, picture)

@@ -25,8 +25,11 @@ MAX_ON_ONE_LINE = 8  # columns of the screen for a heading
 MIN_WRAPPED = 12  # columns of the screen for a text that takes several lines, if no word is longer
 
 
-def listing(page: ScreenLayout, table: Table) -> Iterator[Text]:
-    """A line per row under the table's title, or several where texts are wrapped."""
+def listing(page: ScreenLayout, table: Table, *, folds: bool = True) -> Iterator[Text]:
+    """A line per row under the table's title, or several where texts are wrapped.
+
+    Where not all columns fit, the others follow below, or if it does not fold are left out.
+    """
     yield Text()
     if table.title and table.role != "heads":
         yield from page.prose(table.title, BOLD)
@@ -40,10 +43,10 @@ def listing(page: ScreenLayout, table: Table) -> Iterator[Text]:
         heading, column = _halve(header), [row[n] for row in cells]
         full.append(max([heading, *map(cell_len, column)]))
         longest = max([0, *(cell_len(word) for cell in column for word in cell.split())])
-        is_wrapped = table.role in ("facts", "compared") and not numeric[n]  # of others a row is one line
+        is_wrapped = table.role not in ("heads", "top") and not numeric[n]  # of others a row is one line
         wrapped = max(heading, MIN_WRAPPED, min(longest, page.screen.width // 2))
         least.append(min(full[n], wrapped) if is_wrapped else full[n])
-    for number, group in enumerate(_fold(page, table, least)):
+    for number, group in enumerate(_fold(page, table, least)[: None if folds else 1]):
         grid = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False, header_style=BOLD)
         grid.border_style = DIM
         for n in group:

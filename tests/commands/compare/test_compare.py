@@ -124,7 +124,7 @@ def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
     several = store.load(tmp_path / "out" / "cut.safetensors")
     assert len(vocabulary.encode(TEXT).ids) > len(TEXT.split())
     assert several.queries.pieces == tuple(TEXT.split())
-    assert "tokens are joined until all models have the same" in notes(report(found))
+    assert "Tokens are joined until all models have the same" in notes(report(found))
     assert data(found)["texts"]["tokens"].tolist() == [len(TEXT.split())]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from attnviz.specs import ModelOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
 from tests.made import page_content
-from tests.pretrained import FAMILIES, GROUPED, NEEDS, WORDS, saved, stories
+from tests.pretrained import FAMILIES, GROUPED, NEEDS, WORDS, saved
 
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
@@ -251,16 +250,6 @@ def test_an_answer_on_stdout_as_json_and_as_files(decoder: Path, run_here: RunHe
     assert (other["answer"].strip(), other["against"].strip()) == ("film", "cat")
     again = json.loads(worked(run_here(*asked, "--answer", "cat", "--against", "film", "--json")).out)["texts"][0]
     assert again["logit_difference"] == pytest.approx(-other["logit_difference"])
-
-
-@pytest.mark.parametrize("model", ["decoder", "stories", "multi", "minilm"])
-def test_the_first_screen_is_twenty_lines_and_twenty_five_numbers(model: str, decoder: Path, run_here: RunHere) -> None:
-    folders = {"decoder": str(decoder), "stories": str(stories()), "multi": "multi", "minilm": "minilm"}
-    one_look = ("--head", "3.2", "--query", "film") if model == "minilm" else ()
-    lines = worked(run_here("explain", "--model", folders[model], TEXT, *one_look)).stdout.splitlines()
-    assert len(lines) <= 20
-    assert max(map(len, lines)) <= 80
-    assert len(re.findall(r"\d*\.?\d+", "\n".join(lines))) <= 25
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,9 @@ def test_without_a_query_it_is_the_first_token_or_of_a_causal_model_the_last(run
 def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
     run = worked(run_here("explain", "--query", "0"))
     assert notes(run) == ["explaining sample train[0]; --text and --index choose others", LESSON]
-    assert "· sample train[0] ·" in run.stdout
+    assert "· “The film was not loud, but the quiet in…” ·" in run.stdout
     second = worked(run_here("explain", "--query", "0", "--dataset", "sample", "--split", "test", "--index", "1"))
-    assert "· sample test[1] ·" in second.stdout
+    assert "· “There is no film here, only a very…” ·" in second.stdout
 
 
 # What cannot be

@@ -52,7 +52,9 @@ def shown(of: VerifiedTrace, heads: tuple[int, ...] = (0,)) -> Report:
 def test_title_and_subtitle_say_what_is_explained() -> None:
     report = shown(found())
     assert report.title == "Attention from token 3 thin in multi:2, step by step"
-    assert report.subtitle == ("untrained (random weights, seed 0) · sample train[0] · 14 tokens · layer 0 of 1")
+    assert report.subtitle == (
+        "untrained (random weights, seed 0) · “the plot was thin , yet i loved every…” · 14 tokens · layer 0 of 1"
+    )
     assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
     assert "the layer's output were computed again in 64 bits from x and the model's matrices" in notes(report)
     assert "the largest difference from the model's own, which it computes in 32 bits, is 1e-08" in notes(report)

@@ -22,7 +22,7 @@ from attnviz.views import captions
 from attnviz.views.data import describe_tokens
 from attnviz.views.tokens import label_token
 
-MAX_NAME = 80
+MAX_NAME, MAX_LABEL = 80, 12
 HELD = (
     "Exact with the scale of norms held: all that was written sums to the model's own logit, and the scores to its own "
     "weights. A weight without a writer is that of this head alone, the writer taken out of its keys and the norm anew."
@@ -83,6 +83,7 @@ def answer_report(found: Explanation, title: str | None) -> Report:
                 for each in found.contributions
             ],
         },
+        max_lines=20,
     )
 
 
@@ -107,8 +108,8 @@ def looks_report(tokens: Tokens, provenance: Provenance, looks: Sequence[Look], 
 
 
 def _describe_text(provenance: Provenance, tokens: Tokens) -> tuple[str, str]:
-    name = escape_for_display(provenance.text_name, MAX_NAME)
-    return name, captions.describe_extent(provenance, len(tokens) - sum(tokens.special))
+    n_tokens = len(tokens) - sum(tokens.special)
+    return captions.quote_text(provenance, tokens), captions.describe_extent(provenance, n_tokens)
 
 
 def _heads_table(found: Explanation) -> Table:
@@ -121,7 +122,7 @@ def _heads_table(found: Explanation) -> Table:
         does = "raises" if (each.own if is_own else of_rival) > 0 else "lowers"
         mostly = f"{does} {quote_answer(answer if is_own else against)}"
         because = name_reason(look).removeprefix("because of ")
-        read = f"‘{label_token(found.tokens, each.source)}’"
+        read = f"‘{label_token(found.tokens, each.source, MAX_LABEL)}’"
         rows.append((str(each.head), read, mostly, each.written, each.removal, because))
     names = "head", "reads", "mostly", "writes", "without the head", "looks there because of"
     title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}"
