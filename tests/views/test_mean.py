@@ -175,7 +175,8 @@ def test_python_draws_a_mean_and_does_not_record_one() -> None:
     maps = attnviz.attention("the acting saved the film")
     figure = attnviz.heatmap(maps, head="mean")
     assert any("mean of 8 heads" in text.get_text() for text in figure.findobj(Text))
-    assert "layer-0-mean" in attnviz.show(maps, pick="0.mean")._repr_mimebundle_()["text/html"]
+    (overview,) = attnviz.show(maps, pick="0.mean").report.pictures
+    assert [panel.name for panel in overview.maps] == ["layer-0-mean"]  # type: ignore[union-attr]
     with pytest.raises(InvalidSelection, match=r"the mean over heads is not a head. heatmap and render draw it"):
         attnviz.attention("the acting", head="mean")
 
