@@ -6,8 +6,6 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError, safe_open
-
 from attnviz.bounded import check_file_size
 from attnviz.errors import InputError
 
@@ -31,6 +29,8 @@ def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header
     It does so unless each tensor has the bytes that its shape says and they end where the file does.
     """
     n_bytes = check_file_size(path, math.inf, invalid, hint)
+    from safetensors import SafetensorError, safe_open  # what is refused before is answered at once
+
     try:
         with safe_open(path, "numpy") as file:
             shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no dict

@@ -58,7 +58,7 @@ def test_models_with_other_markers_are_compared_on_the_text_itself(models: dict[
     assert own.sink is not None
     assert share == pytest.approx(own.sink.mean(), abs=1e-6)
     said = " ".join(note.text for note in report(found).notes)
-    assert f"markers or another sink: bert {share:.1%}, multi:2 0.0%" in said
+    assert f"to them or another sink: bert {share:.1%}, multi:2 0.0%" in said
     costs = next(table for table in report(found).tables if table.name == "costs")
     of_a_layer = 4 * (128 * 128 + 128) + 2 * (2 * 48 + 1)  # q, k, v, output and a bias by distance for each of 2 heads
     assert ("of them in attention", "-", f"{2 * of_a_layer:,}") in costs.rows
