@@ -22,9 +22,8 @@ COMMANDS = {
     "survey": ["survey", "--dataset", "sample", "--split", "train[:4]", "--json"],
     "compare": ["compare", "single", "multi:2", "--text", TEXT, "--json"],
 }
-# How often a command waits, with models of two layers: once or twice a layer and pass, never once a head. Training ends
-# with what its heads look at, of each text in 22 passes: its own, equal weights and 20 random encoders.
-MAX_WAITS = {"train": 700, "heatmap": 6, "factors": 60, "predict": 8, "attribute": 60, "survey": 400, "compare": 160}
+# How often a command waits, with models of two layers: once or twice a layer and pass, never once a head.
+MAX_WAITS = {"train": 500, "heatmap": 6, "factors": 60, "predict": 8, "attribute": 60, "survey": 400, "compare": 160}
 SCRIPT = """
 import contextlib, io, json, sys
 import attnviz.models.device

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
+import torch
 
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.names import PerHead, measure_patterns
@@ -25,9 +27,10 @@ def describe_heads(model: EncoderModel, texts: Sequence[str]) -> HeadMetrics | N
     shares = _average_shares(map(model.attention_to_measure, texts))
     equal = _average_shares(make_uniform(model.attention_to_measure(text)) for text in texts)
     chance: dict[str, float] = {}
+    on_cpu = replace(model, device=torch.device("cpu"))  # no device is waited for, text by text
     for seed in range(N_RANDOM):  # on the same texts, since shares go with their lengths
-        random = model.with_first_weights(seed)
-        for name, of_heads in _average_shares(map(random.attention_to_measure, texts)).items():
+        attend = on_cpu.with_first_weights(seed).attention_to_measure
+        for name, of_heads in _average_shares(map(attend, texts)).items():
             chance[name] = max(chance.get(name, 0.0), float(of_heads.max()))
     scores = tuple(
         HeadScore(name, tuple(map(tuple, of_heads.tolist())), float(equal[name].mean()))

@@ -34,8 +34,7 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
     """Measure what lies in the folder, not what is in memory: the files are what others get."""
     saved = load_checkpoint(folder)
     config, device = saved.classifier.config, pick(str(run.training.spec.device))
-    options = ModelOptions(max_tokens=N_TOKENS)
-    heads = describe_heads(checkpoint_model(saved, folder, CARD, options, device), run.described)
+    model = checkpoint_model(saved, folder, CARD, ModelOptions(max_tokens=N_TOKENS), device)
     return Metrics(
         settings=dict(settings),
         data=data,
@@ -49,7 +48,7 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         computed_on=describe_device(device),
         history=run.training.history,
         held_out=_validate(run, saved.classifier) if len(run.training.held_out) else None,
-        heads=heads,
+        heads=describe_heads(model, run.described),
     )
 
 
@@ -76,5 +75,4 @@ def write_card(folder: Path, metrics: Metrics, *notices: str) -> Result:
     for name, data in pictures.items():
         store.write(folder / name, data)
     store.write(folder / CARD, document(report, {Path(name).stem: name for name in pictures}).encode())
-    files = tuple(folder / name for name in (*CHECKPOINT, METRICS, CARD, *pictures))
-    return Result(report, files, notices)
+    return Result(report, tuple(folder / name for name in (*CHECKPOINT, METRICS, CARD, *pictures)), notices)

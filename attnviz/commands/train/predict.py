@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import chain, repeat
 
 from attnviz import store
 from attnviz.commands.train.inputs import split_windows
@@ -93,8 +93,7 @@ def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:
     """Yield one prediction per text, in order, the same to the bit. Raises ExecutionError where processes die."""
     windows = split_windows(inputs.documents)
     with report_worker_death(), open_executor(inputs.n_workers) as (executor, _):
-        for predictions in executor.map(_classify_window, repeat(inputs.model), repeat(limit), windows):
-            yield from predictions
+        yield from chain.from_iterable(executor.map(_classify_window, repeat(inputs.model), repeat(limit), windows))
 
 
 def _classify_window(reference: ModelReference, limit: Limit, documents: Sequence[Document]) -> list[Prediction]:
