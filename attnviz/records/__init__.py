@@ -215,7 +215,7 @@ class AttentionMaps(Tabular):
             )
 
     def _check_layer(self, layer: int, number: int) -> None:
-        row_sums = np.asarray(self.weights[layer].sum(axis=-1))
+        row_sums = self.weights[layer] @ np.ones(len(self.keys), dtype=np.float32)  # faster than a sum by axis
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
                 raise InvalidRecord(f"layer {number} holds a negative share of a sink")
