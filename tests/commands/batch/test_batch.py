@@ -1,4 +1,4 @@
-"""`batch` and `diff --again` as functions: the manifest, what is skipped, fails, differs."""
+"""`batch` and `diff --again` as functions: the manifest, what is skipped, fails, differs, and what is said of it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from safetensors.numpy import load_file, save_file
 from attnviz import store
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.manifests import from_file, to_bytes
-from attnviz.commands.batch.run import PROGRESS, batch
+from attnviz.commands.batch.run import PROGRESS, batch, batch_report
 from attnviz.commands.batch.spec import BatchSpec, DiffSpec
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.options import build
+from attnviz.report import Note
 from attnviz.running import Result
-from attnviz.store.manifest import NAME, PAGE, File, Manifest
+from attnviz.store.manifest import NAME, PAGE, Entry, File, Manifest
 from tests import events
 from tests.commands.batch.batches import run_batch
 from tests.events import report, result
@@ -269,3 +270,23 @@ def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, ())))
     with pytest.raises(InvalidSource, match=r"manifest\.json holds no jobs"):
         diff(DiffSpec(before=str(tmp_path), again=True))
+
+
+# --- A batch in words for those who read of it on a server ---
+
+
+MADE = Entry("a", "heatmap", {}, "f", {}, (), ("1 character has no glyph",), (File("a/x.png", "00", 7),))
+FAILED = Entry("b", "heatmap", {}, "", {}, (), (), (), error="no tokens\x1b[31m in text 0")
+BOTH = Manifest({"figures.yaml": "00"}, {}, (MADE, FAILED))
+
+
+def test_how_each_job_ended_and_why() -> None:
+    report = batch_report(BOTH, {"a": "made", "b": "failed"}, "figures")
+    assert report.title == "2 jobs, 1 failed"
+    (table,) = report.tables
+    assert table.rows == (
+        ("a", "heatmap", "made", 1, ""),
+        ("b", "heatmap", "failed", 0, "no tokens\\x1b[31m in text 0"),
+    )
+    assert [block.text for block in report.blocks if isinstance(block, Note)] == ["a: 1 character has no glyph"]
+    assert batch_report(Manifest({}, {}, (MADE,)), {"a": "unchanged"}, "out").title == "1 job, all done"

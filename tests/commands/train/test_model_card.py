@@ -1,4 +1,4 @@
-"""A model card from metrics, by hand: what it says, and that its command is the one that was given."""
+"""A model card and its learning curve from metrics, by hand: what it says, and that its command is the one given."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from attnviz.commands.train.model_card import card_report, format_command
+from attnviz.commands.train.model_card import HELD_OUT, TRAINING, card_report, format_command, show_learning
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import list_values
 from attnviz.records import training_metrics
-from attnviz.records.training_metrics import HeadMetrics, HeadScore, History
+from attnviz.records.training_metrics import Epoch, HeadMetrics, HeadScore, History, Point
 from attnviz.renderers.documents.json import write_alone
 from attnviz.report import Charts, Report, Table
 from attnviz.table.intervals import Interval
 from tests.commands.train.metrics import METRICS
-from tests.made import HISTORY, notes
+from tests.made import HISTORY, columns_by, notes
 
 TESTED = training_metrics.TestMetrics(
     "imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Interval(0.876, 0.8735, 0.8785)
@@ -131,3 +131,55 @@ def test_heads_are_named_beyond_chance_and_only_where_the_share_is_large() -> No
         (0, 3, "own bracket", 0.5),
     )
     assert "of 20 encoders with random weights" in notes(report)
+
+
+# --- How a training run went, by hand ---
+
+
+POINTS = (Point(0.5, 0.69, 0.5), Point(1.0, 0.5, 0.75), Point(1.5, 0.4, 0.8))
+EPOCHS = (Epoch(1, 0.45, 0.78), Epoch(2, 0.35, 0.86), Epoch(3, 0.36, 0.85))
+RUN = History(POINTS, EPOCHS)
+WORSE = "Training is measured with dropout and label smoothing"
+
+
+def shown(history: History) -> Report:
+    return Report("", "", tuple(show_learning(history)))
+
+
+def curves(history: History) -> Charts:
+    (picture,) = shown(history).pictures
+    assert isinstance(picture, Charts)
+    return picture
+
+
+def notes_on(history: History) -> list[str]:
+    return [note.text for note in shown(history).notes]
+
+
+def test_training_by_points_and_held_out_by_epochs() -> None:
+    loss, accuracy = curves(RUN).charts
+    at = (0.5, 1.0, 1.5), (1.0, 2.0, 3.0)
+    for chart, *ys in (
+        (loss, (0.69, 0.5, 0.4), (0.45, 0.35, 0.36)),
+        (accuracy, (0.5, 0.75, 0.8), (0.78, 0.86, 0.85)),
+    ):
+        lines = columns_by(chart, "group", "x", "y")
+        assert [*lines] == [TRAINING, HELD_OUT]
+        assert [*lines.values()] == [[x, y] for x, y in zip(at, ys, strict=True)]
+
+
+def test_the_epoch_of_the_highest_accuracy_is_marked_as_kept() -> None:
+    assert [chart.at for chart in curves(RUN).charts] == [(2.0, "kept")] * 2
+    tie = History((), (Epoch(1, 0.4, 0.8), Epoch(2, 0.3, 0.8), Epoch(3, 0.2, 0.7)))
+    assert [chart.at for chart in curves(tie).charts] == [(2.0, "kept")] * 2
+
+
+def test_nothing_held_out() -> None:
+    history = History(POINTS)
+    for chart in curves(history).charts:
+        assert {*chart.column("group")} == {TRAINING}
+        assert chart.at is None
+    assert [*shown(history).tables] == []
+    first, second = notes_on(history)
+    assert first == "No epoch was measured on texts held out."
+    assert second.startswith(WORSE)
