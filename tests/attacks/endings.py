@@ -35,6 +35,18 @@ RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u2
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+# Several runs in one process, since most of the time of each goes into importing torch.
+ONE_AFTER_ANOTHER = """
+import contextlib, io, json, sys
+from attnviz.cli.app import run
+for args in map(json.loads, sys.argv[1:]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(args)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+
+
 class RunHere(Protocol):
     """`attnviz *args` within the test's own process: quick, and every warning is an error."""
 

@@ -1,16 +1,21 @@
-"""Where files go: into the way of others, onto disks that refuse, onto devices. All or nothing, and one line."""
+"""Where files go and come from: disks and folders that refuse, devices. All or nothing, and one line."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from attnviz import store
-from tests.attacks.endings import RunHere, refused, with_disks, worked
+from tests.attacks.endings import ONE_AFTER_ANOTHER, RunHere, environment, refused, with_disks, worked
 from tests.made import random_maps
-from tests.process import Run, RunCli
+from tests.process import ROOT, Run, RunCli, said_by
 
 DRAW = ("heatmap", "--text", "the cat sat", "--model", "dot", "--table", "none")
 SMALL = "tmpfs -o size=24k"  # less than one picture
@@ -97,3 +102,84 @@ def test_a_folder_that_another_run_writes_to(args: tuple[str, ...], run_here: Ru
     with store.locked(tmp_path / "out"):
         refused(run_here(*args, "--out", "out"), "another run of attnviz is writing to out. Wait for it, or choose")
         assert [path.name for path in (tmp_path / "out").iterdir()] == [".attnviz.lock"]
+
+
+# --- Folders and files that may not be read, at every door: one line with their name, and no bug of attnviz ---
+
+
+# The owner of every file may read whatever its mode says, unless these two capabilities are taken away.
+RIGHTS = "-dac_override,-dac_read_search"
+SETPRIV = ("setpriv", f"--bounding-set={RIGHTS}", f"--inh-caps={RIGHTS}")
+DOORS = {
+    "a data set": ("heatmap", "--dataset", "closed"),
+    "an argument": ("heatmap", "closed"),
+    "a model": ("heatmap", "the cat", "--model", "closed"),
+    "configs": ("batch", "closed"),
+    "an output folder": ("heatmap", "the cat", "--out", "closed"),
+    "a folder in it": ("heatmap", "the cat", "--out", "closed/new"),
+    "a vocabulary": ("heatmap", "the cat", "--vocab", "closed"),
+    "a record": ("render", "closed/attention.safetensors"),
+    "two records": ("diff", "closed", "closed"),
+    "parts of a survey": ("merge", "closed", "--out", "merged"),
+    "texts of a survey": ("survey", "--dataset", "closed"),
+    "texts of a class": ("heatmap", "--dataset", "classes"),
+}
+
+
+def run_without_rights(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Python, whom the system refuses what modes refuse."""
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv, where root reads everything")
+    command = [*(SETPRIV if os.geteuid() == 0 else ()), sys.executable, *args]
+    return said_by(command, cwd=folder, env=environment())
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])  # not at all; listed, and not entered
+def test_a_folder_that_may_not_be_read_is_one_line(mode: int, subtests: pytest.Subtests, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "attnviz" / "data" / "sample", tmp_path / "closed")
+    for name in ("neg", "pos"):
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        (tmp_path / "classes" / name / "0.txt").write_text("a film")
+    closed = [tmp_path / "closed", tmp_path / "classes" / "neg"]
+    for folder in closed:
+        folder.chmod(mode)
+    try:
+        done = run_without_rights(tmp_path, "-c", ONE_AFTER_ANOTHER, *map(json.dumps, DOORS.values()))
+    finally:
+        for folder in closed:
+            folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    for (door, args), line in zip(DOORS.items(), done.stdout.splitlines(), strict=True):
+        code, _, err = json.loads(line)
+        with subtests.test(door):
+            assert code in (2, 74), err
+            *_, said = err.splitlines()
+            assert said.startswith("error: ")
+            assert "closed" in said or "classes/neg" in said
+            if "new" not in args[-1] and args[0] != "render":
+                assert "Permission denied" in said or "Is a directory" in said
+
+
+def test_files_of_earlier_runs_that_may_not_be_read_stay(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for name in ("attention.safetensors", "layer-0-head-0.png", "overview.svg"):
+        (tmp_path / "out" / name).write_bytes(b"attnviz")
+        (tmp_path / "out" / name).chmod(0)
+    done = run_without_rights(tmp_path, "-m", "attnviz", "heatmap", "the cat", "--heads", "1", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "out" / "overview.svg").chmod(0o644)
+    assert (tmp_path / "out" / "overview.svg").read_bytes() == b"attnviz"
+
+
+def test_a_working_folder_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here").chmod(0)
+    if os.geteuid() != 0:
+        pytest.skip("only root can begin there")
+    try:
+        done = run_without_rights(
+            tmp_path / "here", "-m", "attnviz", "heatmap", "the cat", "--out", str(tmp_path / "out")
+        )
+    finally:
+        (tmp_path / "here").chmod(0o755)
+    assert done.returncode == 0, done.stderr
