@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float32, Float64
 
 from attnviz.shapes import Cells, Grey, PerRow, Shown
 from attnviz.specs import FigureKind, ThemeName
+from attnviz.words import Language, load_table
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,16 @@ class Heatmap:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):
             if not getattr(self, positions):
                 object.__setattr__(self, positions, tuple(range(len(getattr(self, labels)))))
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether rows are the queries of a text, in whatever language that is said."""
+        return self.row_axis in load_table()["report.query_axis"].values()
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether columns are its keys, likewise."""
+        return self.column_axis in load_table()["report.key_axis"].values()
 
     @property
     def is_of_pairs(self) -> bool:
@@ -507,3 +518,4 @@ class FigureStyle:
     header: bool = True  # title and subtitle
     transparent: bool = False
     svg_text: bool = False  # texts stay texts, for programs that have the fonts
+    lang: Language = "en"

@@ -1,13 +1,22 @@
-"""What attnviz says in several languages: one table of sentences with places to fill in."""
+"""What attnviz says in several languages: one table of sentences with places to fill in.
+
+What pages and lessons say of their own is known by its name. Reports are written in English, by many hands: of them a
+sentence is known by its form. "layer 3, head 0" is an entry with two places filled in. One that is not in the table
+stays as it is.
+"""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 Language = Literal["en", "zh"]
+SEPARATOR = re.compile(r" · (?![^“]*”)")  # not within a quoted text
+PLACE = r"(?P<\1>(?:“[^”]*”|(?! · ).)+?)"  # holds no separator either, but where it is a form's own
+LANGUAGE_TAGS = {"en": "en", "zh": "zh-Hans"}  # as a page names them
 
 
 @cache
@@ -15,3 +24,33 @@ def load_table() -> dict[str, dict[str, str]]:
     """Return each entry by its name, in each language, with the same placeholders throughout."""
     found = tomllib.loads(files("attnviz").joinpath("words.toml").read_text(encoding="utf-8"))
     return {f"{part}.{name}": words for part, entries in found.items() for name, words in entries.items()}
+
+
+def phrase(name: str, language: Language, **places: object) -> str:
+    """Return an entry in a language, its places filled in."""
+    return load_table()[name][language].format(**places)
+
+
+def list_phrases(language: Language, *parts: str) -> dict[str, str]:
+    """Return the entries of these parts of the table, as the script of a page needs them."""
+    return {name: entry[language] for name, entry in load_table().items() if name.partition(".")[0] in parts}
+
+
+def say(text: str, language: Language) -> str:
+    """Return a sentence in a language, or several with a dot between them; as it is where the table has none."""
+    if language == "en":
+        return text
+    for form, sentence in _list_forms(language):
+        if found := form.fullmatch(text):
+            places = found.groupdict().items()
+            return sentence.format(**{name: each if each[0] in "“‘" else say(each, language) for name, each in places})
+    parts = SEPARATOR.split(text)
+    return " · ".join(say(part, language) for part in parts) if len(parts) > 1 else text
+
+
+@cache
+def _list_forms(language: Language) -> list[tuple[re.Pattern[str], str]]:
+    """Return the form of each English sentence, its places as groups, and the sentence in a language."""
+    entries = [words for name, words in load_table().items() if name.startswith("report.")]
+    entries.sort(key=lambda words: -len(re.sub(r"\{\w+\}", "", words["en"])))  # what says most is tried first
+    return [(re.compile(re.sub(r"\\{(\w+)\\}", PLACE, re.escape(words["en"]))), words[language]) for words in entries]

@@ -20,7 +20,6 @@ from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions
 from attnviz.views.translate import translate
-from attnviz.words import Language
 
 UNITS = {"in": 1.0, "": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)}|)")
@@ -38,7 +37,6 @@ class Pictures:
     look: FigureStyle
     names: tuple[str, ...]  # patterns of what ours are called, to tell those of an earlier run
     records: str  # and of the records that they show
-    language: Language = "en"
 
     @classmethod
     def from_options(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
@@ -57,9 +55,10 @@ class Pictures:
             header=spec.title != "",
             transparent=spec.transparent,
             svg_text=spec.svg_text,
+            lang=spec.lang,
         )
         check_look(look)
-        return cls(renderers, look, names, records, spec.lang)
+        return cls(renderers, look, names, records)
 
     def write(
         self, report: Report, folder: Path, records: Mapping[str, AttentionMaps | bytes] | None
@@ -69,7 +68,7 @@ class Pictures:
         Pictures of ours that show another text or model go, and other records of ours; None: none are written, those
         stay. Raises OutputError when the disk refuses.
         """
-        report = translate(report, self.language)
+        report = translate(report, self.look.lang)
         with store.replacing(folder) as new:
             files: list[Path] = []
             total = sum(1 for _ in report.pictures)

@@ -7,12 +7,14 @@ import re
 import pytest
 
 from attnviz.report import HeatmapGrid
-from attnviz.views.translate import say, translate
-from tests.attacks.endings import RunHere, refused, worked
+from attnviz.views.translate import translate
+from attnviz.words import say
+from tests.attacks.endings import RunHere, worked
 from tests.made import random_maps, report
 
 TOKENS = ("head", "layer 0, head 1", "trained · causal", "key", "猫")
-KEPT = {"multi", "exp", "softmax", "head", "heads", "heatmap", "top", "full", "table"}  # names, formulas and options
+# names, formulas and options
+KEPT = {"multi", "exp", "softmax", "logit", "MLP", "head", "heads", "heatmap", "top", "full", "table"}
 SENTENCE = "the film was not good"
 
 
@@ -37,14 +39,9 @@ def test_tokens_are_no_words_of_ours() -> None:
             assert list(after.rows) == list(before.rows)
 
 
-@pytest.mark.parametrize(
-    "command", [("explain", "--by-hand", SENTENCE, "--causal"), ("heatmap", SENTENCE, "--dpi", "40")]
-)
-def test_a_command_says_nothing_in_english(command: tuple[str, ...], run_here: RunHere) -> None:
+@pytest.mark.parametrize("options", ["explain --by-hand --causal", "explain --table full", "heatmap --dpi 40"])
+def test_a_command_says_nothing_in_english(options: str, run_here: RunHere) -> None:
+    command = (*options.split(), SENTENCE)
     said = worked(run_here(*command, "--lang", "zh")).stdout
     assert {*re.findall("[A-Za-z]{3,}", said)} - KEPT - {*SENTENCE.split()} == set()
     assert run_here(*command, "--lang", "zh", "--json").stdout == run_here(*command, "--json").stdout
-
-
-def test_an_answer_is_explained_in_english(run_here: RunHere) -> None:
-    refused(run_here("explain", SENTENCE, "--lang", "zh"), "--lang is for --by-hand")

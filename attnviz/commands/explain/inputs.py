@@ -55,7 +55,6 @@ def check_answering(spec: ExplainSpec, reference: ModelReference) -> ModelRefere
     reference = reference.answering(Decomposable)
     reference.check(AttentionModel if spec.head else Decomposable)
     _refuse(spec, OF_BUILT_IN, "is for built-in models, which are worked out by hand")
-    _refuse(spec, ("lang",), "is for --by-hand; an answer is explained in English")
     parse_head(spec)
     return reference
 

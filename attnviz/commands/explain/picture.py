@@ -10,8 +10,7 @@ from attnviz.records.attention_trace import AttentionTrace, Head, VerifiedTrace
 from attnviz.report import Calculation, CalculationStep, EdgeStrip, name_map
 from attnviz.views.tables import find_largest
 from attnviz.views.tokens import name_token, quote_token
-from attnviz.views.translate import say
-from attnviz.words import Language
+from attnviz.words import Language, say
 
 MAX_ROWS = 24  # keys that have room on a slide
 MAX_COMPONENTS = 128  # of a vector, likewise

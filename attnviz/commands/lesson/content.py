@@ -16,8 +16,7 @@ from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_model_metrics
 from attnviz.text import Document
-from attnviz.views.translate import say
-from attnviz.words import Language
+from attnviz.words import Language, say
 
 MAX_TOKENS = 24  # of a sentence: with more, a table of every number is not read any more
 MAX_NUMBERS = 72_000  # of all models together: 384 kB of a page that may have 500

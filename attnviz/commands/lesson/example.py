@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.commands.lesson.content import pack
-from attnviz.words import Language, load_table
+from attnviz.words import Language, phrase
 
 FILE = files("attnviz").joinpath("data/worked-example.toml")
 
@@ -20,14 +20,14 @@ def describe_example(language: Language) -> dict[str, Any]:
 
     The page works out what the formula gives, and judges the published numbers by it.
     """
-    found, words = tomllib.loads(FILE.read_text(encoding="utf-8")), load_table()
+    found = tomllib.loads(FILE.read_text(encoding="utf-8"))
     pieces = found["tokens"][language]
     return {
         "text": " ".join(pieces),
         "tokens": [{"piece": piece, "special": False} for piece in pieces],
         "nQueries": 1,  # that of the first token is given, and no other
         "decimals": found["decimals"],
-        "models": [_describe_heads(words[f"judge.{part}"][language], found[part]) for part in ("single", "multi")],
+        "models": [_describe_heads(phrase(f"judge.{part}", language), found[part]) for part in ("single", "multi")],
     }
 
 

@@ -21,9 +21,10 @@ from attnviz.renderers.page.fonts import write_font_face
 from attnviz.report import Column, Note, Report, Table
 from attnviz.running import Events, Result
 from attnviz.views import captions
-from attnviz.words import Language, load_table
+from attnviz.words import LANGUAGE_TAGS, Language, list_phrases, phrase
 
 ROOM = "attnviz.commands.lesson.page"
+PARTS = ("page", "choose", "see", "off", "judge", "blur", "heads", "when")  # of the table of words
 MAX_LENGTH = 500  # characters of the sentence, as it stands above the page
 MAX_LETTERS = 24  # of a token
 BY_HAND = "The same steps in text, of any head: attnviz explain --by-hand."
@@ -38,7 +39,7 @@ def lesson(spec: LessonSpec, inputs: Inputs) -> Events:
     found, notices = (describe_example(language), []) if spec.example else _describe_sentence(inputs, language)
     content = {
         "language": language,
-        "words": {name: entry[language] for name, entry in load_table().items() if "report." not in name},
+        "words": list_phrases(language, *PARTS),
         **found,
         "reviews": describe_reviews(),
         "capacity": describe_capacity(),
@@ -88,11 +89,10 @@ def _describe_sentence(inputs: Inputs, language: Language) -> tuple[dict[str, An
 
 def write_page(content: dict[str, Any]) -> bytes:
     """Write the whole file: the same content gives the same bytes."""
-    words = content["words"]
     strings = {
-        "language": {"en": "en", "zh": "zh-Hans"}[content["language"]],
-        "title": words["page.title"],
-        "noscript": words["page.noscript"],
+        "language": LANGUAGE_TAGS[content["language"]],
+        "title": content["words"]["page.title"],
+        "noscript": phrase("ui.noscript", content["language"]),
     }
     script = join_scripts(("lesson.js",), ROOM)
     style = write_font_face(json.dumps(content, ensure_ascii=False)) + join_styles(("base.css", "lesson.css"), ROOM)

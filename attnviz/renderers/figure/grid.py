@@ -112,8 +112,9 @@ def list_caveats(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
         texts.append(READING if grid.small else "tokens are not labelled, for want of room")
     shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
     sides = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
-    axes = ((grid.maps[0].row_axis, Heatmap.row_axis), (grid.maps[0].column_axis, Heatmap.column_axis))
-    things = (side if axis == usual else axis for side, (axis, usual) in zip(sides, axes, strict=True))
+    first = grid.maps[0]
+    axes = ((first.has_queries, first.row_axis), (first.has_keys, first.column_axis))
+    things = (side if is_usual else axis for side, (is_usual, axis) in zip(sides, axes, strict=True))
     thinned = {
         (side.step * (side.step > 1) * grid.maps[0].block, thing)
         for side, thing, number in zip(labels, things, shape, strict=True)

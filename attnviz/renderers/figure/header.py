@@ -18,6 +18,7 @@ from attnviz.renderers.figure.scale import norm_of
 from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, Sizes
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
+from attnviz.words import say
 
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
@@ -167,10 +168,14 @@ def finish_plan(
     is_hatched = plan.kind == "map" and not all(each.is_of_pairs or each.allowed.all() for each in maps_of(picture))
     texts = ["hatched: not attendable"] * is_hatched
     if not room.look.header:
-        is_of_query = isinstance(picture, Heatmap) and picture.row_axis != Heatmap.row_axis
+        is_of_query = isinstance(picture, Heatmap) and not picture.has_queries
         texts += filter(None, (report.caveat, picture.title if is_of_query else ""))
     left, size = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched, room.sizes.small
-    wrapped = wrap(" · ".join([*texts, *small_print]), size, (plan.width - left - MARGIN) / POINT)
+    wrapped = wrap(
+        " · ".join(say(each, room.look.lang) for each in (*texts, *small_print)),
+        size,
+        (plan.width - left - MARGIN) / POINT,
+    )
     footer = paragraph(wrapped, size, GREY, left, plan.height + GAP)
     return replace(
         plan,

@@ -314,7 +314,7 @@ def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple
     beside = fit_labels(rows, cells.rows.pitch, largest, smallest)
     of_columns = partial(fit_labels, columns, cells.columns.pitch, largest, smallest, below=not lines)
     below = of_columns()
-    if below.step > 1 and maps_of(block)[0].column_axis == Heatmap.column_axis and not is_difference(block):
+    if below.step > 1 and maps_of(block)[0].has_keys and not is_difference(block):
         below = of_columns(strongest(block, below.step))
     return beside, below
 

@@ -80,7 +80,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     header, top = header_of(picture, report, width, look, sizes)
     names, words, lowest = flow_words(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
-    of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
+    of_maps = maps_of(picture)[0].has_queries
     plan = FigurePlan(
         name=picture.name,
         width=width,
@@ -102,7 +102,7 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
     several = label_maps(picture)
     for heatmap in several:
         shading, allowed = heatmap.shade(scale), heatmap.allowed
-        if heatmap.row_axis != Heatmap.row_axis:
+        if not heatmap.has_queries:
             for name, values, may in zip(heatmap.rows, shading, allowed, strict=True):
                 said = f"{heatmap.row_axis} {name}" if len(heatmap.rows) * len(several) > 1 else ""
                 yield Paragraph(said, heatmap.columns, np.where(may, values, 0.0).tolist(), heatmap.asked)

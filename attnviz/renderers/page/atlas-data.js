@@ -1,6 +1,6 @@
 // The heads of an atlas, and which of them a search finds.
 import { strengthOf } from "./chips.js";
-import { content } from "./content.js";
+import { content } from "./dom.js";
 import { state } from "./state.js";
 import { plain } from "./views.js";
 

@@ -1,6 +1,6 @@
 // The one drawer of charts: a pair of axes with a table on it, as an SVG in pixels of the page, so that letters stay
 // legible on any screen. A row has "x" and "y", and may have what `Chart` in report.py says.
-import { drawing, element } from "./dom.js";
+import { drawing, element, write } from "./dom.js";
 
 const LETTERS = 12; // pixels: their size
 const [HIGHEST, LOWEST, FLAT] = [420, 200, 0.6]; // pixels, and how high axes are of how wide they are
@@ -67,7 +67,7 @@ export function drawChart(chart, room, looks = looksOf([chart])) {
   const [width, height] = [room, Math.min(HIGHEST, Math.max(LOWEST, FLAT * room))];
   const svg = drawing("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}` });
   if (!known.length) {
-    svg.append(textOf(width / 2, height / 2, "no numbers", "middle"));
+    svg.append(textOf(width / 2, height / 2, write("ui.no_numbers"), "middle"));
     return svg;
   }
   const inner = width - left - EDGE;

@@ -1,4 +1,5 @@
 // The cells of one map as numbers, from the bytes that the page carries. What is known of each is an interval.
+import { write } from "./dom.js";
 
 const UNIT_LEVEL = 64; // the level of weight 1; each level below is a factor of four
 const DOUBLE = 0x00800000;
@@ -72,9 +73,14 @@ export class Cells {
     return this.allowed === null || ((this.allowed[place >> 3] >> (7 - (place & 7))) & 1) === 1;
   }
 
+  // Whether it is known to a few per cent.
+  isFine(row, column) {
+    return !this.precision || isFine(this.stored[row * this.nColumns + column], this.precision);
+  }
+
   // The number as it is stored, and how far it may be from the weight; or in so many digits.
   said(row, column, digits = null) {
-    if (!this.isAllowed(row, column)) return this.isOfPairs ? "each pair has one cell" : "not allowed";
+    if (!this.isAllowed(row, column)) return write(this.isOfPairs ? "ui.one_cell" : "ui.not_allowed");
     const stored = this.stored[row * this.nColumns + column];
     const short = (value) => String(Number(value.toPrecision(digits)));
     if (!this.precision) return digits ? short(stored) : shortest(stored);
@@ -82,7 +88,7 @@ export class Cells {
       return digits ? short(this.middles[stored]) : `${this.middles[stored].toPrecision(4)} ± 0.5 %`;
     }
     const [low, high] = intervalOf(stored, this.precision).map(digits ? short : fraction);
-    return low === (digits ? "0" : fraction(0)) ? `below ${high}` : `${low} to ${high}`;
+    return write(low === (digits ? "0" : fraction(0)) ? "ui.below" : "ui.between", { low, high });
   }
 
   // Of a query's row, or of a key's column where the query is null: [row, column] each, of equal ones the earlier.

@@ -1,17 +1,14 @@
 // The report's charts and calculations, and below each its numbers.
 import { axesAround, drawChart, dress, isDrawn, keyOf, looksOf, quartilesOf } from "./axes.js";
-import { content } from "./content.js";
-import { element, isolated } from "./dom.js";
+import { content, element, isolated, write } from "./dom.js";
 import { still } from "./readout.js";
 import { shownTable } from "./table.js";
 import { makers } from "./views.js";
 
 const MOST_ROWS = 1000; // that a browser lays out at once; a copy has all of them
-const HEADERS = { group: "of", label: "point" }; // of columns, as a reader knows them
-const SUMMARY = ["numbers", "smallest", "lower quartile", "median", "upper quartile", "largest"];
-const CAPTIONS = {
-  box: "A box is the middle half of 30 numbers or more, its line goes to the smallest and the largest; fewer are points.",
-};
+const HEADERS = { group: write("ui.of"), label: write("ui.point") }; // of columns, as a reader knows them
+const SUMMARY = write("ui.summary").split("|");
+const CAPTIONS = { box: write("ui.box") };
 
 makers.charts = (panel) => {
   const drawers = [];
@@ -25,7 +22,7 @@ makers.charts = (panel) => {
     for (const chart of all) {
       const isPicture = chart.kind === "picture";
       const lost = isPicture ? 0 : chart.rows.filter((row) => !isDrawn(row)).length;
-      const missing = lost ? element("p", { class: "hint" }, `Not finite, or too large to be drawn: ${lost}.`) : "";
+      const missing = lost ? element("p", { class: "hint" }, write("ui.lost", { lost })) : "";
       const heading = chart.title && chart.title !== title ? element("h3", {}, isolated(chart.title)) : "";
       const place = element("div", { class: "wide", tabindex: 0 });
       if (isPicture) place.append(element("img", { src: chart.picture, alt: chart.title }));
@@ -42,13 +39,13 @@ makers.charts = (panel) => {
     for (const each of drawers) each();
   };
   draw();
-  return { ...still("Below each chart stand its numbers."), draw };
+  return { ...still(write("ui.below_charts")), draw };
 };
 
 // What a chart says to somebody who does not see it.
 function inWordsOf({ title, x_axis, y_axis, rows }) {
   const groups = [...new Set(rows.map(({ group }) => group))].filter(Boolean).join(", ");
-  const said = `${title} ${y_axis} by ${x_axis}. ${rows.length} numbers${groups && ` of ${groups}`}.`;
+  const said = write(groups ? "ui.chart_of" : "ui.chart", { title, x_axis, y_axis, n: rows.length, groups });
   return { role: "img", "aria-label": said.trim() };
 }
 
@@ -70,11 +67,11 @@ function tablesOf({ kind, columns, x_axis, y_axis, names, cells, rows }) {
     const known = of.filter(isDrawn).map(({ y }) => y);
     return [of[0].group, names[x], of.length, ...(known.length ? quartilesOf(known) : Array(5).fill(""))];
   });
-  return { all: table, table: tableFrom(["of", x_axis, ...SUMMARY], samples) };
+  return { all: table, table: tableFrom([HEADERS.group, x_axis, ...SUMMARY], samples) };
 }
 
 function numbersOfChart(chart) {
-  const details = element("details", {}, element("summary", {}, "The numbers"));
+  const details = element("details", {}, element("summary", {}, write("ui.numbers")));
   const fill = () => {
     if (!details.open || details.children.length > 1) return;
     const { all, table } = tablesOf(chart);
@@ -83,7 +80,7 @@ function numbersOfChart(chart) {
     const shown = rows.map((row) => row.map(written));
     details.append(shownTable({ ...table, title: chart.title, rows, shown, role: "facts" }, all));
     if (rows.length < table.rows.length) {
-      details.append(element("p", { class: "hint" }, `The first ${MOST_ROWS} of ${table.rows.length}.`));
+      details.append(element("p", { class: "hint" }, write("ui.first_rows", { n: MOST_ROWS, all: table.rows.length })));
     }
   };
   details.addEventListener("toggle", fill);

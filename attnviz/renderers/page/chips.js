@@ -1,5 +1,5 @@
 // Heads that a search has found, as chips with their numbers, the best first.
-import { element } from "./dom.js";
+import { element, write } from "./dom.js";
 
 const MOST_FOUND = 24; // heads listed by a search
 
@@ -9,10 +9,10 @@ export function chipsOfHeads(found) {
     const attributes = { type: "button", class: "chip", "aria-pressed": isChosen, onclick: choose };
     return element("button", attributes, element("b", {}, name), why ? ` ${why}` : "");
   });
-  return found.length > MOST_FOUND ? [...chips, `and ${found.length - MOST_FOUND} more`] : chips;
+  return found.length > MOST_FOUND ? [...chips, write("ui.and_more", { n: found.length - MOST_FOUND })] : chips;
 }
 
-export const nothingFound = (asked, wanted) => `Nothing is found for “${asked}”: ${wanted}.`;
+export const nothingFound = (asked, wanted) => write("ui.nothing_found", { asked, wanted });
 
 // A share, "64 %", as a number.
 export const strengthOf = (said) => Number(/([\d.]+) ?%?$/.exec(said)?.[1] ?? 0);

@@ -1,7 +1,6 @@
 // From values to colours, by the report's scale; the hatching of cells that are not allowed; the legend.
 import { bytesOf } from "./cells.js";
-import { content } from "./content.js";
-import { colourOf, element } from "./dom.js";
+import { colourOf, content, element, write } from "./dom.js";
 
 const paletteBytes = (palettes) =>
   Object.fromEntries(Object.entries(palettes).map(([name, base64]) => [name, bytesOf(base64)]));
@@ -110,7 +109,7 @@ export function legend(scale, isHatched = false) {
   const brush = swatch.getContext("2d");
   brush.fillStyle = hatching(brush);
   brush.fillRect(0, 0, 24, 16);
-  made.append(element("p", { class: "swatch" }, swatch, "attention not allowed"));
+  made.append(element("p", { class: "swatch" }, swatch, write("ui.hatched")));
   return made;
 }
 

@@ -1,6 +1,6 @@
 // The command that draws what is seen as a file, to copy. It stands only where `attnviz render` draws the same.
-import { columnsOf, content, maps, rowsOf } from "./content.js";
-import { copyButton, element } from "./dom.js";
+import { columnsOf, maps, rowsOf } from "./content.js";
+import { content, copyButton, element, write } from "./dom.js";
 import { orderOf } from "./sorting.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 
@@ -16,8 +16,8 @@ export function commandToCopy() {
   if (state.view !== "overview") chosen.push(...partOfMap());
   const command = ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
   const code = element("code", { tabindex: 0, id: "command" }, command);
-  const copy = copyButton("Copy", "copy the command", () => command);
-  return element("div", { class: "tools" }, "As a file, from this page's folder:", code, copy);
+  const copy = copyButton(write("ui.copy"), write("ui.copy_command"), () => command);
+  return element("div", { class: "tools" }, write("ui.as_file"), code, copy);
 }
 
 // As layer.head, or nothing where a map that is seen is of no single head.

@@ -2,7 +2,6 @@
 import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
 import { byId } from "./dom.js";
 
-export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
 export const maps = content.maps.map((own, number) => ({ ...own, factors: content.factored?.maps[number] }));
 
@@ -22,7 +21,7 @@ const unpacked = new Map();
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
 export const isDifference = (scale) => scale.is_signed;
-export const hasQueries = (map) => map.row_axis.startsWith("query");
+export const hasQueries = (map) => map.has_queries;
 export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 
 // What a head is known for, or nothing.

@@ -17,27 +17,17 @@ from attnviz.errors import InvalidOption
 from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
-from attnviz.renderers.page.captions import (
-    ATLAS,
-    ATLAS_DIGITS,
-    ATLAS_PLACES,
-    CHARTS,
-    OF_ATLAS,
-    OF_CHARTS,
-    OF_GRAPH,
-    OF_MAPS,
-    OF_SCREEN,
-    TABLES,
-    exactness_of_maps,
-)
+from attnviz.renderers.page.captions import exactness_of_maps
 from attnviz.renderers.page.chart_parts import describe_charts
 from attnviz.renderers.page.downsample import block_for, pool_heatmap
 from attnviz.renderers.page.factor_parts import describe_factors
 from attnviz.renderers.page.map_parts import describe_axis, describe_maps, describe_scale, distinct, list_scales
 from attnviz.report import FigureStyle, Graph, Picture, Report, Scale, Table
+from attnviz.words import list_phrases, phrase
 
 N_COLOURS = 256
 MAX_DIGITS = 6  # of a number of a table
+ATLAS_DIGITS, ATLAS_PLACES = 3, 5  # of each number of an atlas
 OF_MOMENTS = Scale("lift", 1.0, 16.0, "shade in a moment: × an equal share")
 
 
@@ -61,6 +51,8 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
     has_weights = any(  # of attention, not differences, sides or how alike heads are
         not each.is_of_pairs and not (each.scale or report.scale).family.is_signed for each in distinct(report).values()
     )
+    reading = {"row": has_weights, "why": has_weights, "screen": report.screen, "graph": graph, "charts": charts}
+    reading |= {"moments": atlas, "moment": atlas}
     document = {
         "title": report.title,
         "subtitle": report.subtitle,
@@ -73,19 +65,14 @@ def content(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Pa
         **({"graph": graph[0], **_colours(look, frozenset())} if graph else {}),
         "charts": charts,
         "tables": tables,
-        "reading": [
-            *(OF_MAPS if has_weights else ()),
-            *(OF_SCREEN if report.screen else ()),
-            *(OF_GRAPH if graph else ()),
-            *(OF_CHARTS if charts else ()),
-            *(OF_ATLAS if atlas else ()),
-        ],
+        "reading": [phrase(f"about.{name}", look.lang) for name, is_there in reading.items() if is_there],
         "exactness": [
             *exactness,
-            *([CHARTS] if charts else ()),
-            *([ATLAS] if atlas else ()),
-            *([TABLES] if tables and not parts else ()),
+            *([phrase("about.numbers", look.lang)] if charts else ()),
+            *([phrase("about.atlas", look.lang, digits=ATLAS_DIGITS, places=ATLAS_PLACES)] if atlas else ()),
+            *([phrase("ui.rounded", look.lang)] if tables and not parts else ()),
         ],
+        "words": list_phrases(look.lang, "ui"),
     }
     return {**document, "parts": [[*map(len, part)] for part in parts]}, parts
 
@@ -103,7 +90,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
         [each.values for each, fits in zip(maps, ranged, strict=True) if fits], pooled=pooled
     )
     chosen = [precision if fits else cells.EXACT for fits in ranged]
-    closer, of_factors, exactness = describe_factors(originals, block)
+    closer, of_factors, exactness = describe_factors(originals, block, look.lang)
     document = {
         "precision": None if precision is None else asdict(precision),
         **describe_maps(report, originals, maps, block),
@@ -112,7 +99,7 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Mapping[str, object], Part
         "factored": closer,
     }
     block *= originals[0].block
-    said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *exactness)
+    said = (*exactness_of_maps(precision, look.lang, some_exact=not all(ranged), block=block), *exactness)
     packed = (cells.pack(each.values, kept) for each, kept in zip(maps, chosen, strict=True))
     return document, (*packed, *of_factors), said
 

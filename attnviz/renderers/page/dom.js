@@ -20,6 +20,29 @@ export function drawing(tag, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+export const content = JSON.parse(byId("content").textContent);
+
+const PARTS = /\{(\w+)\}|\*\*(.+?)\*\*|`(.+?)`/g;
+
+// A sentence of the page's own in its language, with numbers and tokens in their places: nodes and texts.
+export const say = (name, values = {}) => fill(content.words[name], values);
+
+function fill(sentence, values) {
+  const found = [];
+  let end = 0;
+  for (const part of sentence.matchAll(PARTS)) {
+    found.push(sentence.slice(end, part.index));
+    end = part.index + part[0].length;
+    if (part[1]) found.push(...[values[part[1]]].flat());
+    else if (part[2]) found.push(element("strong", {}, ...fill(part[2], values)));
+    else found.push(element("code", {}, part[3]));
+  }
+  return [...found, sentence.slice(end)].filter((each) => each !== "");
+}
+
+// The same as a plain text, where no element may stand.
+export const write = (name, values = {}) => element("span", {}, ...say(name, values)).textContent;
+
 // A label keeps its direction to itself, so that an Arabic token does not turn the line around it.
 export const isolated = (text) => element("bdi", {}, text);
 
@@ -73,12 +96,12 @@ export function copyButton(label, name, textOf) {
     const text = textOf();
     try {
       await navigator.clipboard.writeText(text);
-      byId("status").textContent = "Copied.";
-      button.textContent = "Copied"; // what says so may be out of sight
+      byId("status").textContent = write("ui.copied");
+      button.textContent = write("ui.copied"); // what says so may be out of sight
     } catch {
-      const area = element("textarea", { readonly: true, rows: 6, "aria-label": "what to copy" });
+      const area = element("textarea", { readonly: true, rows: 6, "aria-label": write("ui.to_copy") });
       area.value = text;
-      byId("status").replaceChildren("Copy this text: ", area);
+      byId("status").replaceChildren(write("ui.copy_this"), area);
       area.select();
     }
   };

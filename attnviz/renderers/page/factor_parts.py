@@ -15,12 +15,13 @@ from attnviz.renderers.page.captions import exactness_of_factors
 from attnviz.renderers.page.map_parts import Shared
 from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
 from attnviz.report import Heatmap, WeightFactors
+from attnviz.words import Language
 
 ROOM = 10_000_000  # bytes of base64: with maps and labels, a page stays below 15 MB
 
 
 def describe_factors(
-    maps: Sequence[Heatmap], block: int
+    maps: Sequence[Heatmap], block: int, language: Language
 ) -> tuple[Mapping[str, object] | None, tuple[tuple[bytes, bytes], ...], tuple[str, ...]]:
     """A part of the page's document, the numbers of each map that has any, and how exact the page says they are.
 
@@ -41,7 +42,7 @@ def describe_factors(
     return (
         {"maps": described, "tokens": tokens.found, "arrays": arrays.found},
         tuple(pack(each[None], EXACT) for each in numbers),
-        tuple(exactness_of_factors([maps[place].title for place in heads if place not in kept])),
+        tuple(exactness_of_factors([maps[place].title for place in heads if place not in kept], language)),
     )
 
 

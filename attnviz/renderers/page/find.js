@@ -1,7 +1,7 @@
 // A box that finds heads, by their place, by what they look at in this text or by what they are known for, or a word.
 import { chipsOfHeads, nothingFound, strengthOf } from "./chips.js";
-import { content, hasQueries, isLayered, maps, nameIn, rowsOf } from "./content.js";
-import { byId, element } from "./dom.js";
+import { hasQueries, isLayered, maps, nameIn, rowsOf } from "./content.js";
+import { byId, content, element, write } from "./dom.js";
 import { nameOfRow } from "./readout.js";
 import { looksIn } from "./sorting.js";
 import { change, goTo, mapOf, pictureOf, state } from "./state.js";
@@ -21,13 +21,13 @@ export function finder() {
     type: "search",
     id: "find",
     list: "findable",
-    placeholder: [heads.length && "head", words.length && "word"].filter(Boolean).join(" or "),
+    placeholder: [heads.length && write("ui.a_head"), words.length && write("ui.a_word")].filter(Boolean).join(" / "),
     value: state.find || ofWord,
     onchange: ({ target }) => find(target.value.trim(), heads, words),
   });
   if (state.find) showFound(state.find, heads);
   const list = element("datalist", { id: "findable" }, ...offered);
-  return element("label", { class: "chooser" }, element("span", {}, "Find"), box, list);
+  return element("label", { class: "chooser" }, element("span", {}, write("ui.find")), box, list);
 }
 
 function headsToFind() {
@@ -93,8 +93,8 @@ function showFound(asked, heads) {
     isChosen: state.view === "matrix" && head.number === state.map,
     choose: () => goToHead(head, asked),
   });
-  const shown = [...chips("in this text, by share", inText), ...chips("by the model's card, over many texts", byCard)];
-  const wanted = [heads.length && "a head as 0.3, what heads look at", "a word"].filter(Boolean).join(", or ");
+  const shown = [...chips(write("ui.in_text"), inText), ...chips(write("ui.by_card"), byCard)];
+  const wanted = write(heads.length ? "ui.wanted" : "ui.a_word");
   byId("found").replaceChildren(...(shown.length ? shown : [nothingFound(asked, wanted)]));
 }
 

@@ -1,7 +1,6 @@
 // Who wrote an answer, as a graph above the words: rows of nodes by layer, arrows from who wrote to who reads. A node that
 // is chosen shows over the words where it looks, and beside the graph what is said of it and what is lost without it.
-import { content } from "./content.js";
-import { byId, drawing, element, isolated, roving } from "./dom.js";
+import { byId, content, drawing, element, isolated, roving, write } from "./dom.js";
 import { tell } from "./readout.js";
 import { change, state } from "./state.js";
 import { writeWords } from "./text.js";
@@ -29,7 +28,7 @@ makers.graph = (panel) => {
   const words = writtenWords();
   const hint = (said) => element("span", { class: "hint" }, said);
   const rows = graph.rows.flatMap((row) => [hint(graph.nodes[row[0]].row), shownRow(row)]);
-  const whole = element("div", { class: "graph" }, arrows, ...rows, hint("words"), words);
+  const whole = element("div", { class: "graph" }, arrows, ...rows, hint(write("ui.words")), words);
   panel.append(whole);
   roving(whole, ".node");
   const draw = () => {
@@ -61,7 +60,7 @@ function writtenWords() {
   const { positions } = graph.axis;
   const nodeOf = (token) => graph.nodes.findIndex((node) => node.token === token && !node.row);
   const choose = (token) => nodeOf(token) >= 0 && chooseNode(nodeOf(token));
-  const words = writeWords(graph.axis, "words", () => {}, choose);
+  const words = writeWords(graph.axis, write("ui.words"), () => {}, choose);
   for (const [token, word] of [...words.children].entries()) {
     if (token && Number(positions[token]) > Number(positions[token - 1]) + 1) word.before("… ");
     if (nodeOf(token) >= 0) Object.assign(word, { id: `node-${nodeOf(token)}`, className: "word takes-part" });
@@ -104,7 +103,7 @@ function mark(words, arrows) {
   }
   tell(element("strong", {}, isolated(name)), said && (said.startsWith(name) ? said.slice(name.length) : `: ${said}`));
   const left = 1 - weights.reduce((sum, each) => sum + each, 0);
-  const elsewhere = weights.length && left >= SEEN ? [`${ofTwoDigits(left)} goes to words that are not shown.`] : [];
+  const elsewhere = weights.length && left >= SEEN ? [write("ui.elsewhere", { share: ofTwoDigits(left) })] : [];
   byId("beside").replaceChildren(element("div", { class: "steps" }, ...elsewhere, ...stepsOf(chosenNode())));
 }
 
@@ -130,8 +129,9 @@ function stepsOf(node) {
           { type: "button", class: "plain", onclick: go },
           ...nameOf(graph.nodes[edge[other]]),
         );
-        const knockOut = after === undefined ? "" : `; without it ${ofTwoDigits(before)} → ${ofTwoDigits(after)}`;
+        const knockOut =
+          after === undefined ? "" : write("ui.without_it", { before: ofTwoDigits(before), after: ofTwoDigits(after) });
         return step(kind, way, name, `: ${said}`, element("b", {}, knockOut));
       });
-  return [...near("target", "source", "from "), ...near("source", "target", "to ")];
+  return [...near("target", "source", write("ui.from")), ...near("source", "target", write("ui.to"))];
 }

@@ -13,6 +13,7 @@ from attnviz.renderers.page.document import content
 from attnviz.renderers.page.fonts import write_font_face
 from attnviz.renderers.page.packing import write_parts
 from attnviz.report import FigureStyle, Report
+from attnviz.words import LANGUAGE_TAGS, list_phrases
 
 NAME = "attention.html"
 PARTS = {
@@ -38,5 +39,6 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     script = join_scripts((*(module for part, module in PARTS.items() if document.get(part)), MAIN))
     style = write_font_face(json.dumps(document, ensure_ascii=False))
     style += join_styles((*STYLES, *(name for name, of in STYLED.items() if any(map(document.get, of)))))
-    strings = {"title": report.title, "cells": write_parts(parts)}
+    strings = {name.replace(".", "_"): said for name, said in list_phrases(look.lang, "ui").items()}
+    strings |= {"title": report.title, "cells": write_parts(parts), "language": LANGUAGE_TAGS[look.lang]}
     yield NAME, write_page(read_part("page.html"), document, script, style, **strings).encode("utf-8")

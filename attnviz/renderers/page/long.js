@@ -1,8 +1,8 @@
 // What the page of a long text has beside the others: its cells are means of blocks, and beside them stand the text
 // around one pair of tokens and the weights of its query, which are exact.
 import { bytesOf, unpackedExact } from "./cells.js";
-import { content, maps, parts } from "./content.js";
-import { element, nextFrame } from "./dom.js";
+import { maps, parts } from "./content.js";
+import { content, element, nextFrame } from "./dom.js";
 import { Factors } from "./factors.js";
 import { shadeWord, strongestOf, writeWords } from "./text.js";
 import { long } from "./views.js";

@@ -1,7 +1,7 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
 import { about } from "./about.js";
-import { content, maps, nameIn, pictures } from "./content.js";
-import { byId, chooser, element, isolated, loadFonts, roving } from "./dom.js";
+import { maps, nameIn, pictures } from "./content.js";
+import { byId, chooser, content, element, isolated, loadFonts, roving, write } from "./dom.js";
 import { change, goTo, listen, pictureOf, scaleOf, state, VIEWS } from "./state.js";
 import { choosers, makers, tools } from "./views.js";
 
@@ -9,7 +9,7 @@ const OF_ALL = ["atlas", "graph", "charts", "table"]; // views that show whateve
 let shown = null;
 
 function showTabs() {
-  const tabs = VIEWS.map(([name, title]) => {
+  const tabs = VIEWS.map(([name]) => {
     const chosen = name === state.view;
     const attributes = {
       type: "button",
@@ -19,7 +19,7 @@ function showTabs() {
       "aria-controls": "view",
       tabindex: chosen ? 0 : -1,
     };
-    return element("button", { ...attributes, onclick: () => change({ view: name }, true) }, title);
+    return element("button", { ...attributes, onclick: () => change({ view: name }, true) }, write(`ui.view_${name}`));
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);
@@ -35,20 +35,20 @@ function showChoosers() {
   if (pictures.length > 1) {
     const options = pictures.map(({ title }, number) => [number, title]);
     const go = (picture) => change({ picture, map: pictures[picture].maps[0], query: null, key: null }, true);
-    place.append(chooser("Picture", options, state.picture, go));
+    place.append(chooser(write("ui.picture"), options, state.picture, go));
   }
   if (state.view === "matrix" && pictureOf().maps.length > 1) {
     const titleOf = (number, at) => `${maps[number].title} ${nameIn(pictureOf(), at)}`.trim();
     const options = pictureOf().maps.map((number, at) => [number, titleOf(number, at)]);
-    place.append(chooser("Map", options, state.map, goTo));
+    place.append(chooser(write("ui.map"), options, state.map, goTo));
   }
   if (!pictureOf().scale && content.scales.length > 1) {
     const options = content.scales.map(({ kind, title }) => [kind, title]);
-    place.append(chooser("Scale", options, scaleOf().kind, (scale) => change({ scale }, true)));
+    place.append(chooser(write("ui.scale"), options, scaleOf().kind, (scale) => change({ scale }, true)));
   }
   const take = ({ target }) => change({ digits: target.checked ? "all" : "three" }, true);
   const box = element("input", { type: "checkbox", checked: state.digits === "all", onchange: take });
-  place.append(element("label", { class: "chooser" }, box, element("span", {}, "full precision")));
+  place.append(element("label", { class: "chooser" }, box, element("span", {}, write("ui.full_precision"))));
   place.append(...choosers.map((make) => make()));
   place.querySelectorAll("select, input")[focused]?.focus();
 }

@@ -131,6 +131,8 @@ def _describe_map(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[st
         "layer": layer,
         "head": head,
         "row_axis": heatmap.row_axis,
+        "has_queries": heatmap.has_queries,
+        "has_keys": heatmap.has_keys,
         "column_axis": heatmap.column_axis,
         "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
         "shares": shares.number(equal, lambda: b64encode(equal).decode("ascii")),
@@ -158,7 +160,7 @@ def _backdrop(heatmap: Heatmap, backdrops: Shared) -> Mapping[str, object]:
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
     is_text = heatmap.block == 1
     sides = (
-        ("rows", "queries", heatmap.rows, heatmap.row_positions, is_text and heatmap.row_axis == Heatmap.row_axis),
+        ("rows", "queries", heatmap.rows, heatmap.row_positions, is_text and heatmap.has_queries),
         ("columns", "keys", heatmap.columns, heatmap.column_positions, is_text),
     )
     alike = report.data.get("self_attention") is not False

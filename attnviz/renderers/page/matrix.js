@@ -1,7 +1,7 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
-import { byId, element, named } from "./dom.js";
+import { byId, element, named, write } from "./dom.js";
 import { paint } from "./painting.js";
 import { FASTER, Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
@@ -10,7 +10,6 @@ import { Passage } from "./text.js";
 import { long } from "./views.js";
 
 const N_PAIRS = 10;
-const HOW = "Point at a cell or a word, tap it, or move with the arrow keys, to read numbers; + and − zoom.";
 
 export function matrix(panel) {
   const [map, scale] = [mapOf(), scaleOf()];
@@ -30,13 +29,13 @@ export function matrix(panel) {
     const cell = at?.word ? strongest : at;
     context?.mark(cell);
     if (cell) tellCell(map, cells, cell.query, cell.key);
-    else tell(HOW);
+    else tell(write("ui.how"));
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element("div", { class: "tools" });
-  tools.append(button("+", "zoom in", () => plot.zoom(FASTER)));
-  tools.append(button("−", "zoom out", () => plot.zoom(1 / FASTER)));
-  tools.append(button("Fit", "show the whole map", () => plot.fit()));
+  tools.append(button("+", write("ui.zoom_in"), () => plot.zoom(FASTER)));
+  tools.append(button("−", write("ui.zoom_out"), () => plot.zoom(1 / FASTER)));
+  tools.append(button(write("ui.fit"), write("ui.whole_map"), () => plot.fit()));
   const axes = `${map.row_axis} ↓, ${map.column_axis} →`;
   panel.append(tools, element("p", { class: "axis" }, axes), plot.frame, inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
@@ -61,11 +60,12 @@ function inWords(cells, map, signed) {
     const go = () => change({ query: row, key: column });
     const [from, to] = [named(nameOfRow(map, row)), named(nameOfColumn(map, column))];
     const attributes = { type: "button", class: "plain", dir: "ltr", onclick: go };
-    const between = cells.isOfPairs ? " and " : " → ";
+    const between = cells.isOfPairs ? write("ui.and") : " → ";
     const button = element("button", attributes, from, between, to, `: ${said(cells, row, column)}`);
     return element("li", {}, button);
   });
-  const several = pairs.length === 1 ? "strongest cell" : `${pairs.length} strongest cells`;
-  const title = `In words: the ${signed ? `${pairs.length} largest, up or down` : several}`;
+  const title = write(signed ? "ui.largest_cells" : pairs.length === 1 ? "ui.strongest_cell" : "ui.strongest_cells", {
+    n: pairs.length,
+  });
   return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
 }

@@ -1,7 +1,7 @@
 // All maps of a picture at once, small, in the order of a measure; each opens large.
 import { legend } from "./colour.js";
 import { cellsOf, lineOfHead, maps, nameIn } from "./content.js";
-import { byId, chooser, element, isolated, roving } from "./dom.js";
+import { byId, chooser, element, isolated, roving, write } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
 import { orderOf, ordersOf } from "./sorting.js";
@@ -18,10 +18,10 @@ export function overview(panel) {
   const orders = [...ordersOf(picture)].map(([name, { header }]) => [name, header]);
   if (orders.length && picture.maps.length > 1) {
     const sort = (name) => change({ sort: name }, true);
-    byId("choosers").append(chooser("Sort by", [["", "layer, head"], ...orders], state.sort, sort));
+    byId("choosers").append(chooser(write("ui.sort"), [["", write("ui.by_place")], ...orders], state.sort, sort));
   }
   const ways = waysOf(picture);
-  const hint = () => tell(`Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`);
+  const hint = () => tell(write("ui.open_map", first));
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   const scale = scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
@@ -44,7 +44,7 @@ function waysOf(picture) {
     ...(by ? [`: ${by.write(by.numbers[place])}`] : []),
     ...(nameIn(picture, place) ? [" ", nameIn(picture, place)] : []),
   ];
-  const title = by ? `by ${by.header}, the largest first` : picture.title;
+  const title = by ? write("ui.sorted", by) : picture.title;
   return { order, caption, title };
 }
 

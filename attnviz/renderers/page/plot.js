@@ -1,6 +1,6 @@
 // One map on a canvas, to be pointed at and chosen from. A map that is zoomed is larger than its frame, in which the browser
 // scrolls as it does everywhere: the canvas stays where it is and shows the part that is in sight.
-import { element, nextFrame } from "./dom.js";
+import { element, nextFrame, write } from "./dom.js";
 import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf } from "./readout.js";
 import { change, state } from "./state.js";
@@ -27,13 +27,12 @@ export class Plot {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, point, left: 0, top: 0, over: null, images: new Map() });
     Object.assign(this, namesOf(map));
-    const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
     this.canvas = element("canvas", {
       class: "matrix",
       tabindex: 0,
       role: "application",
-      "aria-roledescription": "attention matrix",
-      "aria-label": `${map.title}. Rows: ${map.row_axis}; columns: ${map.column_axis}. ${size}. Arrow keys move.`,
+      "aria-roledescription": write("ui.matrix"),
+      "aria-label": write("ui.plot", { ...map, n: cells.nRows, m: cells.nColumns }),
       onpointermove: (event) => this.point(cellAt(this, event)),
       onpointerleave: () => this.point(null),
       onclick: (event) => this.choose(cellAt(this, event)),

@@ -2,8 +2,8 @@
 // by what they do, each with a switch that shows the answer without it.
 import { pathOf, spotsOf } from "./arcs.js";
 import { legend } from "./colour.js";
-import { cellsOf, content, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
-import { byId, drawing, element, isolated, roving } from "./dom.js";
+import { cellsOf, lineOfHead, maps, pictures, rowsOf, writingOf } from "./content.js";
+import { byId, content, drawing, element, isolated, roving, say, write } from "./dom.js";
 import { drawAll, Thumbnail } from "./overview.js";
 import { paint } from "./painting.js";
 import { tell } from "./readout.js";
@@ -16,13 +16,12 @@ const DARKEST = 0.5; // of a word's tint, so that it stays legible
 const SIDE = 132; // pixels of a map without its labels
 const N_KINDS = 6; // that have a colour of their own
 const N_TOLD_WORDS = 4;
-const NAMELESS = "no single pattern";
 const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)"];
-const SAID = /^(?<name>.*?)( (?<share>\d+) %| \(none\))?$/u; // "next token 96 %", of which a text may have none
+const SAID = /^(?<name>.*?)( ?(?<none>\(.*\)|（没有）)| (?<share>\d+) %)?$/u; // "next token 96 %", of which a text may have none
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
 const inPercent = (share) => `${Math.round(100 * share)} %`;
 const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
-const headsOf = (n) => `${n} head${n === 1 ? "" : "s"}`;
+const headsOf = (n) => write(n === 1 ? "ui.one_head" : "ui.n_heads", { n });
 
 export function screen(panel) {
   const heads = headsByKind();
@@ -35,7 +34,7 @@ export function screen(panel) {
   }
   roving(rows, ".map");
   roving(rows, "[role=switch]");
-  panel.append(answer?.part ?? keyTo([RECEIVED, "the more attention a word receives"]), sentence.part);
+  panel.append(answer?.part ?? keyTo([RECEIVED, write("ui.received")]), sentence.part);
   panel.append(byId("readout"), rows);
   const draw = () => {
     drawAll(heads.map(({ small }) => small));
@@ -57,9 +56,9 @@ export function screen(panel) {
 function headsByKind() {
   const heads = content.screen.map((number) => {
     const [looks, strongest, weight] = lineOfHead(maps[number]).row.slice(-3);
-    const { name, share = 0 } = SAID.exec(looks).groups;
-    const kind = name === "-" ? NAMELESS : name;
-    const isNamed = Boolean(share) || looks.endsWith("(none)");
+    const { name, none, share = 0 } = SAID.exec(looks).groups;
+    const kind = name === "-" ? write("ui.nameless") : name;
+    const isNamed = Boolean(share || none);
     const { layer, head } = maps[number];
     const pair = PAIR.exec(strongest)?.groups;
     return { number, kind, isNamed, share: Number(share), title: `${layer}.${head}`, pair, weight };
@@ -106,7 +105,7 @@ class AnswerBar {
     const range = { role: "meter", "aria-label": answer.label, "aria-valuemin": 0, "aria-valuemax": 1 };
     this.bar = element("span", { class: "meter", ...range }, element("i"), element("i"));
     const shown = answer.is_probability ? [this.bar, against] : [];
-    const words = keyTo([FOR, `for ${answer.label}`], [AGAINST, "against"]);
+    const words = keyTo([FOR, write("ui.for", answer)], [AGAINST, write("ui.against")]);
     this.part = element("div", { class: "tools answer" }, words, name, this.said, ...shown, this.without);
     this.show();
   }
@@ -115,7 +114,7 @@ class AnswerBar {
     const { value, heads } = this.answer;
     const now = head ? heads[maps[head.number].name] : value;
     this.said.textContent = asTold(now);
-    this.without.textContent = head ? `without ${head.title}; with it ${asTold(value)}` : "";
+    this.without.textContent = head ? write("ui.without", { head: head.title, value: asTold(value) }) : "";
     this.bar.setAttribute("aria-valuenow", now);
     const [full, mark] = this.bar.children;
     full.style.width = `${100 * now}%`;
@@ -129,7 +128,7 @@ class AnswerBar {
       for (const each of this.switches) each.checked ||= each !== box;
       this.show(box.checked ? undefined : head);
     };
-    const label = `head ${head.title} takes part in the answer`;
+    const label = write("ui.takes_part", { head: head.title });
     const box = element("input", {
       type: "checkbox",
       role: "switch",
@@ -151,7 +150,7 @@ class Sentence {
       this.mark();
     };
     const choose = (place) => change({ query: state.query === place ? null : place, key: null });
-    this.words = writeWords(axis, "the text", point, choose);
+    this.words = writeWords(axis, write("ui.text"), point, choose);
     this.arcs = drawing("svg", { class: "over", "aria-hidden": "true" });
     this.part = element("div", { class: "sentence" }, this.arcs, this.words);
     const { special } = writingOf(axis); // markers receive much, and are no words
@@ -190,15 +189,18 @@ class Sentence {
     }
     const byKey = [...Map.groupBy(looks, ({ key }) => key)].sort(([, a], [, b]) => b.length - a.length);
     const told = byKey.slice(0, N_TOLD_WORDS).flatMap(([key, heads], at) => {
-      const word = key === place ? "itself" : element("strong", {}, isolated(this.labels[key]));
-      return [at ? ", " : "", word, ` (${headsOf(heads.length)})`];
+      const word = key === place ? write("ui.itself") : element("strong", {}, isolated(this.labels[key]));
+      return [at ? write("ui.comma") : "", ...say("ui.looked_at", { word, heads: headsOf(heads.length) })];
     });
     const word = element("strong", {}, isolated(this.labels[place]));
     const { label, value, words } = content.answer ?? {};
-    const now = words && `${asTold(value)}, without it ${asTold(value - words[this.positions[place]])}; it`;
-    const did = words ? [": ", isolated(label), " ", now] : [];
-    if (!told.length) told.push("no word with a quarter of a head's attention");
-    tell(word, ...did, " looks at ", ...told, ".");
+    const did = words && {
+      label: isolated(label),
+      now: asTold(value),
+      without: asTold(value - words[this.positions[place]]),
+    };
+    if (!told.length) told.push(write("ui.no_word"));
+    tell(...say(words ? "ui.did_and_looks" : "ui.looks", { word, told, ...did }));
     this.draw(place, byKey);
     const isLit = (this.over ?? state.query) !== null;
     for (const { small } of this.heads) {

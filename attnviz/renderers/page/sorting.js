@@ -1,5 +1,6 @@
 // What heads look at in this text, and in which order an overview has its maps: by that, or by a measure.
-import { content, lineOfHead, maps } from "./content.js";
+import { lineOfHead, maps } from "./content.js";
+import { content } from "./dom.js";
 import { state } from "./state.js";
 
 const FOUND_FROM = 0.3; // share from which a head is found by what it looks at, as it is named

@@ -1,17 +1,18 @@
 // Which view of which map is shown, and what is chosen there: as one object, and as a link.
-import { columnsOf, content, maps, pictures, rowsOf } from "./content.js";
+import { columnsOf, maps, pictures, rowsOf } from "./content.js";
+import { content } from "./dom.js";
 import { plain } from "./views.js";
 
-// Those that the page has something to show in, each with its title.
+// Those that the page has something to show in.
 export const VIEWS = [
-  ["atlas", "Heads", content.atlas],
-  ["graph", "Who wrote it", content.graph],
-  ["screen", "Sentence", content.screen?.length],
-  ["overview", "Overview", pictures.some((picture) => picture.maps.length > 1)],
-  ["matrix", "Map and text", maps.length],
-  ["charts", "Charts", content.charts.length],
-  ["table", "Table", content.tables.length],
-].filter(([, , isThere]) => isThere);
+  ["atlas", content.atlas],
+  ["graph", content.graph],
+  ["screen", content.screen?.length],
+  ["overview", pictures.some((picture) => picture.maps.length > 1)],
+  ["matrix", maps.length],
+  ["charts", content.charts.length],
+  ["table", content.tables.length],
+].filter(([, isThere]) => isThere);
 const PAUSE = 150; // milliseconds: browsers refuse a page that writes its address too often
 
 export const state = { view: "", picture: 0, map: 0, query: null, key: null };

@@ -1,7 +1,7 @@
 // The report's tables: rows in the order of any column, and to be copied as CSV with every digit.
-import { content, maps, pictures } from "./content.js";
+import { maps, pictures } from "./content.js";
 import { csv } from "./csv.js";
-import { copyButton, element, isolated, named } from "./dom.js";
+import { content, copyButton, element, isolated, named, write } from "./dom.js";
 import { still } from "./readout.js";
 import { change } from "./state.js";
 import { makers } from "./views.js";
@@ -11,7 +11,7 @@ const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have
 
 makers.table = (panel) => {
   for (const each of content.tables) panel.append(shownTable(each));
-  return still("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all.");
+  return still(write("ui.rounded"));
 };
 
 // `all` is what a copy has; the rows shown, in their order, unless something else is said.
@@ -26,7 +26,7 @@ export function shownTable(data, all = null) {
   const whole = element("table", { class: "data" }, element("thead", {}, element("tr", {}, ...heads)), body);
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
   const copied = () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()));
-  bar.append(copyButton("Copy as CSV", `Copy as CSV: ${data.title}`, copied));
+  bar.append(copyButton(write("ui.csv"), `${write("ui.csv")}: ${data.title}`, copied));
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
   return element("section", {}, bar, data.thumbs ? tilesOf(data) : "", element("div", around, whole));
 }
@@ -85,7 +85,7 @@ function lineOf(data, place, kinds) {
   const number = data.role === "heads" ? maps.findIndex((map) => map.layer === layer && map.head === head) : -1;
   const picture = pictures.findIndex((each) => each.maps.includes(number));
   const open = () => change({ view: "matrix", picture, map: number, query: null, key: null }, true);
-  const label = `open ${maps[number]?.title}`;
+  const label = write("ui.open", { map: maps[number]?.title });
   const opening = { type: "button", class: "plain", onclick: open, "aria-label": label };
   const cells = data.columns.map((_, column) => {
     const shown = writtenCell(data, place, column);

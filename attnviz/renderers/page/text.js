@@ -1,14 +1,14 @@
 // The text itself beside its map: a word that is pointed at shades what it attends to, or what attends to it.
 import { inkOn, paintOf, placeOfCell } from "./colour.js";
 import { columnsOf, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
-import { chooser, element, isolated, named, roving } from "./dom.js";
+import { chooser, element, isolated, named, roving, say, write } from "./dom.js";
 import { nameOfColumn, nameOfRow, said } from "./readout.js";
 import { change, state } from "./state.js";
 import { directionOf } from "./writing.js";
 
 const SIDES = [
-  ["from", "what the word attends to"],
-  ["to", "what attends to the word"],
+  ["from", write("ui.attended")],
+  ["to", write("ui.attending")],
 ];
 const N_LISTED = 10;
 
@@ -47,20 +47,20 @@ export class Passage {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, signed: isDifference(scale), point });
     this.isOneText = map.rows === map.columns;
-    this.rows = this.words(rowsOf(map), "queries");
-    this.columns = this.isOneText ? this.rows : this.words(columnsOf(map), "keys");
+    this.rows = this.words(rowsOf(map), write("ui.queries"));
+    this.columns = this.isOneText ? this.rows : this.words(columnsOf(map), write("ui.keys"));
     const sides = SIDES.map(([, title], side) => [side, title]);
     const choose = (side) => change({ side: SIDES[side][0], query: state.key, key: state.query });
     const titled = (title, words) => [element("h2", { class: "axis" }, title), words];
     this.list = element("div", { class: "listed" });
     const passages = this.isOneText
-      ? [chooser("Shade", sides, state.side === "from" ? 0 : 1, choose), this.rows]
+      ? [chooser(write("ui.shade"), sides, state.side === "from" ? 0 : 1, choose), this.rows]
       : [...titled(map.row_axis, this.rows), ...titled(map.column_axis, this.columns)];
     this.parts = [...passages, this.list];
   }
 
   words(axis, name) {
-    const [isQuery, isKey] = [this.isOneText || name === "queries", this.isOneText || name === "keys"];
+    const [isQuery, isKey] = [this.isOneText || axis === rowsOf(this.map), this.isOneText || axis !== rowsOf(this.map)];
     const at = (place) => ({ query: isQuery ? place : null, key: isKey ? place : null, word: true });
     const point = (place) => this.point(place === null ? null : at(place));
     const words = writeWords(axis, name, point, (place) => this.choose(words, place));
@@ -105,7 +105,10 @@ export function strongestOf(map, cells, place, from = true, signed = false) {
     element("tr", {}, element("td", {}, named(name(cell))), element("td", { class: "number" }, said(cells, ...cell))),
   );
   const own = from ? nameOfRow(map, place) : nameOfColumn(map, place);
-  const most = from ? " attends most to" : " is attended to most by";
-  const caption = element("caption", {}, named(own), signed ? ": the largest, up or down" : most);
+  const caption = element(
+    "caption",
+    {},
+    ...say(signed ? "ui.largest" : from ? "ui.most_to" : "ui.most_by", { own: named(own) }),
+  );
   return { strongest, table: element("table", {}, caption, element("tbody", {}, ...rows)) };
 }

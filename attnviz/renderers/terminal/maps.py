@@ -172,7 +172,7 @@ def _level(level: int, true_colour: bool, kind: str) -> Style:
 
 def _is_strip(picture: Heatmap) -> bool:
     """Whether rows are heads over tokens, and so have no position."""
-    return picture.row_axis not in (Heatmap.row_axis, picture.column_axis)
+    return not (picture.has_queries or picture.is_of_pairs)
 
 
 def _row_labels(page: ScreenLayout, picture: Heatmap) -> list[str]:

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from attnviz.commands.lesson import page
+import attnviz
 from attnviz.measures.patterns import list_patterns
-from attnviz.views.translate import say
-from attnviz.words import load_table
+from attnviz.words import load_table, say
 from tests.made import tokens
 
-SCRIPTS = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(page.__file__).parent.glob("*.js")))
+ROOT = Path(attnviz.__file__).parent
+SCRIPTS, PYTHON = (
+    "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*")) if path.suffix in of)
+    for of in ((".js", ".html"), (".py",))
+)
 MARKS = re.compile(r"\{\w+\}|\*\*|`[^`]*`")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 FORMULAS = {"see.s0"} | {f"see.c_{name}" for name in ("q", "k", "v", "weighted")}
@@ -33,7 +36,8 @@ def test_the_same_places_are_filled_and_set_off_in_both() -> None:
 
 
 def test_what_is_said_in_chinese_is_chinese() -> None:
-    assert {name for name, entry in load_table().items() if not CHINESE.search(entry["zh"])} == FORMULAS
+    unlike = {name for name, entry in load_table().items() if not CHINESE.search(entry["zh"])}
+    assert {name for name in unlike if re.search("[A-Za-z]", MARKS.sub("", load_table()[name]["en"]))} == FORMULAS
     assert [name for name, entry in load_table().items() if CHINESE.search(entry["en"])] == []
     half_width = re.compile(f"{CHINESE.pattern}[,.;:?!()]|[,;:?!()]{CHINESE.pattern}")
     assert [name for name, entry in load_table().items() if half_width.search(entry["zh"])] == []
@@ -41,19 +45,16 @@ def test_what_is_said_in_chinese_is_chinese() -> None:
 
 def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
     known = set(load_table())
+    parts = {name.partition(".")[0] for name in known}
     written = set(re.findall(r"[\"`]([a-z]+\.\w+)[\"`]", SCRIPTS))
-    prefixes = set(re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS))
-    assert {name for name in written if name.partition(".")[0] in {each.partition(".")[0] for each in known}} <= known
-    titles = {name for name in known if name.endswith(".title")}
-    used = written | titles | {"page.title", "page.noscript"}
-    used |= {
-        name
-        for name in known
-        for prefix in prefixes
-        if re.fullmatch(rf"{re.escape(prefix)}\w+", name) and prefix[-1] != "."
-    }
+    assert {name for name in written if name.partition(".")[0] in parts} <= known
+    begun = tuple(each for each in re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS) if each[-1] != ".")
+    used = written | {name for name in known if name.startswith(("judge.", "report.", *begun))}
+    used |= {f"{part}.title" for part in parts}
+    used |= {f"ui.{name}" for name in re.findall(r"\$ui_(\w+)", SCRIPTS)}
     used |= {f"choose.{name}" for name in ("model", "layer", "head", "query", "key")}
-    used |= {name for name in known if name.startswith(("judge.", "report."))}
+    used |= {*re.findall(r'"(ui\.\w+)"', PYTHON)}
+    used |= {f"about.{name}" for name in re.findall(r'"(?:about\.)?(\w+)"', PYTHON)}
     used |= {f"when.{name}" for name in ("heads", "accuracy", "cost", "hidden")}
     assert known - used == set()
 

@@ -19,6 +19,7 @@ from tests.renderers.page.test_cells import intervals
 SHAPE = (7, 5)  # odd, so that the last pair of queries is half empty
 DRIVER = """
 const given = JSON.parse(process.argv[1]);
+const write = (name, { low, high }) => (name === "ui.below" ? `below ${high}` : `${low} to ${high}`);
 const parts = given.parts.map(bytesOf);
 const [nRows, nColumns] = given.shape;
 const stored = given.precision

@@ -1,10 +1,10 @@
 // Averaging blurs: the same row with scores divided by more or less. The picture follows.
 
-import { element } from "../../../renderers/page/dom.js";
+import { element, say, write } from "../../../renderers/page/dom.js";
 import { distance, effectiveKeys, mean } from "./arithmetic.js";
 import { attendChosen, change, choice, chosenHead, onChange, WHICH_ROW } from "./choice.js";
 import { button, decimal } from "./parts.js";
-import { paragraph, say, token, write } from "./phrases.js";
+import { paragraph, token } from "./phrases.js";
 
 export function blurSection(place) {
   const oninput = ({ target }) => change({ temperature: 2 ** Number(target.value) });

@@ -1,8 +1,8 @@
 // What is chosen, for the whole page: model, layer, head, query, key, step. Sections draw themselves when it changes.
 
-import { chooser, element } from "../../../renderers/page/dom.js";
+import { chooser, element, write } from "../../../renderers/page/dom.js";
 import { attend, findLargest, unpackHeads } from "./arithmetic.js";
-import { lesson, tokenText, write } from "./phrases.js";
+import { lesson, tokenText } from "./phrases.js";
 
 export const positions = [...lesson.tokens.keys()];
 export const queries = positions.slice(0, lesson.nQueries); // of an example the others are not given

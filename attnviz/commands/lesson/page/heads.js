@@ -1,10 +1,10 @@
 // Every head of a layer, their mean, and the one head of another model, over the same sentence.
 
-import { element } from "../../../renderers/page/dom.js";
+import { element, say, write } from "../../../renderers/page/dom.js";
 import { attend, effectiveKeys, findLargest } from "./arithmetic.js";
 import { change, choice, headsOf, onChange, positions, queries, WHICH_ROW } from "./choice.js";
 import { button, decimal } from "./parts.js";
-import { lesson, paragraph, say, token, tokenText, write } from "./phrases.js";
+import { lesson, paragraph, token, tokenText } from "./phrases.js";
 
 const MOST = Math.min(16, Math.max(2, positions.length)); // equal shares, of the strongest shade: few keys give no more
 

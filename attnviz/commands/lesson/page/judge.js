@@ -1,9 +1,10 @@
 // The numbers that are published for an example, beside what the formula gives, and whether they follow from it.
 
+import { write } from "../../../renderers/page/dom.js";
 import { attend } from "./arithmetic.js";
 import { headsOf } from "./choice.js";
 import { table } from "./parts.js";
-import { lesson, write } from "./phrases.js";
+import { lesson } from "./phrases.js";
 
 const CLOSE = 1e-9; // half-way may be rounded in either way
 

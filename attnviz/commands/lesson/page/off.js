@@ -1,10 +1,10 @@
 // Heads turned off, and what the model answers then: numbers that the model gave when the page was made.
 
-import { chooser, element } from "../../../renderers/page/dom.js";
+import { chooser, element, say, write } from "../../../renderers/page/dom.js";
 import { findLargest, unpack } from "./arithmetic.js";
 import { change, choice, onChange } from "./choice.js";
 import { decimal, signed, switchHeads } from "./parts.js";
-import { lesson, paragraph, say, write } from "./phrases.js";
+import { lesson, paragraph } from "./phrases.js";
 
 export const DIGITS = 4;
 

@@ -1,7 +1,6 @@
 // What sections are made of: numbers, strips of components, bars, switches. Knows no section.
 
-import { element } from "../../../renderers/page/dom.js";
-import { write } from "./phrases.js";
+import { element, write } from "../../../renderers/page/dom.js";
 
 export const MAX_WRITTEN = 4; // components that are written whole, in cells, too
 

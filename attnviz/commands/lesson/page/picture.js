@@ -1,7 +1,7 @@
 // One query at work, as one drawing: words, their q, k and v, the map with the query's row, the weighted sum, the answer.
 // Buttons and arrow keys move through it, and light up one thing at a time.
 
-import { drawing, element, nextFrame, roving } from "../../../renderers/page/dom.js";
+import { drawing, element, nextFrame, roving, say, write } from "../../../renderers/page/dom.js";
 import {
   attendChosen,
   change,
@@ -18,7 +18,7 @@ import {
 import { drawMap } from "./heads.js";
 import { answersOf, DIGITS } from "./off.js";
 import { button, decimal, factor, few, largestOf, MAX_WRITTEN, strip, vector } from "./parts.js";
-import { lesson, say, token, tokenText, write } from "./phrases.js";
+import { lesson, token, tokenText } from "./phrases.js";
 
 const narrow = matchMedia("(max-width: 760px)");
 const [GAP, TOP, HEIGHT] = [14, 34, 286];

@@ -1,8 +1,8 @@
 // When several heads help, and when not: a task to try, and what was measured of many texts.
 
-import { chooser, element } from "../../../renderers/page/dom.js";
+import { chooser, element, write } from "../../../renderers/page/dom.js";
 import { decimal, signed, switchHeads, table } from "./parts.js";
-import { lesson, paragraph, write } from "./phrases.js";
+import { lesson, paragraph } from "./phrases.js";
 
 export function whenSection(place) {
   const trial = element("div", { id: "recall" });
