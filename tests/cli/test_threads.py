@@ -1,4 +1,4 @@
-"""With how many threads the program computes: one, whatever the number of cores, unless the environment says."""
+"""What the command line sets for the process: its threads, and when garbage is looked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.process import bare_environment, said_by
+from tests.process import ROOT, bare_environment, said_by
 
 # Bits prove nothing here: on some processors two threads add in the same order as one.
 COUNT_THREADS = """
@@ -35,3 +35,31 @@ def test_one_thread_unless_the_environment_says_otherwise(asked: str | None, fou
 def test_torch_has_the_threads_of_the_environment() -> None:
     """Not so where a conftest imports it too early; then tests take long, and processes give other bytes."""
     assert str(torch.get_num_threads()) == os.environ["OMP_NUM_THREADS"]
+
+
+# --- Nothing that is imported is looked through for garbage, and everything later is, as ever ---
+
+
+LATER = """
+import gc
+from attnviz.cli.process import pause_gc, resume_gc
+usual = gc.get_threshold()
+resume_gc()
+assert gc.get_freeze_count() == 0
+pause_gc()
+assert gc.get_threshold() != usual
+resume_gc()
+assert gc.get_threshold() == usual
+assert gc.get_freeze_count() > 1000
+assert gc.callbacks == []
+class Loop: pass
+for _ in range(10):
+    loop = Loop()
+    loop.itself = loop
+assert gc.collect() >= 9
+"""
+
+
+def test_after_the_imports_garbage_is_looked_for_as_ever(tmp_path: Path) -> None:
+    done = said_by([sys.executable, "-c", LATER], cwd=ROOT, env=bare_environment(tmp_path))
+    assert done.returncode == 0, done.stderr

@@ -1,12 +1,16 @@
-"""Single rows of attention, by hand: which aims most, and what is kept of it."""
+"""Which heads are worth a look, and which rows and tokens are shown of one."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
 
-from attnviz.measures.notable import choose_shown, find_strongest, read_row
-from tests.made import record, tokens
+from attnviz.measures import notable
+from attnviz.measures.notable import choose_notable, choose_shown, find_strongest, read_moved_rows, read_row
+from attnviz.records import AttentionMaps
+from tests.made import cross_maps, provenance, random_maps, record, tokens
 
 RESTS = np.array([True, False, False, False])
 
@@ -39,3 +43,75 @@ def test_a_row_is_cut_to_what_stands_around_its_query_and_its_key() -> None:
     assert (row["n_keys"], row["to_first"]) == (n, pytest.approx(0.5 / (n - 1)))
     entropy = -0.5 * np.log(0.5) - 0.5 * np.log(0.5 / (n - 1))
     assert row["effective_keys"] == pytest.approx(np.exp(entropy), rel=1e-4)
+
+
+# --- Which of many heads are worth a look, and what some of them do ---
+
+
+N = 16
+ALLOWED = np.tri(N, dtype=bool)
+EQUAL = ALLOWED / ALLOWED.sum(axis=1, keepdims=True)
+FIRST = np.eye(N)[np.zeros(N, dtype=int)]
+PREVIOUS = np.eye(N)[np.maximum(np.arange(N) - 1, 0)]
+TWICE = ("a", "b", "c", "d", "e", "f", "g", "h") * 2
+INDUCTION = np.vstack([FIRST[:8], np.eye(N)[1:9]])  # from 8, the second "a", to 1 behind the first, and so on
+UNKNOWN = provenance(revision="sha256:" + "5e" * 32, trained=None)  # type: ignore[arg-type]
+
+
+def heads(*maps: np.ndarray, pieces: tuple[str, ...] = TWICE) -> AttentionMaps:
+    """One layer with these heads."""
+    return record(np.array([maps]), tokens(*pieces), attendable=ALLOWED, made_by=UNKNOWN)
+
+
+def chosen(maps: AttentionMaps, number: int = 12) -> tuple[int, ...]:
+    return choose_notable(read_moved_rows(maps, every(maps)), number)
+
+
+def every(maps: AttentionMaps) -> list[tuple[int, int]]:
+    return [*product(range(maps.n_layers), range(maps.n_heads))]
+
+
+def test_heads_of_the_first_token_of_equal_shares_and_copies_are_not_worth_a_look() -> None:
+    itself = np.eye(N)
+    maps = heads(FIRST, EQUAL, PREVIOUS, PREVIOUS, itself, itself, 0.5 * FIRST + 0.5 * EQUAL)
+    assert set(chosen(maps)) == {2, 4}
+    assert len(chosen(maps, 1)) == 1
+
+
+def test_of_two_alike_the_one_that_moves_more_is_worth_more() -> None:
+    maps = heads(0.6 * FIRST + 0.4 * PREVIOUS, 0.1 * FIRST + 0.9 * PREVIOUS)
+    assert chosen(maps, 1) == (1,)
+
+
+def test_what_moves_is_without_the_first_token() -> None:
+    rows = read_moved_rows(heads(0.75 * FIRST + 0.25 * PREVIOUS), [(0, 0)])
+    assert rows.queries.tolist() == [*range(2, N)]  # the others have no choice
+    np.testing.assert_allclose(rows.moved, 0.25)
+    np.testing.assert_allclose(rows.shares[0], PREVIOUS[2:], atol=1e-6)
+    np.testing.assert_allclose(rows.equal[0, 0, :4], [0, 0.5, 0.5, 0])
+
+
+def test_layers_that_look_back_differently_have_equal_shares_of_their_own() -> None:
+    near = ALLOWED & ~np.tri(N, k=-4, dtype=bool)
+    shares = [EQUAL, near / near.sum(axis=1, keepdims=True)]
+    maps = record(np.array([[each] for each in shares]), attendable=np.stack([ALLOWED, near]), made_by=UNKNOWN)
+    assert chosen(maps) == ()
+
+
+@pytest.mark.parametrize("pieces", [["one"], ["one", "two"]])
+def test_no_head_has_a_choice_in_a_short_text(pieces: list[str]) -> None:
+    maps = random_maps(pieces, n_heads=3, causal=True, made_by=UNKNOWN)
+    assert chosen(maps) == ()
+
+
+def test_two_texts_have_no_first_token() -> None:
+    maps = cross_maps()
+    np.testing.assert_allclose(read_moved_rows(maps, every(maps)).moved, 1)
+    assert len(chosen(maps)) == 2
+
+
+def test_of_a_long_text_queries_are_read_that_are_evenly_spaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notable, "MAX_CELLS", 3 * 3 * N)
+    maps = heads(PREVIOUS, EQUAL, FIRST)
+    assert read_moved_rows(maps, every(maps)).queries.tolist() == [8, 15]  # of 0, 8 and 15 the first has no choice
+    assert chosen(maps) == (0,)
