@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import warnings
 from functools import cache
@@ -26,71 +27,51 @@ WORDS = (
 )
 MARKERS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 STORIES = Path(__file__).parents[2] / "shared" / "models" / "stories260K"
-SIZES: dict[str, Any] = {
-    "vocab_size": 32,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 24,
-    "max_position_embeddings": 40,
-    "pad_token_id": 0,
+# By size, the settings that have it: each configuration takes those that it knows.
+SIZES: dict[Any, str] = {
+    0: "pad_token_id",
+    1: "num_experts_per_tok n_group topk_group first_k_dense_replace num_hidden_groups",
+    2: "num_hidden_layers num_layers n_layer n_layers encoder_layers decoder_layers num_decoder_layers "
+    "num_local_experts num_experts n_routed_experts num_key_value_heads type_vocab_size num_conv_pos_embedding_groups "
+    "num_feat_extract_layers",
+    3: "num_channels",
+    4: "num_attention_heads num_heads n_head n_heads encoder_attention_heads decoder_attention_heads head_dim d_kv "
+    "v_head_dim qk_rope_head_dim qk_nope_head_dim rotary_dim num_self_attention_heads "
+    "mamba_d_state state_size num_conv_pos_embeddings num_mel_bins patch_size",
+    6: "num_latents",
+    8: "moe_intermediate_size shared_expert_intermediate_size q_lora_rank kv_lora_rank mamba_d_head image_size",
+    16: "hidden_size d_model n_embd dim emb_dim embedding_size embed_dim d_latents",
+    24: "intermediate_size encoder_ffn_dim decoder_ffn_dim d_ff hidden_dim ffn_hidden_size n_inner",
+    32: "vocab_size max_target_positions max_source_positions",
+    40: "max_position_embeddings n_positions context_length",
+    (1, 1): "depths",
+    (2, 2): "conv_stride",
+    (4, 4): "conv_kernel",
+    (16, 16): "hidden_sizes conv_dim",
+    1e4: "rope_theta",
+    1e-5: "layer_norm_eps",
 }
-T5 = {
-    "vocab_size": 32,
-    "d_model": 16,
-    "d_kv": 4,
-    "d_ff": 24,
-    "num_layers": 2,
-    "num_decoder_layers": 2,
-    "num_heads": 4,
-    "decoder_start_token_id": 0,
-    "eos_token_id": 3,
-}
-BART: dict[str, Any] = {
-    "vocab_size": 32,
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 40,
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 3,
-    "decoder_start_token_id": 3,
-}
-GROUPED: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 4}
+TINY = {name: size for size, names in SIZES.items() for name in names.split()}
+WINDOW = {"sliding_window": 4}
+T5 = {"decoder_start_token_id": 0, "eos_token_id": 3}
+BART = {"decoder_layers": 3, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 3}
+# What else makes a model of a kind.
 FAMILIES: dict[str, dict[str, Any]] = {
-    "bert": SIZES,
-    "roberta": SIZES,
-    "albert": {**SIZES, "embedding_size": 16},  # its layers share a module
-    "distilbert": {
-        "vocab_size": 32,
-        "dim": 16,
-        "n_layers": 2,
-        "n_heads": 4,
-        "hidden_dim": 24,
-        "max_position_embeddings": 40,
+    **{
+        kind: {}
+        for kind in ("bert", "roberta", "albert", "distilbert", "gpt2", "mixtral", "jamba", "perceiver", "rwkv")
     },
-    "gpt2": {"vocab_size": 32, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 40},
-    "mistral": {**GROUPED, "sliding_window": 4},
-    "gemma2": {**GROUPED, "sliding_window": 4, "attn_logit_softcapping": 0.05},
-    "gpt_oss": {**GROUPED, "sliding_window": 4, "num_local_experts": 2, "num_experts_per_tok": 1},
-    "mixtral": {**GROUPED, "num_local_experts": 2, "num_experts_per_tok": 1},
-    "modernbert": {**SIZES, "num_hidden_layers": 4, "local_attention": 4, "global_attn_every_n_layers": 3},
-    "deberta-v2": {**SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
+    "mamba": {"conv_kernel": 4},
+    "mistral": WINDOW,
+    "gemma2": {**WINDOW, "attn_logit_softcapping": 0.05},
+    "gpt_oss": WINDOW,
+    "modernbert": {"num_hidden_layers": 4, "local_attention": 4, "global_attn_every_n_layers": 3},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
     "bart": BART,
     "t5": T5,
-    "switch_transformers": {**T5, "num_experts": 2},
-    "nystromformer": {**SIZES, "num_landmarks": 4, "segment_means_seq_len": 40},
-    "perceiver": {"d_model": 16, "d_latents": 16, "num_latents": 6, "num_self_attention_heads": 4, "vocab_size": 32},
-    "jamba": {**SIZES, "num_key_value_heads": 2, "num_experts": 2, "num_experts_per_tok": 1, "mamba_d_state": 4},
-    "longformer": {**SIZES, "attention_window": 4},
+    "switch_transformers": T5,
+    "longformer": {"attention_window": 4},
     "led": {**BART, "encoder_layers": 1, "decoder_layers": 2, "attention_window": [4]},
-    "mamba": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
-    "rwkv": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "context_length": 40},
 }
 
 
@@ -127,16 +108,25 @@ def tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="[SEP]", bos_token="[CLS]", **names)
 
 
+def configuration(kind: str, **settings: Any) -> Any:
+    """The configuration of a model of a kind, as small as it can be unless `settings` say otherwise."""
+    import transformers
+
+    of_kind = transformers.CONFIG_MAPPING[kind]
+    known = {*dir(of_kind), *getattr(of_kind, "__dataclass_fields__", ())} - {*of_kind.attribute_map}
+    known |= {*inspect.signature(of_kind.__init__).parameters} - {*of_kind.attribute_map}
+    sizes = {name: size for name, size in TINY.items() if name in known}
+    return of_kind(**sizes | FAMILIES.get(kind, {}) | settings)
+
+
 def built(kind: str, kernel: str = "eager", auto: str = "AutoModel", **settings: Any) -> Any:
     """A model with random weights that are large enough for no row to be nearly uniform, the same for every kernel."""
     import transformers
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library warns of its own future
-        config = transformers.AutoConfig.for_model(kind, **FAMILIES[kind] | settings)
-        kind_of_model = getattr(transformers, auto)
-        model = kind_of_model.from_config(config, attn_implementation=kernel) if kernel else None
-        model = model or kind_of_model.from_config(config)
+        chosen = {"attn_implementation": kernel} if kernel else {}
+        model = getattr(transformers, auto).from_config(configuration(kind, **settings), **chosen)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -144,7 +144,7 @@ def test_what_is_clear_of_an_image_is_white(tmp_path: Path) -> None:
     assert grid.pixels.min() == grid.pixels.max() == 191  # half-clear grey on white paper
 
 
-# --- Checkpoints and records that are incomplete, cut off, of other files, or made to run code: exit 2 naming the file ---
+# --- Checkpoints and records that are incomplete, of other files, or made to run code: exit 2 naming the file ---
 
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"

@@ -18,10 +18,11 @@ import pytest
 import torch
 
 from attnviz.models.recording.record import record
+from tests.pretrained import NEEDS, built
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
-transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
+pytest.importorskip("transformers", reason=NEEDS)
 
 ARCHITECTURES = (
     "albert bart beit bert biogpt bitnet bloom camembert clip_text_model clip_vision_model codegen cohere "
@@ -34,46 +35,7 @@ ARCHITECTURES = (
     "xlm-roberta zaya "
 )
 SLOW = ("falcon_h1",)
-# By size, the settings that have it: each configuration takes those that it knows.
-SIZES: dict[Any, str] = {
-    0: "pad_token_id",
-    1: "num_experts_per_tok n_group topk_group first_k_dense_replace num_hidden_groups "
-    "bos_token_id decoder_start_token_id",
-    2: "num_hidden_layers num_layers n_layer n_layers encoder_layers decoder_layers num_decoder_layers "
-    "num_local_experts num_experts n_routed_experts num_key_value_heads type_vocab_size num_conv_pos_embedding_groups "
-    "eos_token_id num_feat_extract_layers",
-    3: "num_channels",
-    4: "num_attention_heads num_heads n_head n_heads encoder_attention_heads decoder_attention_heads head_dim d_kv "
-    "v_head_dim qk_rope_head_dim qk_nope_head_dim rotary_dim "
-    "mamba_d_state num_conv_pos_embeddings num_mel_bins patch_size",
-    8: "moe_intermediate_size shared_expert_intermediate_size q_lora_rank kv_lora_rank mamba_d_head image_size",
-    16: "hidden_size d_model n_embd dim emb_dim embedding_size embed_dim",
-    24: "intermediate_size encoder_ffn_dim decoder_ffn_dim d_ff hidden_dim ffn_hidden_size n_inner",
-    32: "max_position_embeddings n_positions max_target_positions max_source_positions",
-    40: "vocab_size",
-    (1, 1): "depths",
-    (2, 2): "conv_stride",
-    (4, 4): "conv_kernel",
-    (16, 16): "hidden_sizes conv_dim",
-    1e4: "rope_theta",
-    1e-5: "layer_norm_eps",
-}
-TINY = {name: size for size, names in SIZES.items() for name in names.split()}
 OWN = ("encoder_attentions", "decoder_attentions", "cross_attentions", "attentions")
-
-
-def built(kind: str, kernel: str, **settings: Any) -> Any:
-    """A model with the same random weights whatever the kernel, large enough for no row to be nearly uniform."""
-    of_kind = transformers.CONFIG_MAPPING[kind]
-    known = {*dir(of_kind), *getattr(of_kind, "__dataclass_fields__", ())} - {*of_kind.attribute_map}
-    known |= {*inspect.signature(of_kind.__init__).parameters} - {*of_kind.attribute_map}
-    config = of_kind(**{name: value for name, value in TINY.items() if name in known} | settings)
-    model = transformers.AutoModel.from_config(config, attn_implementation=kernel)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
-    return model.eval()
 
 
 def inputs(model: Any) -> dict[str, Any]:
@@ -86,9 +48,9 @@ def inputs(model: Any) -> dict[str, Any]:
     main = model.main_input_name
     given = {main: torch.randn(shapes[main], generator=generator)} if main in shapes else {}
     if not given:
-        given["input_ids"] = torch.randint(4, 38, (1, 7), generator=generator)
+        given["input_ids"] = torch.randint(4, 30, (1, 7), generator=generator)
     if "decoder_input_ids" in inspect.signature(model.forward).parameters:
-        given["decoder_input_ids"] = torch.randint(4, 38, (1, 5), generator=generator)
+        given["decoder_input_ids"] = torch.randint(4, 30, (1, 5), generator=generator)
     return given | ({"use_cache": False} if hasattr(config, "use_cache") else {})
 
 

@@ -22,7 +22,7 @@ from attnviz.specs import ModelOptions, PoolKind
 from tests import pretrained
 from tests.made import save_classifier
 from tests.models.captures import replaced
-from tests.pretrained import FAMILIES, NEEDS, SIZES, built, minilm, saved, tokenizer
+from tests.pretrained import NEEDS, built, minilm, saved, tokenizer
 
 TEXT = "the film was not good but the acting saved it"
 MASKED = "the acting saved the [MASK] but it was not good"
@@ -171,10 +171,7 @@ def test_parts_of_encoders_with_norms_behind_sum(kind: str, auto: str, theirs: T
 
 
 @pytest.mark.parametrize(("kind", "has_norms"), [("modernbert", False), ("electra", True), ("xlm-roberta", True)])
-def test_parts_of_other_encoders_sum(
-    kind: str, has_norms: bool, theirs: Theirs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(FAMILIES, kind, {**SIZES, **FAMILIES.get(kind, {})})
+def test_parts_of_other_encoders_sum(kind: str, has_norms: bool, theirs: Theirs) -> None:
     stream, model = take_apart(theirs(kind, LABELS)), built(kind, "eager", LABELS)
     ids = torch.tensor([stream.subject.ids])
     with torch.no_grad():

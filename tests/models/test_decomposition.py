@@ -15,25 +15,25 @@ from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName, Writer
 from tests.models.captures import replaced
 from tests.models.test_decomposed_encoders import check_sums
-from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, opened, saved, stories
+from tests.pretrained import FAMILIES, NEEDS, built, opened, saved, stories
 
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "llama": ("llama", GROUPED),
-    "qwen2, biases": ("qwen2", GROUPED),
-    "qwen3, norms of q and k": ("qwen3", GROUPED),
-    "mistral, a window": ("mistral", {**GROUPED, "sliding_window": 4}),
-    "mixtral, experts": ("mixtral", {**GROUPED, "num_local_experts": 2, "num_experts_per_tok": 1}),
+    "llama": ("llama", {}),
+    "qwen2, biases": ("qwen2", {}),
+    "qwen3, norms of q and k": ("qwen3", {}),
+    "mistral, a window": ("mistral", {}),
+    "mixtral, experts": ("mixtral", {}),
     "gpt2, biases": ("gpt2", {}),
-    "gpt_neox, parallel": ("gpt_neox", SIZES),
-    "gpt_neox, one behind the other": ("gpt_neox", {**SIZES, "use_parallel_residual": False}),
+    "gpt_neox, parallel": ("gpt_neox", {}),
+    "gpt_neox, one behind the other": ("gpt_neox", {"use_parallel_residual": False}),
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "gemma2": (GROUPED, "scaled_dot_product_attention"),  # soft-caps
-    "olmo2": (GROUPED, "norms in the middle"),
-    "granite": ({**GROUPED, "residual_multiplier": 0.5}, "something else than its heads and its MLP"),
-    "bloom": ({"vocab_size": 32, "hidden_size": 16, "n_layer": 2, "n_head": 4}, "scaled_dot_product_attention"),
+    "gemma2": ({}, "scaled_dot_product_attention"),  # soft-caps
+    "olmo2": ({}, "norms in the middle"),
+    "granite": ({"residual_multiplier": 0.5}, "something else than its heads and its MLP"),
+    "bloom": ({}, "scaled_dot_product_attention"),
 }
 
 
@@ -112,7 +112,7 @@ def test_knock_outs_are_those_of_a_model_hooked_by_hand(tmp_path: Path, monkeypa
 
 
 def test_what_a_place_gives_is_the_mean_key_turned_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = take_apart(made(tmp_path, "llama", monkeypatch, **GROUPED))
+    stream = take_apart(made(tmp_path, "llama", monkeypatch))
     model, block, n_tokens = built("llama", "sdpa", CAUSAL).model, stream.blocks[1], len(stream.subject.ids)
     layer: Any = model.layers[1]
     with torch.no_grad():
@@ -136,7 +136,7 @@ def test_what_is_no_sum_is_refused(kind: str, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("part", ["heads", "mlps"])
 def test_parts_that_miss_their_sum_are_refused(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = take_apart(made(tmp_path, "llama", monkeypatch, **GROUPED))
+    stream = take_apart(made(tmp_path, "llama", monkeypatch))
     block = stream.blocks[0]
     wrong = block.attention.mixed if part == "heads" else block.mlp
     wrong *= 1.001

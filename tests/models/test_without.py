@@ -25,7 +25,7 @@ from attnviz.models.protocols import AttentionModel
 from attnviz.specs import ModelOptions
 from tests.attacks.endings import RunHere, worked
 from tests.models.captures import replaced
-from tests.pretrained import FAMILIES, GROUPED, NEEDS, SIZES, built, saved, tokenizer
+from tests.pretrained import NEEDS, built, saved, tokenizer
 
 TEXT, OTHER = "the acting saved the film but it was not good", "a cat sat on the mat"
 CAUSAL = "AutoModelForCausalLM"
@@ -39,12 +39,6 @@ PROJECTED: dict[str, Callable[[Any, int], nn.Module]] = {
     "gpt_neox": lambda model, layer: model.gpt_neox.layers[layer].attention.dense,
     "gemma2": lambda model, layer: model.model.layers[layer].self_attn.o_proj,
 }
-
-
-@pytest.fixture(autouse=True)
-def _families(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FAMILIES, "llama", GROUPED)
-    monkeypatch.setitem(FAMILIES, "gpt_neox", SIZES)
 
 
 @contextmanager

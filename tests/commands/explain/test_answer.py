@@ -27,7 +27,7 @@ from attnviz.specs import ModelOptions
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
 from tests.made import page_content
-from tests.pretrained import FAMILIES, GROUPED, NEEDS, WORDS, saved
+from tests.pretrained import FAMILIES, NEEDS, WORDS, configuration, saved
 
 CAUSAL = "AutoModelForCausalLM"
 TEXT = "the acting saved the film but it was not good"
@@ -40,7 +40,7 @@ def _needs_transformers() -> None:
 
 @pytest.fixture
 def decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(FAMILIES, "llama", {**GROUPED, "num_hidden_layers": 3})
+    monkeypatch.setitem(FAMILIES, "llama", {"num_hidden_layers": 3})
     return saved(tmp_path / "tiny", "llama", auto=CAUSAL)
 
 
@@ -92,9 +92,8 @@ def test_a_model_that_was_never_trained_has_no_reasons(
 ) -> None:
     import transformers
 
-    sizes = {**FAMILIES.get(kind, GROUPED), "max_position_embeddings": 64}
     torch.manual_seed(3)
-    model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(kind, **sizes))
+    model = transformers.AutoModelForCausalLM.from_config(configuration(kind))
     monkeypatch.setattr(pretrained, "built", lambda *_, **__: model)
     saved(tmp_path / "new", kind)
     for n_words in (6, 26):
