@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnviz.renderers.figure.calculation_rows import (
-    PlacedStep,
-    RowPlan,
-    Strip,
-    write_column,
-)
 from attnviz.renderers.figure.header import (
     MARGIN,
     ceil_to_pixel,
+    frame,
     header_of,
     height_of,
     paragraph,
@@ -30,7 +26,7 @@ from attnviz.renderers.figure.header import (
 )
 from attnviz.renderers.figure.layout import GAP, MIN_APART, PAD, POINT, Box, TextLine
 from attnviz.renderers.figure.scale import write_sign
-from attnviz.renderers.figure.sketch import Sketch, frame
+from attnviz.renderers.figure.sketch import Sketch
 from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, INK, Sizes, colour_map, look_of
 from attnviz.renderers.figure.text import extent, wrap
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
@@ -41,6 +37,31 @@ MIN_CELL = 0.02  # inches
 BETWEEN, BESIDE_SIGN = 0.16, 0.34  # inches between two steps, and where a sign stands there
 HEADING = 0.78, 1.15  # inches that a heading has at least, and up to which a formula has them to stay on one line
 N_SHADES, KEY = 33, 0.7  # cells of the key to the colours, and its inches
+PITCH, HIGH, APART = 1.75, 1.35, 1.4  # of the text's size: row to row, and a strip; rows to what is above and below
+SIGN = 1.4  # of the text's size
+CAPITAL = 0.36  # of a text's size: from its base line to its middle
+MASKED = "−∞"
+LEAST = 0.0005  # a share that is smaller would be written as 0.000
+
+
+class Strip(NamedTuple):
+    """A vector as cells from left to right; `most` has the darkest colours."""
+
+    box: Box
+    components: Float64[np.ndarray, " component"]
+    most: float
+
+
+class PlacedStep(NamedTuple):
+    """One step, where it begins, and its heading broken into lines."""
+
+    step: CalculationStep
+    gap: float  # before it
+    left: float
+    inner: float  # how wide its cells or numbers are, or its longest bar
+    width: float  # and all of it
+    title: tuple[str, ...]
+    formula: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,37 +84,88 @@ class CalculationPlan(Sketch):
 
 
 def plan_calculation(chart: Calculation, report: Report, look: FigureStyle) -> CalculationPlan:
-    """Everything with its place. Raises TooLarge where the width asked for is too small, and for too many pixels."""
+    """Everything with its place. Raises TooLarge where the width asked for is too small."""
     sizes = look_of(look.theme, look.font_size)[1]
     steps, width = _across(chart, look, sizes)
-    header, start = header_of(chart, report, width, look, sizes)
-    first = start + GAP * bool(header)
+    lines, start = header_of(chart, report, width, look, sizes)
+    first = start + GAP * bool(lines)
     second = first + height_of(["step"], sizes.small)
     third = second + max(height_of(step.title, sizes.axis) for step in steps) + PAD
-    top = third + max(height_of(step.formula, sizes.axis) for step in steps) + PAD
-    rows = RowPlan(chart, sizes, top + GAP)
-    strips = [strip for step in steps for strip in rows.list_strips(step)]
-    lines = [*header, *rows.label_rows()]
+    top = third + max(height_of(step.formula, sizes.axis) for step in steps) + PAD + GAP
     for step in steps:  # above each its number, what it is in words and its formula
         lines += paragraph([step.step.label], sizes.small, GREY, step.left, first)
         lines += paragraph(step.title, sizes.axis, INK, step.left, second, bold=True)
         lines += paragraph(step.formula, sizes.axis, GREY, step.left, third)
-        lines += [*rows.write_numbers(step), *rows.write_beside(step)]
-    keys, texts, end = _place_keys(steps, rows.end + PAD, sizes)
+    strips, bars, texts, end = _place_rows(chart, steps, top, sizes)
+    keys, of_keys, end = _place_keys(steps, end + PAD, sizes)
     return CalculationPlan(
-        **frame(chart, report, look, (width, end + GAP - PAD), [*lines, *texts], chart.notes),
+        **frame(chart, report, look, (width, end, GAP), [*lines, *texts, *of_keys], chart.notes),
         strips=(*strips, *keys),
-        bars=tuple(bar for step in steps for bar in rows.list_bars(step)),
+        bars=tuple(bars),
     )
+
+
+def _place_rows(
+    chart: Calculation, steps: Sequence[PlacedStep], top: float, sizes: Sizes
+) -> tuple[list[Strip], list[Box], list[TextLine], float]:
+    """What stands in rows below `top`, with room above where a vector stands there, or below; where it ends."""
+    em, rest = sizes.axis * POINT, len(chart.rows) - 1 if chart.has_rest else None
+    pitch, high = PITCH * em, HIGH * em
+    begin = top + APART * pitch * any(placed.step.above for placed in steps)
+    tops = [begin + row * pitch for row in range(len(chart.rows))]
+    below = tops[-1] + APART * pitch * any(placed.step.below for placed in steps)
+    strips, bars, lines = list[Strip](), list[Box](), list[TextLine]()
+
+    def write(text: str, x: float, at: float, ink: str = INK, **more: Any) -> None:  # in the middle of a row
+        line = TextLine(text, x, at + high / 2 + CAPITAL * em, sizes.axis, ink)
+        lines.append(line._replace(**more))
+
+    for row, (name, at) in enumerate(zip(chart.rows, tops, strict=True)):
+        write(name, MARGIN, at, GREY if row == rest else INK, bold=row == chart.asked)
+    for step, gap, left, inner, *_ in steps:
+        if step.sign:
+            write(step.sign, left - gap / 2, (tops[0] + tops[-1]) / 2, GREY, size=SIGN * sizes.axis, align="center")
+        vectors = [*zip(step.values, tops, strict=True)]
+        if step.above:
+            write(step.above.label, MARGIN, top, bold=True)
+            vectors.append((step.above.components, top))
+        if step.below:
+            write(step.below.label, left - 2 * PAD, below, bold=True, align="right")
+            vectors.append((step.below.components, below))
+        if step.look == "strip":
+            seen = [each for each in vectors if not np.isnan(each[0]).all()]
+            strips += [Strip(Box(left, at, inner, high), components, step.most) for components, at in seen]
+            continue
+        for row, (text, (value, at)) in enumerate(zip(write_column(step), vectors, strict=True)):
+            ink, x, align = GREY if row == rest else INK, left + inner, "right"
+            if step.look == "bar":  # of several keys together it has no length
+                length = 0.0 if row == rest else inner * float(value[0]) / step.most
+                bars.append(Box(left, at, length, high))
+                x, align = left + length + PAD, "left"
+            write(text, x, at, ink, align=align)
+    return strips, bars, lines, below + high
+
+
+def write_column(step: CalculationStep) -> list[str]:
+    """Write the numbers of a step, "" where there are none."""
+    written = []
+    for value in step.values[:, 0].tolist():
+        if not np.isfinite(value):
+            written.append("" if np.isnan(value) else MASKED)
+        elif step.look == "bar":
+            written.append("< 0.001" if 0 < value < LEAST else f"{value:.3f}")
+        else:
+            written.append(write_sign(f"{value:.2f}"))
+    return written
 
 
 def _across(chart: Calculation, look: FigureStyle, sizes: Sizes) -> tuple[tuple[PlacedStep, ...], float]:
     """Every step with its place, as wide as they want to be or as the width asked for has room for, and the width."""
-    names = (*chart.rows, *(step.above.label for step in chart.steps if step.above is not None))
+    names = (*chart.rows, *(step.above.label for step in chart.steps if step.above))
     left = MARGIN + max(extent(each, sizes.axis, bold=True).width for each in names) * POINT + 2 * PAD
     for wished in WISHED:
         steps = tuple(_place_steps(chart.steps, left, wished, sizes))
-        width = steps[-1].end + MARGIN
+        width = steps[-1].left + steps[-1].width + MARGIN
         if look.width is None or width <= look.width:
             break
     else:

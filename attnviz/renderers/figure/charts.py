@@ -24,13 +24,14 @@ from attnviz.renderers.figure.header import (
     MARGIN,
     MIN_WIDTH,
     ceil_to_pixel,
+    frame,
     header_of,
     height_of,
     ordinal,
     refuse_width,
 )
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, Labels, fit_labels
-from attnviz.renderers.figure.sketch import Sketch, frame
+from attnviz.renderers.figure.sketch import Sketch
 from attnviz.renderers.figure.style import AXIS, Sizes, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Chart, Charts, FigureStyle, Report
@@ -116,7 +117,7 @@ def plan_charts(picture: Charts, report: Report, look: FigureStyle) -> ChartsPla
     thinned = [f"every {ordinal(step)} {axis or 'place'} is labelled" for step, axis in sorted(steps) if step > 1]
     caveats = [*marks.list_caveats([(panel.chart, panel.size) for panel in panels], sizes), *thinned]
     return ChartsPlan(
-        **frame(picture, report, look, (width, bottom), header, caveats),
+        **frame(picture, report, look, (width, bottom, PAD), header, caveats),
         panels=panels,
         n_columns=n_columns,
         groups=groups,

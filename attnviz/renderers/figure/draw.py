@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
-from matplotlib.transforms import ScaledTranslation
 
 from attnviz.renderers.figure.layout import (
-    LABEL_PAD,
     MAX_LINES,
     NUMBER_PAD,
     POINT,
     TICK,
     Box,
     FigurePlan,
-    Labels,
     PlacedMap,
     TextLine,
     line_room,
-    middles,
 )
 from attnviz.renderers.figure.scale import (
     EXTENSION,
@@ -45,9 +40,6 @@ from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.renderers.pooling import pool_cells
 from attnviz.shapes import Grey
 
-BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
-UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
-ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
 OUTLINE = 0.8  # points, around the token that attends
 
@@ -74,7 +66,7 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
             axes.stairs(shares, edges, orientation="horizontal", fill=True, color=FOLDED, linewidth=0)
     if plan.swatch is not None:
         _hatch(axes_at(figure, plan.swatch), plan).set_linewidth(HAIRLINE)
-    for line in plan.lines:
+    for line in (*plan.lines, *plan.tokens):
         write(figure, line)
     return figure
 
@@ -126,11 +118,6 @@ def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) 
         _draw_seams(axes, np.ma.getmaskarray(cells), plan.theme.ground)
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
-    if place.row_labels:
-        beside = place.box.left - place.outer.left
-        _label(axes, heatmap.rows, plan.row_labels, plan.cells.rows.pool, down=False, beside=beside)
-    if place.column_labels:
-        _label(axes, heatmap.columns, plan.column_labels, plan.cells.columns.pool, down=True)
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
             axes.text(x, y, text, ha="center", va="center", size=plan.sizes.smallest, color=ink)
@@ -194,29 +181,6 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
             around: dict[str, Any] = {"fill": False, "edgecolor": plan.theme.ink, "linewidth": OUTLINE}
             axes.add_patch(Rectangle((left, top), width, height, **around))
         write(figure, line._replace(colour=ink_on(colour) if boxed else plan.theme.ink))
-
-
-def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, *, down: bool, beside: float = 0.0) -> None:
-    """Tokens beside their rows or `down` below their columns, without ticks, each of which is five objects.
-
-    `beside`: inches of what stands between.
-    """
-    if labels.step == 0:
-        return
-    away = TICK + LABEL_PAD * POINT
-    figure = axes.figure
-    assert isinstance(figure, Figure)
-    on_edge, outwards = (axes.get_xaxis_transform(), (0, -1)) if down else (axes.get_yaxis_transform(), (-1, 0))
-    if beside:
-        on_edge += ScaledTranslation(-beside, 0, figure.dpi_scale_trans)
-    at = on_edge + ScaledTranslation(away * outwards[0], away * outwards[1], figure.dpi_scale_trans)
-    to = ROTATED if labels.rotated else UNDER if down else BESIDE
-    places = labels.choose(middles(names, pool))
-    for place, name in zip(places, labels.choose(names), strict=True):
-        text = axes.text(
-            place if down else 0, 0 if down else place, drawable(name), transform=at, size=labels.size, **to
-        )
-        literal(text)
 
 
 def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:

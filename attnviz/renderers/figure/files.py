@@ -12,11 +12,12 @@ from attnviz.renderers.figure.style import AUTO, MIN_FONT_SIZE, PAPER, colour_ma
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from math import floor, sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from matplotlib.figure import Figure
 
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_of
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
@@ -39,11 +40,12 @@ if TYPE_CHECKING:
 
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
+MAX_PIXELS = 100_000_000
 # At least, for the cells of an SVG or PDF, and for cells under so many inches: many viewers blur where pixels meet.
 VECTOR_DPI, FINE_DPI, FINE_CELL = 150, 300, 0.02
 
-Kind = Literal["png", "svg", "pdf"]
 Planned: TypeAlias = "FigurePlan | Sketch"
+Kind = Literal["png", "svg", "pdf"]
 
 
 def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
@@ -98,30 +100,37 @@ def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[s
 
 
 def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned:
-    """How large all of one picture is, and where it lies. Raises TooLarge."""
-    match picture:
+    """How large all of one picture is, and where it lies. Raises TooLarge, and says what would work."""
+    made: Planned
+    match picture:  # what few pictures want is imported only for them
         case Heatmap() | HeatmapGrid():
             if maps_of(picture)[0].is_of_pairs:
                 look = replace(look, kind="map")
             if look.kind != "text" and not getattr(picture, "as_text", False):
-                return plan(picture, report, look)
-            from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
+                made = plan(picture, report, look)
+            else:
+                from attnviz.renderers.figure.words import plan_text
 
-            return plan_text(picture, report, look)
+                made = plan_text(picture, report, look)
         case Calculation():
             from attnviz.renderers.figure.calculation import plan_calculation
 
-            return plan_calculation(picture, report, look)
+            made = plan_calculation(picture, report, look)
         case Charts():
             from attnviz.renderers.figure.charts import plan_charts
 
-            return plan_charts(picture, report, look)
+            made = plan_charts(picture, report, look)
         case Graph():
             from attnviz.renderers.figure.graph import plan_graph
 
-            return plan_graph(picture, report, look)
+            made = plan_graph(picture, report, look)
         case _:
             assert_never(picture)
+    if (n_pixels := made.width * made.height * look.dpi**2) > MAX_PIXELS:
+        pixels = f"{made.width * look.dpi:.0f} × {made.height * look.dpi:.0f} pixels"
+        works = floor(0.98 * look.dpi * sqrt(MAX_PIXELS / n_pixels))
+        raise TooLarge(f"{made.name!r} would have {pixels}", hint=f"Up to {works} dpi it can be drawn.")
+    return made
 
 
 def _list_texts(thing: object) -> Iterator[str]:

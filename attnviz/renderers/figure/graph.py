@@ -19,12 +19,13 @@ from attnviz.renderers.figure.header import (
     MARGIN,
     below,
     ceil_to_pixel,
+    frame,
     header_of,
     paragraph,
     refuse_width,
 )
-from attnviz.renderers.figure.layout import GAP, POINT, Box, TextLine
-from attnviz.renderers.figure.sketch import Sketch, frame
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, Box, TextLine
+from attnviz.renderers.figure.sketch import Sketch
 from attnviz.renderers.figure.style import AXIS, COLOURS, GREY, INK, Sizes, look_of
 from attnviz.renderers.figure.text import extent, wrap
 from attnviz.renderers.figure.words import Paragraph, flow_words
@@ -96,7 +97,7 @@ def plan_graph(graph: Graph, report: Report, look: FigureStyle) -> GraphPlan:
         start = source.left + ports[0] * source.width, source.top
         arrows.append((edge, start, (target.left + ports[1] * target.width, target.top + target.height)))
     return GraphPlan(
-        **frame(graph, report, look, (width, end), lines, ()),
+        **frame(graph, report, look, (width, end, PAD), lines, ()),
         arrows=tuple(arrows),
         boxes=(*(word.box for word in words), *boxes.values()),
     )

@@ -159,13 +159,11 @@ def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Ac
 
 
 def place_maps(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]:
-    """Rows are labelled in the first column only, columns only where no map follows below."""
+    """Where each map lies, with the column beside it."""
     return tuple(
         PlacedMap(
             heatmap,
             grid.box(index, left, top),
-            row_labels=index % grid.n_columns == 0,
-            column_labels=index + grid.n_columns >= len(grid.maps),
             statistic=grid.statistic,
             fold=None if grid.fold is None else FoldedColumn(grid.fold_box(index, left, top), grid.fold.shares[index]),
         )

@@ -6,26 +6,25 @@ Lengths are inches from the upper left corner, text sizes points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import ceil, floor, sqrt
-from typing import NamedTuple
+from math import ceil
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, FigurePlan, Room, TextLine, maps_of
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, Box, Room, TextLine
 from attnviz.renderers.figure.scale import norm_of
-from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, Sizes
+from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE, Sizes, look_of
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, line_height, wrap, wrap_evenly
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
+from attnviz.report import FigureStyle, Heatmap, Picture, Report, Scale
 from attnviz.words import say
 
 MARGIN = 0.12
 MIN_WIDTH = 3.2  # a title needs some room even over a single cell
-MAX_PIXELS = 100_000_000
 BAR_WIDTH, BAR_SHORTEST = 0.09, 1.2
 MAX_BAR = 3.0  # below maps, unless its numbers need more
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
+HATCHED = "hatched: not attendable"
 
 
 class Across(NamedTuple):
@@ -44,14 +43,6 @@ class BarPlan(NamedTuple):
     length: float
     beside: float  # inches that numbers and label take beside it, or that the first and the last number stick out
     label: tuple[str, ...]
-
-
-def check_size(name: str, width: float, height: float, dpi: int) -> None:
-    """Raises TooLarge for too many pixels, and says what would work."""
-    if width * height * dpi**2 > MAX_PIXELS:
-        works = floor(0.98 * sqrt(MAX_PIXELS / (width * height)))
-        pixels = f"{width * dpi:.0f} × {height * dpi:.0f} pixels"
-        raise TooLarge(f"{name!r} would have {pixels}", hint=f"Up to {works} dpi it can be drawn.")
 
 
 def refuse_width(name: str, look: FigureStyle, sizes: Sizes, needed: float) -> TooLarge:
@@ -157,32 +148,35 @@ def place_bar(
     return box, label, below(label, under)
 
 
-def finish_plan(
-    plan: FigurePlan, picture: Heatmap | HeatmapGrid, report: Report, room: Room, small_print: Sequence[str]
-) -> FigurePlan:
-    """Put small print under a plan, which is as high as what it has so far, and give it what all pictures have.
+def frame(
+    picture: Picture,
+    report: Report,
+    look: FigureStyle,
+    place: tuple[float, float, float],
+    lines: Sequence[TextLine],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Return what every picture has once all else has its place: small print under it, its height, its inks.
 
-    It begins with a key to forbidden cells of maps, where there are any. Without a title, what would mislead comes
-    next: the caveat, and which query rows are of.
+    `place` is its width, where it ends but for small print, and how far below that begins. `HATCHED`, which has a key,
+    comes first. Without a title, what would mislead comes next: the caveat, and which query rows are of.
     """
-    is_hatched = plan.kind == "map" and not all(each.is_of_pairs or each.allowed.all() for each in maps_of(picture))
-    texts = ["hatched: not attendable"] * is_hatched
-    if not room.look.header:
+    (theme, sizes), (width, end, apart), is_hatched = look_of(look.theme, look.font_size), place, HATCHED in notes
+    texts = [HATCHED] * is_hatched
+    if not look.header:
         is_of_query = isinstance(picture, Heatmap) and not picture.has_queries
         texts += filter(None, (report.caveat, picture.title if is_of_query else ""))
-    left, size = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched, room.sizes.small
-    wrapped = wrap(
-        " · ".join(say(each, room.look.lang) for each in (*texts, *small_print)),
-        size,
-        (plan.width - left - MARGIN) / POINT,
-    )
-    footer = paragraph(wrapped, size, GREY, left, plan.height + GAP)
-    return replace(
-        plan,
-        title=title_of(picture, report),
-        height=ceil_to_pixel(below(footer, plan.height) + MARGIN, room.look.dpi),
-        lines=tuple(line._replace(colour=room.theme.find_ink(line.colour)) for line in (*plan.lines, *footer)),
-        swatch=Box(MARGIN, footer[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if is_hatched else None,
-        sizes=room.sizes,
-        theme=room.theme,
-    )
+    left = MARGIN + (SWATCH_WIDTH + PAD) * is_hatched
+    texts += [note for note in notes if note != HATCHED]
+    said = " · ".join(say(text, look.lang) for text in texts)
+    small_print = wrap(said, sizes.small, (width - left - MARGIN) / POINT)
+    footer = paragraph(small_print, sizes.small, GREY, left, end + apart)
+    return {
+        "name": picture.name,
+        "title": title_of(picture, report),
+        "width": width,
+        "height": ceil_to_pixel(below(footer, end) + MARGIN, look.dpi),
+        "lines": tuple(line._replace(colour=theme.find_ink(line.colour)) for line in (*lines, *footer)),
+        "theme": theme,
+        "swatch": Box(MARGIN, footer[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if is_hatched else None,
+    }

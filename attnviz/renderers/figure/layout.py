@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from attnviz.renderers.figure.scale import cells_of, digits_of
-from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
+from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.renderers.pooling import Statistic
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
@@ -27,6 +27,7 @@ GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
 LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
 MAX_MAP, MAX_PANEL, MAX_GRID_WIDTH = 7.2, 2.8, 12.0
+MAX_WASTE = 0.125  # of a small map's side, for cells of whole pixels
 MAX_LINES = 400  # of one head: more hide each other
 MAX_CELLS = 1024  # along one side; more are pooled
 MIN_LABELLED = 1.2  # inches; a smaller panel shows no tokens
@@ -44,6 +45,7 @@ STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
 
 T = TypeVar("T")
+Align = Literal["left", "center", "right"]
 
 
 class Box(NamedTuple):
@@ -63,7 +65,7 @@ class TextLine(NamedTuple):
     y: float
     size: float
     colour: str = INK
-    align: Literal["left", "center", "right"] = "left"
+    align: Align = "left"
     rotation: int = 0
     bold: bool = False
 
@@ -115,6 +117,8 @@ class Labels(NamedTuple):
 
     def choose(self, tokens: Sequence[T]) -> Sequence[T]:
         """Those of them that are labelled."""
+        if self.step == 0:
+            return ()
         return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
 
 
@@ -129,12 +133,10 @@ class FoldedColumn(NamedTuple):
 
 
 class PlacedMap(NamedTuple):
-    """One map and its box, which of its sides carry token labels, and what its cells show where they are pooled."""
+    """One map and its box, and what its cells show where they are pooled."""
 
     heatmap: Heatmap
     box: Box
-    row_labels: bool
-    column_labels: bool
     statistic: Statistic
     fold: FoldedColumn | None = None
 
@@ -167,32 +169,38 @@ class Room(NamedTuple):
         """Where no width is asked for."""
         theme, sizes = look_of(look.theme, look.font_size)
         several = isinstance(picture, HeatmapGrid)
-        of_panel = min(MAX_PANEL, max(0.6, MAX_GRID_WIDTH / columns_of(picture) - GAP))
+        of_panel = min(MAX_PANEL, max(0.6, MAX_GRID_WIDTH / count_maps(picture)[1] - GAP))
         side = LINES_ACROSS[several] if look.kind == "lines" else of_panel if several else MAX_MAP
         return cls(look, theme, sizes, side)
 
 
 @dataclass(frozen=True, eq=False)
-class FigurePlan:
-    """A picture before it is drawn."""
+class Plan:
+    """A picture before it is drawn; `lines` are all its texts, see `header.frame`."""
 
     name: str
+    title: str
     width: float
     height: float
+    lines: tuple[TextLine, ...]
+    theme: Theme
+    swatch: Box | None  # the key to forbidden cells, of maps
+
+
+@dataclass(frozen=True, eq=False)
+class FigurePlan(Plan):
+    """Maps, or a text whose tokens are shaded, before they are drawn."""
+
     bar: Box  # wider than high where it lies below
     scale: Scale
     ticks: tuple[tuple[float, str], ...]  # of the colour bar: where, and what they say
-    lines: tuple[TextLine, ...]
     kind: FigureKind
+    sizes: Sizes
     cells: Cells = ONE_EACH
-    row_labels: Labels = UNLABELLED
-    column_labels: Labels = UNLABELLED
+    labels: tuple[Labels, Labels] = (UNLABELLED, UNLABELLED)
+    tokens: tuple[TextLine, ...] = ()  # the labels of rows and columns
     places: tuple[PlacedMap, ...] = ()
     words: tuple[Word, ...] = ()
-    title: str = ""
-    swatch: Box | None = None  # the key to forbidden cells
-    sizes: Sizes = SIZES
-    theme: Theme = PAPER
 
     def read_cells(self, place: PlacedMap) -> np.ma.MaskedArray:
         """What the cells of one of its maps show."""
@@ -202,11 +210,6 @@ class FigurePlan:
 def line_room(cells: Cells) -> float:
     """How much of the room that lines from token to token want there is, at most 1."""
     return min(1.0, cells.rows.length / POINT / WIDE)
-
-
-def middles(names: Sequence[str], pool: int) -> list[float]:
-    """Where along an axis of cells the middle of each token is."""
-    return [(position + 0.5) / pool for position in range(len(names))]
 
 
 def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
@@ -245,9 +248,16 @@ def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
     return max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
 
 
-def columns_of(block: Heatmap | HeatmapGrid) -> int:
-    """How many maps stand side by side."""
-    return min(block.n_columns, len(block.maps)) if isinstance(block, HeatmapGrid) else 1
+def count_maps(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
+    """How many rows of maps there are, and how many maps stand side by side."""
+    n_maps = len(maps_of(block))
+    n_columns = min(block.n_columns, n_maps) if isinstance(block, HeatmapGrid) else 1
+    return ceil(n_maps / n_columns), n_columns
+
+
+def is_small(block: Heatmap | HeatmapGrid) -> bool:
+    """Whether maps have room for a few cells only: close together, without labels, and named once at the edges."""
+    return isinstance(block, HeatmapGrid) and block.small and block.edges is not None
 
 
 def is_difference(block: Heatmap | HeatmapGrid) -> bool:
@@ -272,6 +282,12 @@ def fits_digits(block: Heatmap | HeatmapGrid, room: Room) -> bool:
 def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
     """Few tokens get large cells, many small ones; more tokens than pixels are pooled. Square, but see `_shorter`."""
     n_tokens, limit, look = max(shape_of(block)), room.side, room.look
+    if is_small(block):  # as large as the side of a map allows; not of whole pixels where that leaves much of it empty
+        n_pixels = max(1, floor(limit * look.dpi))
+        pool = ceil(n_tokens / min(MAX_CELLS, n_pixels))
+        pitch = n_pixels / ceil(n_tokens / pool)
+        side = Side(pool, (floor(pitch) if floor(pitch) >= (1 - MAX_WASTE) * pitch else pitch) / look.dpi)
+        return Cells(side, side, annotated=False)
     if look.kind == "lines":
         several = isinstance(block, HeatmapGrid)
         pitch = PITCH * (room.sizes.panel if several else room.sizes.label) * POINT
@@ -305,12 +321,14 @@ def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
 
 def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple[Labels, Labels]:
     """Those of the rows and those of the columns, which stand beside lines, too, and below maps."""
+    if is_small(block):
+        return UNLABELLED, UNLABELLED
     smallest, lines = room.sizes.smallest, room.look.kind == "lines"
     every_second = 2 * min(cells.rows.pitch, cells.columns.pitch) >= CLOSE * smallest
     if isinstance(block, HeatmapGrid) and room.side < MIN_LABELLED and not (every_second or lines):
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = room.sizes.label if isinstance(block, Heatmap) else room.sizes.panel
-    rows, columns = ([getattr(each, side) for each in spell_maps(block)] for side in ("rows", "columns"))
+    rows, columns = ([getattr(each, side) for each in maps_of(block)] for side in ("rows", "columns"))
     beside = fit_labels(rows, cells.rows.pitch, largest, smallest)
     of_columns = partial(fit_labels, columns, cells.columns.pitch, largest, smallest, below=not lines)
     below = of_columns()

@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.draw import ROTATED
 from attnviz.renderers.figure.layout import LABEL_PAD, POINT, TICK, Labels
 from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, Sizes, Theme
 from attnviz.renderers.figure.text import drawable, extent
@@ -38,6 +37,7 @@ APART, EDGE = 0.8, 0.6  # places: between two groups of boxes, and from either e
 BROAD = 0.6  # of a box, in places
 MARGINS = np.array([0.03, 0.06])  # of what is drawn, on either side
 DOT, MARKED, PLAIN, LETTERED, BESIDE = 3.6, 4.5, 3.2, 8.5, 1.5  # points across, and to the label
+ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
 MAX_POWERS, THOUSANDS = 7, 1024  # powers of two that are numbered, and from where in thousands
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted

@@ -23,9 +23,9 @@ from jaxtyping import UInt8
 from matplotlib.colors import to_rgb
 from matplotlib.ft2font import LoadFlags
 
-from attnviz.renderers.figure.layout import TICK, Box
+from attnviz.renderers.figure.layout import TICK, Align, Box
 from attnviz.renderers.figure.style import FRAME, HAIRLINE, INK, STYLE
-from attnviz.renderers.figure.text import Extent, drawable, open_fonts
+from attnviz.renderers.figure.text import drawable, open_fonts
 
 Pixels = UInt8[np.ndarray, "row column 3"]
 
@@ -45,7 +45,7 @@ class Stamp(NamedTuple):
     on_white: UInt8[np.ndarray, "row column 3"]
     left: int
     top: int
-    extent: Extent  # in pixels; above and below the base line at least as much as the font says
+    width: float  # pixels from its start to its end
 
 
 class Face(NamedTuple):
@@ -64,22 +64,20 @@ def stamp(text: str, face: Face, dpi: int) -> Stamp:
 
 def _stamp(text: str, face: Face, dpi: int) -> Stamp:
     size, colour, up, bold = face
-    alpha, left, top, extent = _draw(text, size, dpi, bold)
+    alpha, left, top, width = _draw(text, size, dpi, bold)
     if up:
         alpha, left, top = np.rot90(alpha), top, -left - alpha.shape[1]
     on_white = WHITE - alpha[..., None] * (1 - np.array(to_rgb(colour)))
-    return Stamp(alpha, np.round(on_white).astype(np.uint8), left, top, extent)
+    return Stamp(alpha, np.round(on_white).astype(np.uint8), left, top, width)
 
 
 _cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
 
 
 @lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
-def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int, int, Extent]:
-    """Shares of ink, 0 to 255, where they begin, and the extent."""
+def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int, int, float]:
+    """Shares of ink, 0 to 255, where they begin, and the width."""
     font = open_fonts(bold)
-    metrics = font.get_sfnt_table("OS/2")  # how far the first of our fonts reaches above and below the base line
-    assert metrics is not None
     font.set_size(size, dpi)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
@@ -94,13 +92,8 @@ def _draw(text: str, size: float, dpi: int, bold: bool) -> tuple[np.ndarray, int
     alpha = font.get_image()
     rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
-    extent = Extent(
-        width=width - 2 * space,
-        ascent=max(height - below, metrics["sTypoAscender"] / font.units_per_EM * size * dpi / 72),
-        descent=max(below, -metrics["sTypoDescender"] / font.units_per_EM * size * dpi / 72),
-    )
     ink = alpha[top:bottom, left:right].copy()
-    return ink, round(left - space), int(top) - int(height - below) - 1, extent
+    return ink, round(left - space), int(top) - int(height - below) - 1, width - 2 * space
 
 
 class Edges(NamedTuple):
@@ -110,19 +103,6 @@ class Edges(NamedTuple):
     top: int
     right: int
     bottom: int
-
-
-class Anchor(NamedTuple):
-    """Where the point of a text is: as a share of its width from its start, and of ascent and descent over its base."""
-
-    along: float = 0.0
-    ascent: float = 0.0
-    descent: float = 0.0
-
-
-START, MIDDLE = Anchor(0.0), Anchor(0.5)
-BEFORE, BEHIND = Anchor(1.0, 0.5), Anchor(0.0, 0.5)  # a point, half as high as a capital
-UNDER, OVER = Anchor(0.5, 1.0), Anchor(0.5, 0.5, -0.5)
 
 
 class Canvas:
@@ -163,14 +143,13 @@ class Canvas:
     def _fill(self, left: int, top: int, width: int, height: int) -> None:
         self.pixels[top : top + height, left : left + width] = self._hairline_colour
 
-    def write(self, text: str, x: float, y: float, face: Face, anchor: Anchor = START) -> None:
-        """A text with its anchor at a point."""
+    def write(self, text: str, x: float, y: float, face: Face, align: Align = "left") -> None:
+        """A text with its start, middle or end at a point, which its base line goes through."""
         colour, up = face.colour, face.up
-        alpha, on_white, left, top, extent = stamp(drawable(text), face, self.dpi)
-        back = anchor.along * extent.width
-        down = anchor.ascent * extent.ascent + anchor.descent * extent.descent
-        left += round(x + down if up else x - back)
-        top += round(y + back if up else y + down)
+        alpha, on_white, left, top, width = stamp(drawable(text), face, self.dpi)
+        back = {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
+        left += round(x if up else x - back)
+        top += round(y + back if up else y)
         below = self.pixels[max(0, top) : max(0, top + len(alpha)), max(0, left) : max(0, left + alpha.shape[1])]
         if below.shape == on_white.shape and below.min(initial=WHITE) == WHITE:
             below[:] = on_white

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from math import hypot
 
 import numpy as np
 
-from attnviz.renderers.figure.layout import (
-    LABEL_PAD,
-    NUMBER_PAD,
-    POINT,
-    TICK,
-    FigurePlan,
-    Labels,
-    PlacedMap,
-    middles,
-)
-from attnviz.renderers.figure.page import (
-    BEFORE,
-    BEHIND,
-    MIDDLE,
-    OVER,
-    START,
-    UNDER,
-    WHITE,
-    Canvas,
-    Edges,
-    Face,
-    Pixels,
-    hatching,
-    mix,
-    rgb,
-    to_bytes,
-)
+from attnviz.renderers.figure.layout import NUMBER_PAD, POINT, TICK, FigurePlan, PlacedMap
+from attnviz.renderers.figure.page import WHITE, Canvas, Edges, Face, Pixels, hatching, mix, rgb, to_bytes
 from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, is_open_below, numbers_in
 from attnviz.renderers.figure.style import FOLDED, FRAME, GREY
+from attnviz.renderers.figure.text import ASCENT, DESCENT
 from attnviz.report import Scale
 from attnviz.shapes import Grey
 
@@ -50,10 +25,9 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
     if plan.swatch is not None:
         _hatch(page.within(plan.swatch), plan.scale, dpi)
         page.frame(page.edges(plan.swatch))
-    for line in plan.lines:
-        anchor = MIDDLE if line.align == "center" else START
+    for line in (*plan.lines, *plan.tokens):
         face = Face(line.size, line.colour, up=bool(line.rotation), bold=line.bold)
-        page.write(line.text, line.x * dpi, line.y * dpi, face, anchor)
+        page.write(line.text, line.x * dpi, line.y * dpi, face, line.align)
     return page.pixels
 
 
@@ -73,10 +47,10 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
         filled = np.arange(column.shape[1]) + 0.5 < of_rows * column.shape[1]
         column[:] = np.where(filled[..., None], rgb(FOLDED), column)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
-    _label(page, place, plan, edges, (height, width))
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
-            page.write(text, edges.left + x * width, edges.top + y * height, Face(plan.sizes.smallest, ink), OVER)
+            base = edges.top + y * height + (ASCENT - DESCENT) / 2 * plan.sizes.smallest * POINT * page.dpi
+            page.write(text, edges.left + x * width, base, Face(plan.sizes.smallest, ink), "center")
 
 
 def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None, seam: tuple[int, float]) -> None:
@@ -109,27 +83,6 @@ def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
     pixels[:] = tile[:, columns][rows]
 
 
-def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitches: tuple[float, float]) -> None:
-    """Tokens beside their rows and under their columns, as `draw._label` has them."""
-    away = TICK * page.dpi + LABEL_PAD * POINT * page.dpi
-    if place.row_labels:
-        left = page.edges(place.outer).left
-        for middle, name in _place_labels(place.heatmap.rows, plan.row_labels, plan.cells.rows.pool):
-            y = edges.top + pitches[0] * middle
-            page.write(name, left - away, y, Face(plan.row_labels.size), BEFORE)
-    if place.column_labels:
-        up = plan.column_labels.rotated
-        for middle, name in _place_labels(place.heatmap.columns, plan.column_labels, plan.cells.columns.pool):
-            x = edges.left + pitches[1] * middle
-            page.write(name, x, edges.bottom + away, Face(plan.column_labels.size, up=up), BEFORE if up else UNDER)
-
-
-def _place_labels(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
-    """The names that are shown, and the middle of each in cells."""
-    if labels.step:
-        yield from zip(labels.choose(middles(names, pool)), labels.choose(names), strict=True)
-
-
 def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     """The colour bar, as `draw.draw_bar` has it."""
     edges = page.edges(plan.bar)
@@ -147,7 +100,8 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
         y = bottom - height * float(share)
         page.tick(right, y)
         away = TICK * page.dpi + NUMBER_PAD * POINT * page.dpi
-        page.write(text, right + away, y, Face(plan.sizes.axis, GREY), BEHIND)
+        base = y + ASCENT / 2 * plan.sizes.axis * POINT * page.dpi
+        page.write(text, right + away, base, Face(plan.sizes.axis, GREY))
 
 
 def _point_down(page: Canvas, edges: Edges, colour: np.ndarray) -> None:

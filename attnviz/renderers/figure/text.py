@@ -14,6 +14,7 @@ from matplotlib.ft2font import FT2Font, LoadFlags
 from attnviz.renderers.figure.style import FAMILIES, FONT_FILES
 
 LINE_HEIGHT = 1.3  # of the font size
+ASCENT, DESCENT = 0.96875, 0.24148  # likewise, above and below the base line: by the font, of any text
 BOX = "□"
 LEFT_TO_RIGHT = "\u200e"  # a mark that takes no room
 CLUSTER = re.compile(r".[\u0300-\u036f\u200d\ufe0f]*(?:(?<=\u200d).[\ufe0f]*\u200d?)*")  # a character and marks on it

@@ -18,13 +18,13 @@ from attnviz.renderers.figure.header import (
     MIN_WIDTH,
     Across,
     ceil_to_pixel,
-    check_size,
-    finish_plan,
+    frame,
     header_of,
     place_bar,
     plan_bar,
 )
 from attnviz.renderers.figure.layout import (
+    GAP,
     POINT,
     Box,
     FigurePlan,
@@ -81,20 +81,15 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     names, words, lowest = flow_words(paragraphs, (top, width), size)
     box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
     of_maps = maps_of(picture)[0].has_queries
-    plan = FigurePlan(
-        name=picture.name,
-        width=width,
-        height=lowest,
+    return FigurePlan(
+        **frame(picture, report, look, (width, lowest, GAP), [*header, *names, *label], [MEAN] * of_maps),
         bar=box,
         scale=scale,
         ticks=ticks,
-        lines=(*header, *names, *label),
         words=tuple(words),
         kind="text",
+        sizes=sizes,
     )
-    plan = finish_plan(plan, picture, report, room, [MEAN] * of_maps)
-    check_size(plan.name, plan.width, plan.height, look.dpi)
-    return plan
 
 
 def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragraph]:

@@ -14,8 +14,7 @@ import pytest
 from attnviz.commands.explain.picture import MAX_COMPONENTS, MAX_ROWS
 from attnviz.errors import TooLarge
 from attnviz.records.attention_trace import Head
-from attnviz.renderers.figure.calculation import CalculationPlan, plan_calculation
-from attnviz.renderers.figure.calculation_rows import Strip
+from attnviz.renderers.figure.calculation import CalculationPlan, Strip, plan_calculation
 from attnviz.renderers.figure.layout import POINT, TextLine
 from attnviz.renderers.figure.text import extent
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report

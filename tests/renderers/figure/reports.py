@@ -87,8 +87,17 @@ class Drawn(NamedTuple):
         return self.figure.axes[len(self.plan.places)]
 
     @property
+    def free(self) -> list[Text]:
+        """Every text but tokens beside and under maps."""
+        return self.figure.texts[: len(self.plan.lines)]
+
+    @property
     def texts(self) -> list[str]:
-        return [text.get_text() for text in self.figure.texts]
+        return [text.get_text() for text in self.free]
+
+    @property
+    def tokens(self) -> list[Text]:
+        return self.figure.texts[len(self.plan.lines) :]
 
 
 class DrawnCharts(NamedTuple):

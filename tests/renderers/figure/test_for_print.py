@@ -71,7 +71,7 @@ def test_in_a_narrow_figure_as_many_stand_side_by_side_as_leave_tokens_their_lab
     grid, look = panels(n_tokens, 8, 4), replace(PAPER, width=width)
     made = plan(replace(grid, reflows=True), report(grid, scale=LIFT), look)
     assert sum(place.box.top == made.places[0].box.top for place in made.places) == in_a_row
-    assert made.row_labels.step == step
+    assert made.labels[0].step == step
     as_asked = plan(grid, report(grid, scale=LIFT), look)
     assert sum(place.box.top == as_asked.places[0].box.top for place in as_asked.places) == 4
 
@@ -91,7 +91,7 @@ def test_no_word_over_a_map_is_broken_and_rows_are_about_as_long() -> None:
 def test_small_panels_have_labels_where_every_second_token_has_room() -> None:
     for n_tokens, step in ((11, 2), (64, 0)):
         many = panels(n_tokens, 24, 12)
-        assert plan(many, report(many, scale=LIFT), FigureStyle()).row_labels.step == step
+        assert plan(many, report(many, scale=LIFT), FigureStyle()).labels[0].step == step
 
 
 @pytest.mark.parametrize("kind", ["map", "lines"])
@@ -182,7 +182,7 @@ def test_lines_run_from_queries_to_the_keys_that_get_more_than_an_equal_share() 
     with drawn(report(one_hot(), scale=LIFT), FigureStyle(kind="lines")) as made:
         (lines,) = made.figure.axes[0].collections
         assert [np.asarray(path.vertices).tolist() for path in lines.get_paths()] == [[[0, 1.5], [1, 0.5]]]
-        tokens = [line.text for line in made.plan.lines if len(line.text) == 1]
+        tokens = [line.text for line in made.plan.tokens if len(line.text) == 1]
         assert tokens == ["a", "b", "c"] * 2
 
 
@@ -192,7 +192,7 @@ def test_a_few_heads_are_spread_over_the_height_of_many_keys() -> None:
     with drawn(report(of_heads, scale=LIFT), FigureStyle(kind="lines")) as made:
         (lines,) = made.figure.axes[0].collections
         assert [np.asarray(path.vertices).tolist() for path in lines.get_paths()] == [[[0, 2.25], [1, 0.5]]]
-        heights = {line.text: line.y for line in made.plan.lines if len(line.text) == 1}
+        heights = {line.text: line.y for line in made.plan.tokens if len(line.text) == 1}
         pitch = heights["b"] - heights["a"]
         assert [heights["0"] - heights["a"], heights["1"] - heights["a"]] == pytest.approx([0.25 * pitch, 1.75 * pitch])
 

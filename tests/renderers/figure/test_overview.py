@@ -25,7 +25,7 @@ from tests.renderers.figure.reports import (
     report,
 )
 
-SIDES = ("left", "center")  # how names of rows and of columns are set
+SIDES = ("right", "center")  # how names of rows and of columns are set
 GREY = np.round(255 * np.array(to_rgb(FOLDED)))
 
 
