@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz.registry import Plugin
 
 if TYPE_CHECKING:  # reports bring numpy, which what is refused at once does without
-    from attnviz.report import Cell, Report
+    from attnviz.report import Report
     from attnviz.store.manifest import TextNumbers
 
 
@@ -53,7 +53,7 @@ class Result:
     report: Report | None = None  # printed in the form asked for; None: nothing is
     files: tuple[Path, ...] = ()  # those written
     notices: tuple[str, ...] = ()  # shown before the report
-    rows: Iterable[Sequence[Cell | None]] = ()  # for CSV, header first; (): the report's tables
+    rows: Iterable[Sequence[Any]] = ()  # for CSV, header first; (): the report's tables
     numbers: tuple[TextNumbers, ...] = ()  # what a manifest keeps
     lines: tuple[str, ...] = ()  # printed to standard output: the report in a few words
     closing: tuple[str, ...] = ()  # shown last

@@ -53,14 +53,9 @@ class PairedDifference(NamedTuple):
     p_value: float  # of no difference, corrected for all pairs that were looked at; NaN where nothing was tested
 
     @property
-    def includes_zero(self) -> bool | None:
-        """Whether the interval does; None without one."""
-        return None if np.isnan(self.low) else self.low <= 0 <= self.high
-
-    @property
-    def is_beyond_chance(self) -> bool:
-        """Whether chance gives so large a difference, of either sign, in any of the pairs in 5 % of studies at most."""
-        return self.p_value <= 1 - SHARE
+    def is_ahead(self) -> bool:
+        """Whether it is above 0, and chance gives as large a one in any of the pairs in 5 % of studies at most."""
+        return self.value > 0 and self.p_value <= 1 - SHARE
 
 
 def summarize(values: Float64[np.ndarray, "text number"]) -> ColumnSummaries:
@@ -71,8 +66,12 @@ def summarize(values: Float64[np.ndarray, "text number"]) -> ColumnSummaries:
     training would. How often they hold the mean, drawing from 60 reviews the differences of 18 measures between
     `single` and `multi:2` or `multi:8`: 94 % at 10 and at 30 texts in the median, but of the most skewed 71 % and 81 %;
     of 3, 5 and 8 texts 60, 61 and 69 %, hence `MIN_TEXTS`. The percentile bootstrap holds it less often everywhere
-    (median 86 % at 10, 92 % at 30). NaN for a column of equal numbers, which tells nothing of its spread: of 10 texts
-    on which two classifiers never differ.
+    (median 86 % at 10, 92 % at 30). Of 64 numbers of 1,500 reviews cut to 160 tokens, 10 texts hold the mean in 83 to
+    96 % of draws, with Hall's transformation for skewness (1992) and degrees of freedom by the kurtosis in 87 to 96 %,
+    and 40 texts in 90 to 97 % and in 93 to 97 %: no interval that was tried keeps its promise below 40.
+
+    NaN for a column of equal numbers, which tells nothing of its spread: of 10 texts on which two classifiers never
+    differ.
     """
     there = ~np.isnan(values)
     n = there.sum(axis=0)

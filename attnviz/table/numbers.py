@@ -38,12 +38,12 @@ class Numbers:
         cls,
         rows: Iterable[Mapping[str, object]],
         keys: Sequence[str],
-        types: Mapping[str, pa.DataType] | None = None,
+        types: Mapping[str, pa.DataType | None] | None = None,
     ) -> Self:
         """Make a table of rows; a column that a row lacks is null there. Columns come in the order they are met in.
 
-        Columns of given `types` come first and are there without a row, too. What UTF-8 cannot hold of a string, as of
-        the name of a file, is written as escapes.
+        Columns of given `types`, None for any, come first and are there without a row, too. What UTF-8 cannot hold of a
+        string, as of the name of a file, is written as escapes.
         """
         given, known = list(rows), types or {}
         names = dict.fromkeys([*keys, *known, *(name for row in given for name in row)])
@@ -99,6 +99,11 @@ class Numbers:
         """Return each row by the names of its columns."""
         found: list[dict[str, Any]] = self.table.to_pylist()
         return found
+
+    def cells(self) -> Iterator[Sequence[Any]]:
+        """Yield the names of the columns, then the values of each row."""
+        yield self.table.column_names
+        yield from zip(*(column.to_pylist() for column in self.table.columns), strict=True)
 
     def list_keys(self) -> list[Key]:
         """Return the key of each row."""

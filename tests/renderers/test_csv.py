@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from io import StringIO
 from math import nan
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -23,8 +24,9 @@ def read(written: str) -> list[tuple[str, ...]]:
 
 def test_quoting_by_hand() -> None:
     texts = [("text", "label"), ("a, b", 'say "no"'), ("two\nlines", ""), ("x", "猫")]
-    rows: list[tuple[str | float | None, ...]] = [*texts, (0.1 + 0.2, None), (-1, nan)]
-    assert "".join(lines(rows)) == 'text,label\n"a, b","say ""no"""\ntwo⏎lines,\nx,猫\n0.30000000000000004,\n-1,\n'
+    rows: list[tuple[Any, ...]] = [*texts, (0.1 + 0.2, None), (-1, nan), (["a", 0.5], [])]
+    numbers = "0.30000000000000004,\n-1,\na; 0.5,\n"
+    assert "".join(lines(rows)) == f'text,label\n"a, b","say ""no"""\ntwo⏎lines,\nx,猫\n{numbers}'
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])

@@ -52,8 +52,7 @@ def card_of(
         notices.insert(0, f"{n_left_out} of {n_texts} texts {verb} left out: {unknown}")
     found = Numbers.from_rows(rows, ("text", "method"))
     report = card_report(found, subject.provenance, corpus.name, subject.kind)
-    listed = (found.table.column_names, *(list(row.values()) for row in found.rows()))
-    yield Result(report, rows=listed, notices=tuple(notices))
+    yield Result(report, rows=found.cells(), notices=tuple(notices))
 
 
 def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[dict[str, object]]:

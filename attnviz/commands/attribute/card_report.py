@@ -67,7 +67,7 @@ def write_verdicts(lost: Mapping[str, Float64[np.ndarray, " text"]]) -> Iterator
         yield f"Over {format_count(n_texts, 'texts')} there is no interval, and so no verdict: it takes {MIN_TEXTS}."
         return
     beyond = compare_pairs(lost, [(name, CHANCE) for name in lost if name != CHANCE])
-    better = sorted(filter(_is_ahead, beyond), key=lambda each: -each.value)
+    better = sorted((each for each in beyond if each.is_ahead), key=lambda each: -each.value)
     nothing = [each for each in beyond if each not in better]
     if nothing:
         yield (
@@ -81,20 +81,14 @@ def write_verdicts(lost: Mapping[str, Float64[np.ndarray, " text"]]) -> Iterator
     best, *others = (each.one for each in better)
     pairs = compare_pairs({each.one: lost[each.one] for each in (*better, *nothing)})
     behind = [each for each in pairs if each.one == best and each.other in others]
-    if equal := [each.other for each in behind if not _is_ahead(each)]:
+    if equal := [each.other for each in behind if not each.is_ahead]:
         yield f"Paired, these texts do not tell {best} and {', '.join(equal)} apart."
-    if apart := [
-        f"{each.other} by {write_mean(each.value, each.low, each.high)}" for each in behind if _is_ahead(each)
-    ]:
+    if apart := [f"{each.other} by {write_mean(each.value, each.low, each.high)}" for each in behind if each.is_ahead]:
         yield f"Paired, {best} is ahead of {', '.join(apart)}."
 
 
 def _list_differences(pairs: Iterable[PairedDifference], sign: str = "") -> str:
     return ", ".join(f"{each.one} {sign}{write_mean(each.value, each.low, each.high)}" for each in pairs)
-
-
-def _is_ahead(pair: PairedDifference) -> bool:
-    return pair.value > 0 and pair.is_beyond_chance
 
 
 def _table(by_method: Mapping[str, Numbers]) -> Table:

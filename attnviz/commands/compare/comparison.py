@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import isnan
-from typing import TYPE_CHECKING
+from math import inf, isnan, nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -32,7 +32,9 @@ KEYS = ("text", "model", "layer", "head")
 UNIFORM = None  # in the place of a model: attention that favours nothing
 MAX_NAME_LENGTH = 24  # in the name of a head
 MAX_HEADS = 288  # of all models, to be compared pair by pair: the time goes with the square
+RESULTS = ("measure", "model", "mean", "n", "difference", "low", "high", "includes_zero", "no_interval", "p_value")
 PerText = Float64[np.ndarray, " text"]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +110,10 @@ class Comparison:
 
     def mean(self, model: str | None, name: str) -> float:
         """Return the mean over the texts that have one; NaN where there is none."""
-        values = self.per_text(model, name) if name in self.numbers.values else np.zeros(0)
-        known = values[~np.isnan(values)]
-        return float(known.mean()) if len(known) else float("nan")
+        if not self.has(model, name):
+            return nan
+        values = self.per_text(model, name)
+        return float(values[~np.isnan(values)].mean())
 
     @cached_property
     def left_out(self) -> tuple[float, ...]:
@@ -120,24 +123,27 @@ class Comparison:
         return tuple(self.mean(model.name, "left_out") for model in self.models)
 
     @cached_property
-    def differences(self) -> Mapping[str, tuple[PairedDifference, ...]]:
-        """How far each model after the first lies above it, over the texts that both have a number of."""
-        return {measure.name: tuple(self._compare(measure.name)) for measure in self.measures}
+    def results(self) -> Mapping[str, list[Row]]:
+        """What is said of each measure, and of `right` where all models are judged: a row for each model.
 
-    @cached_property
-    def right(self) -> tuple[PairedDifference, ...]:
-        """The same of the share of texts that are classified rightly; none unless all models are judged."""
-        if not all(self.has(model.name, "right") for model in self.models):
-            return ()
-        return tuple(
-            pair._replace(low=max(pair.low, -1.0), high=min(pair.high, 1.0)) for pair in self._compare("right")
-        )
+        A row has the `mean`; before them comes that of attention that favours nothing, where it has one. Each model
+        after the first has how far it lies above that (`difference`) over the `n` texts that both have a number of,
+        with the ends of its 95 % interval and the `p_value`, or why there is `no_interval`.
+        """
+        from attnviz.table.numbers import Numbers
 
-    def _compare(self, name: str) -> list[PairedDifference]:
         first, *others = (model.name for model in self.models)
-        return compare_pairs(
-            {model: self.per_text(model, name) for model in (first, *others)}, [(other, first) for other in others]
-        )
+        rows: list[Row] = []
+        is_judged = all(self.has(model.name, "right") for model in self.models)
+        for name in [*(measure.name for measure in self.measures), *(["right"] if is_judged else [])]:
+            values = {model: self.per_text(model, name) for model in (first, *others)}
+            pairs = compare_pairs(values, [(other, first) for other in others])
+            found = {pair.one: _describe_difference(pair, 1.0 if name == "right" else inf) for pair in pairs}
+            for model in (*([UNIFORM] if self.has(UNIFORM, name) else []), first, *others):
+                of_model = {"measure": name, "model": model, "mean": self.mean(model, name)}
+                rows.append(of_model | found.get(model or "", {}))
+        table = Numbers.from_rows(rows, RESULTS[:2], dict.fromkeys(RESULTS))
+        return {str(name): of.rows() for (name,), of in table.group("measure")}
 
     @cached_property
     def heads(self) -> tuple[tuple[ComparedModel, int, int], ...]:
@@ -162,8 +168,17 @@ class Comparison:
         return tuple(f"{slug}-{place}" if found.count(slug) > 1 else slug for place, slug in enumerate(found))
 
 
-def explain_missing(pair: PairedDifference) -> str | None:
-    """Say why a difference has no interval; None where it has one."""
-    if not isnan(pair.low):
-        return None
-    return f"fewer than {MIN_TEXTS} texts" if pair.n < MIN_TEXTS else "all texts differ alike"
+def _describe_difference(pair: PairedDifference, most: float) -> Row:
+    """Return a difference with its interval, which goes no further than is possible, or say why it has none."""
+    found: Row = {"n": pair.n, "difference": pair.value}
+    if isnan(pair.low):
+        return found | {
+            "no_interval": f"fewer than {MIN_TEXTS} texts" if pair.n < MIN_TEXTS else "all texts differ alike"
+        }
+    low, high = max(pair.low, -most), min(pair.high, most)
+    return found | {"low": low, "high": high, "includes_zero": low <= 0 <= high, "p_value": pair.p_value}
+
+
+def none_if_nan(number: float) -> float | None:
+    """Return None for what was not measured."""
+    return None if isnan(number) else number

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from math import isnan, nan
+from math import isnan
 
-from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, explain_missing
+from attnviz.commands.compare.comparison import MAX_HEADS, UNIFORM, ComparedModel, Comparison, none_if_nan
 from attnviz.commands.compare.costs import costs_table, find_cost
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.verdict import HEADLINE, MAX_READINGS, verdict
 from attnviz.display import escape_for_display, list_first, pluralize
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Row, Scale, Table
-from attnviz.table.intervals import PairedDifference
 from attnviz.views.captions import choose_title, drop_hash
 
 ROUGHLY = "~"  # before a difference whose interval includes 0
 FACTS = ("name", "status", "trained", "n_layers", "n_heads", "d_model", "n_parameters", "n_attention_parameters")
 MAX_NUMBERS = 15  # in the table of the first screen
-RESULTS = ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
+OF_INTERVAL = ("low", "high", "no_interval", "includes_zero")
+NUMBERS = ("mean", "difference", "low", "high")
 
 
 def compare_report(
@@ -58,33 +58,28 @@ def compare_report(
 
 def compare_rows(comparison: Comparison) -> Iterator[Row]:
     """For a spreadsheet: one row per measure and model, the difference from the first model beside it."""
-    yield RESULTS
+    yield ("measure", "unit", "of", "model", *NUMBERS, "no interval because")
     for measure in comparison.measures:
         of = measure.name, measure.unit, "all heads of a layer" if measure.level == "layer" else "each head"
-        if comparison.has(UNIFORM, measure.name):
-            yield (*of, "uniform attention", comparison.mean(UNIFORM, measure.name), nan, nan, nan, "")
-        first, *others = (model.name for model in comparison.models)
-        yield (*of, first, comparison.mean(first, measure.name), nan, nan, nan, "")
-        for model, pair in zip(others, comparison.differences[measure.name], strict=True):
-            numbers = comparison.mean(model, measure.name), pair.value, pair.low, pair.high
-            yield (*of, model, *numbers, explain_missing(pair) or "")
+        for row in comparison.results[measure.name]:
+            numbers = (row[name] for name in NUMBERS)
+            yield (*of, row["model"] or "uniform attention", *numbers, row["no_interval"] or "")
 
 
 def _measures(comparison: Comparison, named: Sequence[str]) -> Iterator[Table]:
     """Means, beside those of one other model how far it is from the first, and all differences with their intervals."""
     name, *others = (model.label for model in comparison.models)
+    n_models = len(comparison.models)
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
     for measure in comparison.measures:
         n_digits = 3 if measure.unit in ("nats", "share") else 2  # after the point
-        models = (*(model.name for model in comparison.models), UNIFORM)
-        means = [comparison.mean(model, measure.name) for model in models]
-        label = f"{measure.name} ({measure.unit})"
-        pairs = comparison.differences[measure.name]
-        marked = [f"{ROUGHLY if pair.includes_zero else ''}{pair.value:+.{n_digits}f}" for pair in pairs]
+        label, found = f"{measure.name} ({measure.unit})", comparison.results[measure.name][-n_models:]
+        means, pairs = [*(row["mean"] for row in found), comparison.mean(UNIFORM, measure.name)], found[1:]
+        marked = [f"{ROUGHLY if p['includes_zero'] else ''}{p['difference']:+.{n_digits}f}" for p in pairs]
         written = ("-" if isnan(mean) else f"{mean:.{n_digits}f}" for mean in means)
         rows.append((label, *written, *(marked if len(others) == 1 else ())))
-        ends = ("-" if isnan(p.low) else f"{p.low:+.{n_digits}f} to {p.high:+.{n_digits}f}" for p in pairs)
+        ends = ("-" if p["low"] is None else f"{p['low']:+.{n_digits}f} to {p['high']:+.{n_digits}f}" for p in pairs)
         changes.append((label, *(cell for pair in zip(marked, ends, strict=True) for cell in pair)))
     columns = [Column("mean per head"), *map(Column, (name, *others)), Column("uniform", minor=True)]
     columns += [Column("difference")] if len(others) == 1 else []
@@ -109,7 +104,7 @@ def _describe_unknown(comparison: Comparison, model: str) -> str:
 
 def _remarks(comparison: Comparison) -> Iterator[Note]:
     models = comparison.models
-    if any(not isnan(pair.low) for pairs in (comparison.right, *comparison.differences.values()) for pair in pairs):
+    if any(row["low"] is not None for rows in comparison.results.values() for row in rows):
         yield Note(
             f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "
             "say what other texts of this kind would give, not what models trained from other seeds would.",
@@ -167,9 +162,9 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
             measure.name: {
                 "unit": measure.unit,
                 "together": measure.level == "layer",
-                "uniform": _none_if_nan(comparison.mean(UNIFORM, measure.name)),
-                "means": [comparison.mean(model.name, measure.name) for model in models],
-                "differences": [_difference(pair) for pair in comparison.differences[measure.name]],
+                "uniform": none_if_nan(comparison.mean(UNIFORM, measure.name)),
+                "means": [row["mean"] for row in comparison.results[measure.name][-len(models) :]],
+                "differences": _differences(comparison, measure.name),
                 "per_text": [comparison.per_text(model.name, measure.name) for model in models],
                 "per_head": [
                     comparison.per_head(model, measure.name).mean(axis=0) for model in models if measure.level == "head"
@@ -177,7 +172,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
             }
             for measure in comparison.measures
         },
-        "accuracy_differences": [_difference(pair) for pair in comparison.right],
+        "accuracy_differences": _differences(comparison, "right"),
         "divergences": comparison.divergences,
         "verdict": [note.text for note in verdict(comparison)],
     }
@@ -196,17 +191,12 @@ def _model_data(comparison: Comparison, model: ComparedModel) -> Mapping[str, ob
     return {
         **{fact: getattr(model, fact) for fact in FACTS},
         "cost": find_cost(comparison, model),
-        "accuracy": _none_if_nan(comparison.mean(model.name, "right")),
+        "accuracy": none_if_nan(comparison.mean(model.name, "right")),
         "card": None if model.tested is None else asdict(model.tested),
         "predictions": predictions,
     }
 
 
-def _difference(pair: PairedDifference) -> Mapping[str, object]:
-    found = {name: _none_if_nan(getattr(pair, name)) for name in ("value", "low", "high")}
-    return {**found, "no_interval": explain_missing(pair), "includes_zero": pair.includes_zero}
-
-
-def _none_if_nan(number: float) -> float | None:
-    """Return None for what was not measured."""
-    return None if isnan(number) else number
+def _differences(comparison: Comparison, name: str) -> list[Mapping[str, object]]:
+    rows = comparison.results.get(name, [])[-len(comparison.models) :][1:]
+    return [{"value": none_if_nan(row["difference"])} | {column: row[column] for column in OF_INTERVAL} for row in rows]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isnan
 
-from attnviz.commands.compare.comparison import Comparison, explain_missing
+from attnviz.commands.compare.comparison import Comparison
 from attnviz.display import format_count, list_first
 from attnviz.report import Note
 from attnviz.table.intervals import MIN_TEXTS, SHARE, correct_p_values
@@ -28,7 +27,7 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
         f"The {model.n_heads} heads {'of' if model.n_layers == 1 else 'of a layer of'} {model.label} are as different "
         f"as {comparison.mean(model.name, 'vendi_score'):.1f} heads that share nothing."
         for model in comparison.models
-        if model.n_heads > 1 and "vendi_score" in comparison.differences
+        if model.n_heads > 1 and "vendi_score" in comparison.results
     ]
     if comparison.divergences is not None and len(comparison.heads) > 1:
         details.append(describe_likeness(comparison.divergences, comparison.head_names))
@@ -45,7 +44,8 @@ def verdict(comparison: Comparison) -> tuple[Note, ...]:
             said = describe_given_labels(model.answers, [each.gold for each in model.predictions])
             sentences += [f"{model.label}: {each[0].lower()}{each[1:]}" for each in said]
     unread = [(model.label, sum(not each.is_judged for each in model.predictions)) for model in comparison.models]
-    if comparison.n_texts > 1 and not comparison.right and (counted := [f"{label} {n}" for label, n in unread if n]):
+    counted = [f"{label} {n}" for label, n in unread if n]
+    if comparison.n_texts > 1 and "right" not in comparison.results and counted:
         sentences.append(f"Not judged, half unknown, of {comparison.n_texts} texts: {', '.join(counted)}.")
     return (*notes, *(Note(sentence, leads=True) for sentence in sentences))
 
@@ -59,8 +59,8 @@ def _differ(comparison: Comparison, place: int) -> Iterator[str]:
     first, other = comparison.models[0], comparison.models[place + 1]
     headline = [measure.name for measure in comparison.measures if measure.name in HEADLINE]
     names = headline or [measure.name for measure in comparison.measures]
-    tested = {name: comparison.differences[name][place].p_value for name in names}
-    tested = {name: value for name, value in tested.items() if not isnan(value)}
+    rows = {name: row for name in names for row in comparison.results[name] if row["model"] == other.name}
+    tested = {name: row["p_value"] for name, row in rows.items() if row["p_value"] is not None}
     if not tested:
         if place == 0:
             n = format_count(comparison.n_texts, "texts")
@@ -74,17 +74,16 @@ def _differ(comparison: Comparison, place: int) -> Iterator[str]:
 
 def _task(comparison: Comparison, place: int) -> Iterator[str]:
     first, other = comparison.models[0], comparison.models[place + 1]
-    if comparison.n_texts == 1 or not comparison.right:
+    if comparison.n_texts == 1 or "right" not in comparison.results:
         return
-    difference = comparison.right[place]
-    interval = f"({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
-    if reason := explain_missing(difference):
-        interval = f"(no interval: {reason})"
-    if difference.is_beyond_chance:
-        finding = f"{(other if difference.value > 0 else first).label} does better on texts like these"
+    before, row = (comparison.results["right"][-len(comparison.models) + at] for at in (0, place + 1))
+    interval = f"(no interval: {row['no_interval']})"
+    if row["low"] is not None:
+        interval = f"({100 * row['low']:+.1f} to {100 * row['high']:+.1f})"
+    if row["low"] is not None and row["p_value"] <= 1 - SHARE:
+        finding = f"{(other if row['difference'] > 0 else first).label} does better on texts like these"
     else:
         finding = NO_EVIDENCE if other.n_heads > first.n_heads else "no evidence that either does better"
-    shares = [f"{comparison.mean(model.name, 'right'):.1%}" for model in (other, first)]
-    judged = f"{difference.n}{' judged (others: half unknown)' if difference.n < comparison.n_texts else ''}"
-    task = f"{other.label} is right on {shares[0]} of {judged} and {first.label} on {shares[1]}"
-    yield f"{task}: {100 * difference.value:+.1f} points {interval}, {finding}."
+    judged = f"{row['n']}{' judged (others: half unknown)' if row['n'] < comparison.n_texts else ''}"
+    task = f"{other.label} is right on {row['mean']:.1%} of {judged} and {first.label} on {before['mean']:.1%}"
+    yield f"{task}: {100 * row['difference']:+.1f} points {interval}, {finding}."

@@ -52,4 +52,5 @@ def explain(
     corpus = load_corpus(TextOptions(text=(text,)))
     (document,) = corpus.documents
     look = Pictures.from_options(spec.figure, (), "").look
-    return Display(make_report(spec, reference, document, corpus.texts), look)
+    report, _ = make_report(spec, reference, document, corpus.texts)
+    return Display(report, look)

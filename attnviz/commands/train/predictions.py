@@ -101,16 +101,15 @@ def prediction_rows(predictions: Sequence[Prediction], answers: AnswerInfo) -> I
     A text without a label has an empty cell, one with a label that the model lacks that label's number. Several
     labels of a text stand in one cell, "joy; surprise"; numbers have a column each instead, and one alone is `score`.
     """
-    verdict = {"label": ("label", "probability"), "labels": ("labels",), "score": ()}[answers.kind]
+    verdict = {"label": ("label", "probability"), "labels": ("predicted",), "score": ()}[answers.kind]
     before = "score_" if answers.kind == "score" else "p_"
     headings = [f"{before}{escape_for_display(label, sys.maxsize)}" for label in answers.labels]
     if answers.kind == "score" and len(headings) == 1:
         headings = ["score"]
-    yield ("text", *verdict, "given", "tokens", "tokens_read", *headings)
+    columns = ("text", *verdict, "given", "tokens", "tokens_read")
+    yield (*("labels" if name == "predicted" else name for name in columns), *headings)
     for row in _list_answers(predictions, answers):
-        found = {**row, "labels": "; ".join(row.get("predicted") or ())}
-        cells = (found[name] for name in ("text", *verdict, "given", "tokens", "tokens_read"))
-        yield (*cells, *_list_values(row, answers))
+        yield (*(row[name] for name in columns), *_list_values(row, answers))
 
 
 def _list_values(row: Mapping[str, Any], answers: AnswerInfo) -> Sequence[float | None]:

@@ -1,7 +1,8 @@
 """Rows as CSV, the table that every spreadsheet reads. Knows reports and not what the cells mean.
 
-Numbers are written with every digit, and what is missing (None, NaN) as nothing. Text is data: what cannot be seen is
-written out, as in a terminal, and what a spreadsheet would take for a formula stands behind an apostrophe (CWE-1236).
+Numbers are written with every digit, and what is missing (None, NaN) as nothing; a list is one cell, with "; "
+between. Text is data: what cannot be seen is written out, as in a terminal, and what a spreadsheet would take for a
+formula stands behind an apostrophe (CWE-1236).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import isnan
+from typing import Any
 
 from attnviz.display import escape_for_spreadsheet
 from attnviz.report import Cell, Report, Row
@@ -17,7 +19,7 @@ from attnviz.report import Cell, Report, Row
 ENDING = "\r\n"  # told to the writer because it quotes exactly the line ends that it is told of
 
 
-def lines(rows: Iterable[Sequence[Cell | None]]) -> Iterator[str]:
+def lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Each row as one record that ends with a newline, quoted as in RFC 4180.
 
     A cell with a comma, a quote or a line end in it is quoted, so that a record may go over several lines.
@@ -28,7 +30,9 @@ def lines(rows: Iterable[Sequence[Cell | None]]) -> Iterator[str]:
         yield record.removesuffix(ENDING) + "\n"
 
 
-def _write_cell(cell: Cell | None) -> Cell | None:
+def _write_cell(cell: Any) -> Cell | None:
+    if isinstance(cell, list):
+        cell = "; ".join(map(str, cell))
     if isinstance(cell, str):
         return cell and _write_text(cell)
     return None if isinstance(cell, float) and isnan(cell) else cell
@@ -37,9 +41,9 @@ def _write_cell(cell: Cell | None) -> Cell | None:
 _write_text = lru_cache(maxsize=2**16)(escape_for_spreadsheet)  # labels of tokens come again and again
 
 
-def document(results: Iterable[tuple[Report, Iterable[Sequence[Cell | None]]]]) -> Iterator[str]:
+def document(results: Iterable[tuple[Report, Iterable[Sequence[Any]]]]) -> Iterator[str]:
     """The rows of all results under one header; of a result without rows of its own the tables of its report."""
-    header: Sequence[Cell | None] = ()
+    header: Sequence[Any] = ()
     for report, rows in results:
         for number, row in enumerate(rows or tables_as_rows(report)):
             if number or row != header:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 
 import attnviz
 from attnviz.commands.explain.answer.graph import MAX_TOKENS, draw_answer, draw_looks
+from attnviz.commands.explain.answer.report import WHY
 from attnviz.commands.explain.answer.why import Trial, _compare_instead, _list_written, explain_answer, find_reason
 from attnviz.commands.explain.answer.words import describe_answer, describe_look
 from attnviz.errors import InvalidOption
@@ -21,9 +23,10 @@ from attnviz.models.decomposition.stream import Stream
 from attnviz.models.loading import find_model
 from attnviz.records import Tokens
 from attnviz.records.attribution import Question
-from attnviz.records.explanation import Contribution, HeadName, Look, Writer
+from attnviz.records.explanation import KEYS, HeadName, Look
 from attnviz.report import Graph, GraphEdge
 from attnviz.specs import ModelOptions
+from attnviz.table.numbers import Numbers
 from tests import pretrained
 from tests.attacks.endings import RunHere, refused, worked
 from tests.made import page_content
@@ -62,18 +65,16 @@ def test_the_heads_that_wrote_most_stand_with_what_their_removal_costs(decoder: 
     assert found.total == pytest.approx(found.logit, abs=1e-5 * abs(stream.logits[[answer, rival]]).max())
     parts = stream.split_logit(answer, rival)
     written = np.abs(parts.heads.sum(axis=2)).ravel()
-    assert [abs(each.written) for each in found.contributions] == pytest.approx(np.sort(written)[::-1][:5].tolist())
-    for each in found.contributions:
-        without = stream.answer_without(each.head)
-        assert each.removal == pytest.approx(without[answer] - without[rival] - found.logit)
-        assert each.own == pytest.approx(stream.split_logit(answer, None).heads.sum(axis=2)[each.head])
-        assert each.from_source * each.written > 0
-        assert each.looks[0].head == each.head
-        assert (each.looks[0].query, each.looks[0].key) == (len(stream.subject.ids) - 1, each.source)
-        for first, second in zip(each.looks, each.looks[1:], strict=False):
-            assert first.named is not None
-            assert (second.head, second.query) == (first.named[1:], first.key)
-            assert second.key == first.source
+    assert [abs(of[0]["written"]) for of in found.heads] == pytest.approx(np.sort(written)[::-1][:5].tolist())
+    for first, *others in found.heads:
+        head = HeadName(*map(int, first["head"].split(".")))
+        without = stream.answer_without(head)
+        assert first["removal"] == pytest.approx(without[answer] - without[rival] - found.logit)
+        assert first["own"] == pytest.approx(stream.split_logit(answer, None).heads.sum(axis=2)[head])
+        assert first["from_source"] * first["written"] > 0
+        assert first["query"] == len(stream.subject.ids) - 1
+        for look in others:
+            assert (look["head"], look["query"], look["key"]) == (first["named"], first["key"], first["source"])
 
 
 def test_all_writers_together_give_the_whole_lead(decoder: Path) -> None:
@@ -98,12 +99,11 @@ def test_a_model_that_was_never_trained_has_no_reasons(
     saved(tmp_path / "new", kind)
     for n_words in (6, 26):
         stream = take_apart(tmp_path / "new", " ".join([*TEXT.split(), *WORDS][:n_words]))
-        looks = [look for each in explain_answer(stream).contributions for look in each.looks]
-        looks += [
-            find_reason(stream, HeadName(*head), query, int(stream.weights_of(HeadName(*head), query).argmax()))
-            for *head, query in np.ndindex(2, 4, len(stream.subject.ids))
-        ]
-        assert [look.named for look in looks if look.named] == []
+        looks = explain_answer(stream).looks.rows()
+        for *place, query in np.ndindex(2, 4, len(stream.subject.ids)):
+            head = HeadName(*place)
+            looks.append(find_reason(stream, head, query, int(stream.weights_of(head, query).argmax())))
+        assert [look["named"] for look in looks if look["named"]] == []
 
 
 def test_a_reason_takes_half_of_the_weight_and_more_than_its_kind() -> None:
@@ -118,31 +118,31 @@ def test_a_reason_takes_half_of_the_weight_and_more_than_its_kind() -> None:
 
 def test_before_layer_0_nobody_has_written(decoder: Path) -> None:
     look = find_reason(take_apart(decoder), HeadName(0, 1), 8, 3)
-    assert (look.named, look.n_writers, {writer.kind for writer, _ in look.shares}) == (None, 0, {"word", "place"})
+    assert (look["named"], look["n_writers"], {*look["writers"]}) == (None, 0, {"the word itself", "the place"})
     tokens = Tokens(tuple("abcdefghi"), tuple((i, i + 1) for i in range(9)), (False,) * 9)
     assert describe_look(tokens, look).endswith("): no reason, nobody has written before layer 0.")
 
 
 def test_where_there_is_one_key_there_is_no_reason(decoder: Path) -> None:
     look = find_reason(take_apart(decoder), HeadName(1, 0), 0, 0)
-    assert (look.weight, look.shares, look.named) == (1.0, (), None)
+    assert (look["weight"], look["writers"], look["named"]) == (1.0, [], None)
     tokens = Tokens(("a",), ((0, 1),), (False,))
     assert describe_look(tokens, look) == "1.0 looks at itself, at ‘a’: there is nothing else to look at."
 
 
 def test_a_look_in_words() -> None:
     tokens = Tokens(("Mr", " D", "urs", " Mr", " D"), ((0, 2), (2, 4), (4, 7), (7, 10), (10, 12)), (False,) * 5)
-    writer = Writer("head", 16, 0)
-    look = Look(HeadName(18, 6), 4, 2, 0.953, 13.8, ((writer, 9.96),), writer, 1, 0.022, (0.95,) * 9, 1, 170)
+    by_head = {"named": "16.0", "kind": "head", "source": 1, "weight_without": 0.022, "controls": [0.95] * 9}
+    look = make_look("18.6", 4, 2, 0.953, **by_head, n_passing=1, n_writers=170, writers=["16.0"])
     because = "18.6 looks back from ‘D’ (4) to ‘urs’, because 16.0 had written ‘D’ (1) there: without that .95 → .02, "
     assert describe_look(tokens, look) == f"{because}without other heads .95 to .95; 1 of 170 writers passes this test."
-    word = replace(look, named=Writer("word", 7), source=None, n_passing=2)
+    word = look | {"named": "the word itself", "kind": "word", "source": None, "n_passing": 2}
     said = "of the word itself: without that .95 → .02, with other words there .95 to .95; 2 of 170 writers pass this"
     assert said in describe_look(tokens, word)
     of_many = "of many hands: 16.0 raises it most, and without that .95 → .02, without other heads .95 to .95."
-    assert describe_look(tokens, replace(look, named=None)).endswith(of_many)
+    assert describe_look(tokens, look | {"named": None}).endswith(of_many)
     chance = "(.95): no reason, it stands out no more than by chance."
-    assert describe_look(tokens, replace(look, named=None, n_writers=0)).endswith(chance)
+    assert describe_look(tokens, look | {"named": None, "n_writers": 0}).endswith(chance)
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,26 @@ def test_an_answer_is_clear_from_twice_its_rival_on(
 
 
 TOKENS = Tokens(("$a$", "b", "[/]", "d"), ((0, 3), (4, 5), (6, 9), (10, 11)), (False,) * 4)
-BY_HEAD, BY_PLACE = Writer("head", 1, 2), Writer("place", 1, 2)
-FIRST = Look(HeadName(4, 3), 3, 1, 0.5, 2.0, ((BY_HEAD, 1.0),), BY_HEAD, 0, 0.1, weights=(0.1, 0.5, 0.3, 0.1))
-SECOND = Look(HeadName(1, 2), 1, 0, 0.9, 2.0, weights=(0.9, 0.1, 0.0, 0.0))
 
 
-def explained(decoder: Path, *found: Contribution, tokens: Tokens = TOKENS) -> Graph:
-    of = explain_answer(take_apart(decoder))
-    return draw_answer(replace(of, tokens=tokens, contributions=found, n_layers=6, logit=2.0))
+def make_look(head: str, query: int, key: int, weight: float, **more: Any) -> dict[str, Any]:
+    at = {"head": head, "layer": int(head.split(".")[0]), "query": query, "key": key, "weight": weight}
+    return dict.fromkeys((*WHY, "kind", "written_in")) | at | more
+
+
+def writing(look: Look, written: float, from_source: float, removal: float) -> Look:
+    return {**look, "written": written, "from_source": from_source, "own": 1.0, "removal": removal}
+
+
+BY_HEAD = {"named": "1.2", "kind": "head", "written_in": 1, "source": 0, "weight_without": 0.1}
+FIRST = make_look("4.3", 3, 1, 0.5, **BY_HEAD, weights=[0.1, 0.5, 0.3, 0.1], writers=["1.2"])
+SECOND = make_look("1.2", 1, 0, 0.9, weights=[0.9, 0.1, 0.0, 0.0], writers=["2.2"])
+
+
+def explained(decoder: Path, *heads: Sequence[Look], tokens: Tokens = TOKENS) -> Graph:
+    rows = ({"rank": rank, **look} for rank, looks in enumerate(heads) for look in looks)
+    of = replace(explain_answer(take_apart(decoder)), looks=Numbers.from_rows(rows, KEYS[:1]))
+    return draw_answer(replace(of, tokens=tokens, n_layers=6, logit=2.0))
 
 
 def edges_of(graph: Graph) -> dict[tuple[str, str, str], GraphEdge]:
@@ -179,12 +191,13 @@ def edges_of(graph: Graph) -> dict[tuple[str, str, str], GraphEdge]:
 
 def test_the_graph_leads_from_words_over_heads_to_the_answer(decoder: Path) -> None:
     """A head that takes part in two ways stands there once; a writer that does not look has no row of a map."""
-    against = replace(FIRST, head=HeadName(4, 1), key=2, named=Writer("mlp", 3), weight=0.3, weight_without=0.15)
+    against = FIRST | {"head": "4.1", "key": 2, "weight": 0.3, "weight_without": 0.15}
+    against |= {"named": "MLP 3", "kind": "mlp", "written_in": 3}
     graph = explained(
         decoder,
-        Contribution(HeadName(4, 3), 1.0, 1, 0.8, 1.0, -0.5, (FIRST, SECOND)),
-        Contribution(HeadName(4, 1), -2.0, 2, -1.0, 1.0, 1.0, (against,)),
-        Contribution(HeadName(1, 2), 0.5, 0, 0.5, 1.0, -0.2, (SECOND,)),
+        (writing(FIRST, 1.0, 0.8, -0.5), SECOND),
+        [writing(against, -2.0, -1.0, 1.0)],
+        [writing(SECOND, 0.5, 0.5, -0.2)],
     )
     answer = graph.nodes[0].name
     edges = {names: (edge.share, edge.knock_out) for names, edge in edges_of(graph).items()}
@@ -198,20 +211,16 @@ def test_the_graph_leads_from_words_over_heads_to_the_answer(decoder: Path) -> N
         ("1.2", answer, "for"): (0.25, (2.0, 1.8)),
         ("‘$a$’", "1.2", "for"): (0.25, ()),
     }
-    assert [[graph.nodes[node].name for node in row] for row in graph.rows] == [
-        [answer],
-        ["4.3", "4.1"],
-        ["MLP 3"],
-        ["1.2"],
-    ]
+    names = [[graph.nodes[node].name for node in row] for row in graph.rows]
+    assert names == [[answer], ["4.3", "4.1"], ["MLP 3"], ["1.2"]]
     weights = {node.name: (node.token, node.weights) for node in graph.nodes}
-    assert (weights["4.3"], weights["1.2"]) == ((3, FIRST.weights), (1, SECOND.weights))
+    assert (weights["4.3"], weights["1.2"]) == ((3, (0.1, 0.5, 0.3, 0.1)), (1, (0.9, 0.1, 0.0, 0.0)))
     assert weights["MLP 3"] == (2, ())
     assert (graph.tokens, [*graph.legend]) == (TOKENS.pieces, ["for", "against", "because"])
 
 
 def test_one_look_is_a_graph_of_weights() -> None:
-    graph = draw_looks(TOKENS, (FIRST, replace(SECOND, named=BY_PLACE)))
+    graph = draw_looks(TOKENS, (FIRST, SECOND | {"named": "the place", "kind": "place", "written_in": 1}))
     assert {names: edge.share for names, edge in edges_of(graph).items()} == {
         ("‘b’", "4.3", "looks"): 0.5,
         ("1.2", "4.3", "because"): 0.4,
@@ -224,8 +233,8 @@ def test_one_look_is_a_graph_of_weights() -> None:
 def test_of_a_long_text_those_that_take_part_are_drawn(decoder: Path) -> None:
     n = MAX_TOKENS + 8
     tokens = Tokens(("w",) * n, tuple((i, i + 1) for i in range(n)), (False,) * n)
-    look = Look(HeadName(1, 0), n - 1, 10, 0.5, 2.0, weights=tuple(np.arange(n) / 1000))
-    graph = explained(decoder, Contribution(HeadName(1, 0), 1.0, 10, 1.0, 1.0, 0.0, (look,)), tokens=tokens)
+    look = make_look("1.0", n - 1, 10, 0.5, weights=(np.arange(n) / 1000).tolist(), writers=["2.2"])
+    graph = explained(decoder, [writing(look, 1.0, 1.0, 0.0)], tokens=tokens)
     assert graph.positions == (9, 10, 11, n - 2, n - 1)
     assert graph.nodes[1].weights == tuple(np.array(graph.positions) / 1000)
     assert [node.token for node in graph.nodes] == [None, 4, 1]

@@ -61,15 +61,14 @@ def test_what_a_head_reads_is_summed_over_the_tokens_that_look(tmp_path: Path) -
     found = explain_answer(stream)
     parts = stream.split_logit(stream.subject.answer, stream.subject.against)
     assert found.n_queries == len(found.tokens)
-    for each in found.contributions:
-        given = stream.split_sources(each.head, parts) * np.sign(each.written)
-        assert each.written == pytest.approx(parts.heads[each.head].sum())
-        assert each.source == given.sum(axis=0).argmax()
-        assert abs(each.from_source) == pytest.approx(given.sum(axis=0).max())
-        look = each.looks[0]
-        assert look.key == each.source
-        assert given[look.query, look.key] == given[:, look.key].max()
-    assert any(look.query != len(found.tokens) - 1 for look in (each.looks[0] for each in found.contributions))
+    for look, *_ in found.heads:
+        head = HeadName(*map(int, look["head"].split(".")))
+        given = stream.split_sources(head, parts) * np.sign(look["written"])
+        assert look["written"] == pytest.approx(parts.heads[head].sum())
+        assert look["key"] == given.sum(axis=0).argmax()
+        assert abs(look["from_source"]) == pytest.approx(given.sum(axis=0).max())
+        assert given[look["query"], look["key"]] == given[:, look["key"]].max()
+    assert any(look["query"] != len(found.tokens) - 1 for look, *_ in found.heads)
 
 
 def test_a_head_may_look_because_of_the_place() -> None:
@@ -81,11 +80,10 @@ def test_a_head_may_look_because_of_the_place() -> None:
         places = stream.score_places(HeadName(1, head), query, range(len(weights)))
         assert places - bias == pytest.approx((places - bias).mean())  # nothing else here tells places apart
         look = find_reason(stream, HeadName(1, head), query, int(weights.argmax()))
-        if look.named is not None and look.named.kind == "place":
+        if look["named"] == "the place":
             without = weights / np.exp(bias)
-            assert look.weight_without is not None
-            assert look.weight_without >= (without / without.sum())[look.key] - 1e-6
-            assert look.weight_without <= look.weight / 2
+            assert look["weight_without"] >= (without / without.sum())[look["key"]] - 1e-6
+            assert look["weight_without"] <= look["weight"] / 2
             named.append(describe_look(stream.subject.tokens, look))
     assert named
     assert all("because of its place: without that ." in each for each in named)
@@ -133,7 +131,7 @@ def test_what_is_filled_in_is_explained(run_here: RunHere, tmp_path: Path, monke
     assert (found.form, found.n_queries) == ("masked token", 1)
     assert describe_answer("x", replace(found, rival=None)).startswith("x fills in ‘")
     place = found.tokens.pieces.index("[MASK]")
-    assert all(each.looks[0].query == place for each in found.contributions)
+    assert all(look["query"] == place for look, *_ in found.heads)
     asked = read_json(run_here, "--model", folder, MASKED, "--answer", "film", "--against", "cat")
     assert (asked["answer"].strip(), asked["against"].strip()) == ("film", "cat")
     refused(run_here("explain", "--model", folder, TEXT), "no [MASK] in the text")

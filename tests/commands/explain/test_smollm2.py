@@ -27,7 +27,6 @@ WORDS = (
 )
 GIVEN = "When Mary and John went to the store, John gave a drink to"
 INDUCTION = (HeadName(18, 6), HeadName(17, 3), HeadName(17, 4))
-PREVIOUS_TOKEN = Writer("head", 16, 0)
 
 pytestmark = pytest.mark.slow
 
@@ -57,15 +56,12 @@ def test_induction_heads_look_for_what_one_head_wrote(repeated: Stream, head: He
     for query in range(n_words + 4, 2 * n_words - 1, 4):
         key = query - n_words + 1
         look = find_reason(repeated, head, query, key)
-        assert look.weight > 0.5
-        assert look.named is not None
-        assert look.named == PREVIOUS_TOKEN
-        assert look.source == key - 1
-        assert look.weight_without is not None
-        assert look.weight_without <= 0.03
-        assert len(look.controls) == 16 * 9 + (head.layer - 16) * 9 - 1  # the other earlier heads
-        assert np.quantile(look.controls, 0.1) > 0.8 * look.weight
-        assert look.n_passing <= 3
+        assert look["weight"] > 0.5
+        assert (look["named"], look["source"]) == ("16.0", key - 1)
+        assert look["weight_without"] <= 0.03
+        assert len(look["controls"]) == 16 * 9 + (head.layer - 16) * 9 - 1  # the other earlier heads
+        assert np.quantile(look["controls"], 0.1) > 0.8 * look["weight"]
+        assert look["n_passing"] <= 3
 
 
 @pytest.mark.parametrize("index", [3, 7])
@@ -76,13 +72,13 @@ def test_a_reason_takes_half_of_a_look_of_ordinary_text(smollm2: Decomposable, i
         head, query = HeadName(layer, int(rng.integers(9))), int(rng.integers(12, len(stream.subject.ids)))
         weights = stream.weights_of(head, query)
         look = find_reason(stream, head, query, int(weights.argmax()))
-        if look.named is None:
+        if look["named"] is None:
             continue
-        found.append(look.named.kind)
-        assert look.weight_without is not None
-        assert look.weight_without <= weights.max() / 2
-        if look.named.kind != "place":
-            assert stream.attend_without(head, query, [look.named])[0, look.key] <= weights.max() / 2
+        found.append(look["kind"])
+        assert look["weight_without"] <= weights.max() / 2
+        if look["kind"] != "place":
+            named = Writer(look["kind"], look["written_in"], int(look["named"].partition(".")[2] or 0))
+            assert stream.attend_without(head, query, [named])[0, look["key"]] <= weights.max() / 2
     assert {"word", "place"} <= {*found}
 
 
@@ -91,13 +87,13 @@ def test_the_heads_that_name_who_is_given_a_drink(smollm2: Decomposable) -> None
     assert (found.target.name, found.target.against) == (" Mary", " John")
     assert found.total == pytest.approx(found.logit, rel=1e-5)
     assert found.logit == pytest.approx(6.12, abs=0.01)
-    heads = {str(each.head): each for each in found.contributions}
-    read = {name: found.tokens.pieces[each.source].strip() for name, each in heads.items()}
+    heads = {look["head"]: look for look, *_ in found.heads}
+    read = {name: look["key_token"].strip() for name, look in heads.items()}
     assert {name: read[name] for name in ("23.3", "24.4", "23.0")} == {"23.3": "John", "24.4": "Mary", "23.0": "Mary"}
-    assert heads["23.3"].from_source == pytest.approx(2.87, abs=0.02)
-    assert heads["24.4"].from_source == pytest.approx(-1.17, abs=0.02)
-    assert heads["23.0"].written > 0.8
-    assert abs(heads["23.0"].removal) < 0.1  # what it writes others make up for
+    assert heads["23.3"]["from_source"] == pytest.approx(2.87, abs=0.02)
+    assert heads["24.4"]["from_source"] == pytest.approx(-1.17, abs=0.02)
+    assert heads["23.0"]["written"] > 0.8
+    assert abs(heads["23.0"]["removal"]) < 0.1  # what it writes others make up for
 
 
 def test_a_word_is_taken_with_its_space(smollm2: Decomposable) -> None:

@@ -19,7 +19,7 @@ from attnviz.commands.explain.answer.words import (
     write_weight,
 )
 from attnviz.records import Tokens
-from attnviz.records.explanation import Explanation, Look
+from attnviz.records.explanation import Explanation, Look, Looks
 from attnviz.report import EdgeKind, Graph, GraphEdge, GraphNode
 from attnviz.views.tokens import label_token
 
@@ -36,21 +36,22 @@ def draw_answer(found: Explanation) -> Graph:
     over = f" over {quote_answer(target.against)}" if target.against else ""
     said = f"{found.logit:+.2f} logits for {answer}{over}: the heads that wrote most, and what it is without each."
     top = graph.add("answer", GraphNode(answer, found.n_layers, "answer", said))
-    most = max((abs(each.written) for each in found.contributions), default=0.0) or 1.0
-    for each in sorted(found.contributions, key=lambda each: each.source):
-        kind: EdgeKind = "for" if each.written > 0 else "against"
-        written, look = f"{each.written:+.2f}", each.looks[0]
-        head = graph.add_head(look, describe_contribution(found.tokens, target, each), written)
-        does = f"writes {written}, reads {quote_word(found.tokens, each.source)}, {name_reason(look)}"
-        graph.connect(head, top, kind, abs(each.written) / most, does, (found.logit, found.logit + each.removal))
-        taken = f"takes {each.from_source:+.2f} there"
-        graph.connect(graph.add_word(each.source), head, kind, abs(each.from_source) / most, taken)
-        graph.follow(each.looks)
+    heads = sorted(found.heads, key=lambda looks: int(looks[0]["key"]))
+    most = max((abs(looks[0]["written"]) for looks in heads), default=0.0) or 1.0
+    for looks in heads:
+        look, written, taken = looks[0], looks[0]["written"], looks[0]["from_source"]
+        kind: EdgeKind = "for" if written > 0 else "against"
+        head = graph.add_head(look, describe_contribution(found.tokens, target, look), f"{written:+.2f}")
+        does = f"writes {written:+.2f}, reads {quote_word(found.tokens, look['key'])}, {name_reason(look)}"
+        graph.connect(head, top, kind, abs(written) / most, does, (found.logit, found.logit + look["removal"]))
+        said = f"takes {taken:+.2f} there"
+        graph.connect(graph.add_word(look["key"]), head, kind, abs(taken) / most, said)
+        graph.follow(looks)
     legend: dict[EdgeKind, str] = {"for": f"writes for {answer}, as thick as what it writes", "against": "against"}
     return graph.finish({**legend, "looks": LOOKS, "because": BECAUSE})
 
 
-def draw_looks(tokens: Tokens, looks: Sequence[Look]) -> Graph:
+def draw_looks(tokens: Tokens, looks: Looks) -> Graph:
     """Draw one look of a head, and that of the head that wrote what it was for."""
     graph = _GraphBuilder(tokens)
     graph.follow(looks)
@@ -74,8 +75,9 @@ class _GraphBuilder:
         return self.add(("word", token), GraphNode(quote_word(self._tokens, token), WORDS, "", token=token))
 
     def add_head(self, look: Look, said: str, note: str = "") -> object:
-        layer, key = look.head.layer, (str(look.head), look.query)
-        return self.add(key, GraphNode(key[0], layer, f"layer {layer}", said, look.query, look.weights, note))
+        layer, key = look["layer"], (look["head"], look["query"])
+        node = GraphNode(key[0], layer, f"layer {layer}", said, key[1], tuple(look["weights"]), note)
+        return self.add(key, node)
 
     def connect(
         self, source: object, target: object, kind: EdgeKind, share: float, said: str, knock_out: Sequence[float] = ()
@@ -86,24 +88,22 @@ class _GraphBuilder:
             ends = nodes.index(source), nodes.index(target)
             self._edges[key] = GraphEdge(*ends, kind, min(1.0, share), said, tuple(knock_out))
 
-    def follow(self, looks: Sequence[Look]) -> None:
+    def follow(self, looks: Looks) -> None:
         """Add where heads look, and who made each look there."""
         for look in looks:
             head = self.add_head(look, describe_look(self._tokens, look))
-            word = self.add_word(look.key)
-            self.connect(word, head, "looks", look.weight, f"gives {write_weight(look.weight)}")
-            if look.named is None:
+            key, weight, name, layer = (look[column] for column in ("key", "weight", "named", "written_in"))
+            source = word = self.add_word(key)
+            self.connect(word, head, "looks", weight, f"gives {write_weight(weight)}")
+            if name is None:
                 continue
-            writer, without = look.named, look.weight_without or 0.0
-            name, source = str(writer), word
-            if writer.kind == "place":
+            without = look["weight_without"] or 0.0
+            if look["kind"] == "place":
                 source = self.add("place", GraphNode(name, PLACE, ""))
-            elif writer.kind != "word":
-                source = self.add(
-                    (name, look.key), GraphNode(name, writer.layer, f"layer {writer.layer}", "", look.key)
-                )
-            said = f"weight on {quote_word(self._tokens, look.key)}"
-            self.connect(source, head, "because", look.weight - without, said, (look.weight, without))
+            elif look["kind"] != "word":
+                source = self.add((name, key), GraphNode(name, layer, f"layer {layer}", "", key))
+            said = f"weight on {quote_word(self._tokens, key)}"
+            self.connect(source, head, "because", weight - without, said, (weight, without))
 
     def finish(self, legend: dict[EdgeKind, str]) -> Graph:
         """Choose the tokens that are shown, and give nodes their places side by side, in the order that they came."""

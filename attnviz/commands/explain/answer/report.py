@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attnviz.commands.explain.answer.graph import draw_answer, draw_looks
 from attnviz.commands.explain.answer.words import (
@@ -16,13 +16,16 @@ from attnviz.commands.explain.answer.words import (
 )
 from attnviz.display import escape_for_display
 from attnviz.records import Provenance, Tokens
-from attnviz.records.explanation import Explanation, Look
+from attnviz.records.explanation import Explanation, Look, Looks
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_tokens
 from attnviz.views.tokens import label_token
 
 MAX_NAME, MAX_LABEL = 80, 12
+OF_HEAD = {name: name for name in ("head", "written", "source", "from_source", "own", "removal")} | {"source": "key"}
+WHERE = "head", "query", "key", "weight", "lead"
+WHY = "named", "source", "weight_without", "controls", "n_passing", "n_writers", "weights"
 HELD = (
     "Exact with the scale of norms held: all that was written sums to the model's own logit, and the scores to its own "
     "weights. A weight without a writer is that of this head alone, the writer taken out of its keys and the norm anew."
@@ -48,8 +51,8 @@ def answer_report(found: Explanation, title: str | None) -> Report:
     tokens, target = found.tokens, found.target
     model = escape_for_display(found.provenance.model, MAX_NAME)
     sentences = (
-        " ".join((describe_contribution(tokens, target, each), *describe_steps(tokens, each.looks)))
-        for each in found.contributions
+        " ".join((describe_contribution(tokens, target, looks[0]), *describe_steps(tokens, looks)))
+        for looks in found.heads
     )
     held = HELD if found.form == "token" else f"{HELD} {BEHIND}"
     made_of = (*found.by_kind, ("sum", found.total), ("the model's own", found.logit))
@@ -79,25 +82,25 @@ def answer_report(found: Explanation, title: str | None) -> Report:
             "sum_of_parts": found.total,
             "by_kind": dict(found.by_kind),
             "heads": [
-                vars(each) | {"head": str(each.head), "looks": [*map(_describe_look, each.looks)]}
-                for each in found.contributions
+                {new: looks[0][old] for new, old in OF_HEAD.items()} | {"looks": [*map(_describe_look, looks)]}
+                for looks in found.heads
             ],
         },
         max_lines=20,
     )
 
 
-def looks_report(tokens: Tokens, provenance: Provenance, looks: Sequence[Look], title: str | None) -> Report:
+def looks_report(tokens: Tokens, provenance: Provenance, looks: Looks, title: str | None) -> Report:
     """Report why one query of one head looks where it does, then why the head that wrote that did."""
     first, model = looks[0], escape_for_display(provenance.model, MAX_NAME)
-    said = f"{model}: why {first.head} looks from {quote_word(tokens, first.query)} to {quote_word(tokens, first.key)}"
+    ends = f"from {quote_word(tokens, first['query'])} to {quote_word(tokens, first['key'])}"
     sentences = (describe_look(tokens, first), *describe_steps(tokens, looks))
     return Report(
-        title=captions.choose_title(title, said),
+        title=captions.choose_title(title, f"{model}: why {first['head']} looks {ends}"),
         subtitle=captions.join(*_describe_text(provenance, tokens), captions.describe_origin(provenance)),
         blocks=(
             draw_looks(tokens, looks),
-            *([_shares_table(first)] if first.shares else []),
+            *([_shares_table(first)] if first["writers"] else []),
             *map(Note, sentences),
             Note(HELD),
             *captions.describe_unknown(tokens, "tokens"),
@@ -116,14 +119,14 @@ def _heads_table(found: Explanation) -> Table:
     """List the heads, a line each; what supports a line is in the sentences."""
     answer, against = found.target.name, found.target.against
     rows: list[Row] = []
-    for each in found.contributions:
-        look, of_rival = each.looks[0], each.own - each.written if against else 0.0
-        is_own = abs(each.own) >= abs(of_rival)
-        does = "raises" if (each.own if is_own else of_rival) > 0 else "lowers"
+    for look, *_ in found.heads:
+        own, of_rival = look["own"], look["own"] - look["written"] if against else 0.0
+        is_own = abs(own) >= abs(of_rival)
+        does = "raises" if (own if is_own else of_rival) > 0 else "lowers"
         mostly = f"{does} {quote_answer(answer if is_own else against)}"
         because = name_reason(look).removeprefix("because of ")
-        read = f"‘{label_token(found.tokens, each.source, MAX_LABEL)}’"
-        rows.append((str(each.head), read, mostly, each.written, each.removal, because))
+        read = f"‘{label_token(found.tokens, look['key'], MAX_LABEL)}’"
+        rows.append((look["head"], read, mostly, look["written"], look["removal"], because))
     names = "head", "reads", "mostly", "writes", "without the head", "looks there because of"
     title = f"logits of {quote_answer(answer)}{' over its rival' if against else ''}"
     columns = tuple(Column(name, digits=2) for name in names)
@@ -131,8 +134,8 @@ def _heads_table(found: Explanation) -> Table:
 
 
 def _shares_table(look: Look) -> Table:
-    rows = tuple((str(writer), lead) for writer, lead in look.shares)
-    title = f"who raises the score of this key over the others, {look.lead:.2f} in all"
+    rows = tuple(zip(look["writers"], look["leads"], strict=True))
+    title = f"who raises the score of this key over the others, {look['lead']:.2f} in all"
     return Table("shares", title, "facts", (Column("who wrote there"), Column("lead", digits=2)), rows)
 
 
@@ -147,10 +150,6 @@ def _describe_source(provenance: Provenance, tokens: Tokens) -> Mapping[str, obj
 
 
 def _describe_look(look: Look) -> Mapping[str, object]:
-    return vars(look) | {
-        "head": str(look.head),
-        "shares": [{"writer": str(writer), "lead": lead} for writer, lead in look.shares],
-        "named": look.named and str(look.named),
-        "controls": list(look.controls),
-        "weights": list(look.weights),
-    }
+    leads = zip(look["writers"], look["leads"], strict=True)
+    shares = {"shares": [{"writer": writer, "lead": lead} for writer, lead in leads]}
+    return {name: look[name] for name in WHERE} | shares | {name: look[name] for name in WHY}

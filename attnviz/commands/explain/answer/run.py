@@ -15,11 +15,12 @@ from attnviz.inputs import Inputs
 from attnviz.models.decomposition import Decomposable
 from attnviz.models.loading import ModelReference
 from attnviz.records.attribution import Question
-from attnviz.records.explanation import HeadName
+from attnviz.records.explanation import KEYS, HeadName
 from attnviz.report import Report
 from attnviz.running import Events, Progress
 from attnviz.running.pictures import Pictures
 from attnviz.selection import find_token
+from attnviz.table.numbers import Numbers
 from attnviz.text import Document, decode_argument
 
 
@@ -28,17 +29,19 @@ def explain_model(spec: ExplainSpec, inputs: Inputs) -> Events:
     (document,) = inputs.documents
     pictures = Pictures.from_options(spec.figure, PICTURES, store.RECORD)
     yield Progress(0, 1, "texts")
-    report = make_report(spec, inputs.model, document, inputs.corpus.texts)
+    report, looks = make_report(spec, inputs.model, document, inputs.corpus.texts)
     with store.locked(inputs.out):
         drawn = yield from pictures.write(report, inputs.out, None)
     notices = list(inputs.corpus.notices)
     if not (spec.text.index or spec.text.inline):
         notices.append(f"explaining {document.name}; --text and --index choose others")
-    yield replace(drawn, notices=(*notices, *drawn.notices), is_text=True)
+    yield replace(drawn, rows=looks.cells(), notices=(*notices, *drawn.notices), is_text=True)
 
 
-def make_report(spec: ExplainSpec, reference: ModelReference, document: Document, texts: Iterable[str]) -> Report:
-    """Explain the answer to one text, or one look of a head where the options name one.
+def make_report(
+    spec: ExplainSpec, reference: ModelReference, document: Document, texts: Iterable[str]
+) -> tuple[Report, Numbers]:
+    """Explain the answer to one text, or one look of a head where the options name one, and give a row for each look.
 
     Raises InvalidModel, InvalidOption, and InvalidSelection for a head or token that there is not.
     """
@@ -48,7 +51,8 @@ def make_report(spec: ExplainSpec, reference: ModelReference, document: Document
     asked, question = parse_head(spec), Question(spec.answer, spec.against, seed=spec.model.seed, option="answer")
     stream = model.take_apart(document.text, document.name, None if asked else question)
     if asked is None:
-        return answer_report(explain_answer(stream), spec.figure.title)
+        found = explain_answer(stream)
+        return answer_report(found, spec.figure.title), found.looks
     tokens, looks_ahead = stream.subject.tokens, stream.blocks[0].attention.attendable[:1, 1:].any()
     if spec.query is None and looks_ahead:
         raise InvalidOption(f"in {reference} every token looks at all others", hint="Say from which with --query WORD.")
@@ -59,5 +63,6 @@ def make_report(spec: ExplainSpec, reference: ModelReference, document: Document
             f"no head {head} in {stream.subject.provenance.model}",
             hint=f"It has layers 0 to {n_layers - 1} and heads 0 to {n_heads - 1}.",
         )
-    looks = tuple(follow_looks(stream, head, query, int(stream.weights_of(head, query).argmax())))
-    return looks_report(tokens, stream.subject.provenance, looks, spec.figure.title)
+    key = int(stream.weights_of(head, query).argmax())
+    looks = Numbers.from_rows(follow_looks(stream, head, query, key), KEYS[1:])
+    return looks_report(tokens, stream.subject.provenance, looks.rows(), spec.figure.title), looks

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.models.decomposition.stream import Parts, PerToken, Stream, soften
-from attnviz.records.explanation import (
-    AnswerForm,
-    Contribution,
-    Explanation,
-    HeadName,
-    Look,
-    Writer,
-)
+from attnviz.records.explanation import KEYS, AnswerForm, Explanation, HeadName, Writer
+from attnviz.table.numbers import Numbers
 
 N_HEADS = 5  # of an answer
 N_SHARES = 6  # of a look, that are kept
@@ -49,8 +42,8 @@ def explain_answer(stream: Stream) -> Explanation:
     heads, own = parts.heads.sum(axis=2), stream.split_logit(subject.answer, None).heads.sum(axis=2)
     order = np.argsort(-np.abs(heads), axis=None, kind="stable")[:N_HEADS]
     logit = _choose_logit(stream, stream.logits)
-    found = []
-    for layer, number in zip(*np.unravel_index(order, heads.shape), strict=True):
+    rows: list[dict[str, Any]] = []
+    for rank, (layer, number) in enumerate(zip(*np.unravel_index(order, heads.shape), strict=True)):
         head = HeadName(int(layer), int(number))
         written = float(heads[head])
         by_query = stream.split_sources(head, parts)
@@ -58,8 +51,9 @@ def explain_answer(stream: Stream) -> Explanation:
         source = int((sources * np.sign(written)).argmax())
         query = int((by_query[:, source] * np.sign(written)).argmax())
         removal = _choose_logit(stream, stream.answer_without(head)) - logit
-        looks = tuple(follow_looks(stream, head, query, source))
-        found.append(Contribution(head, written, source, float(sources[source]), float(own[head]), removal, looks))
+        of_head = {"written": written, "from_source": float(sources[source]), "own": float(own[head])}
+        first, *others = follow_looks(stream, head, query, source)
+        rows += ({"rank": rank, **look} for look in (of_head | {"removal": removal} | first, *others))
     token: AnswerForm = "masked token" if part.fills_in else "token"
     return Explanation(
         tokens=subject.tokens,
@@ -68,7 +62,7 @@ def explain_answer(stream: Stream) -> Explanation:
         n_layers=len(stream.blocks),
         logit=logit,
         total=float(parts.totals.sum()),
-        contributions=tuple(found),
+        looks=Numbers.from_rows(rows, KEYS),
         by_kind=tuple(parts.by_kind.items()),
         rival=None if subject.against is None else float(stream.values[subject.against]),
         form=token if part.answers is None else part.answers.kind,
@@ -81,17 +75,17 @@ def _choose_logit(stream: Stream, logits: Float64[np.ndarray, " answer"]) -> flo
     return float(logits[subject.answer] - (0 if subject.against is None else logits[subject.against]))
 
 
-def follow_looks(stream: Stream, head: HeadName, query: int, key: int) -> Iterator[Look]:
+def follow_looks(stream: Stream, head: HeadName, query: int, key: int) -> Iterator[dict[str, Any]]:
     """Go from a look to the look of the head that wrote what it was for."""
-    for _ in range(N_STEPS):
+    for step in range(N_STEPS):
         look = find_reason(stream, head, query, key)
-        yield look
-        if look.named is None or look.source is None:
+        yield {"step": step, **look}
+        if look["source"] is None:
             return
-        head, query, key = HeadName(*look.named[1:]), look.key, look.source
+        head, query, key = HeadName(*map(int, look["named"].split("."))), key, look["source"]
 
 
-def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
+def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> dict[str, Any]:
     """Find who made a query of a head look at a key.
 
     Before layer 0 nobody has written, and there is no reason. Nor is there where the score of the key leads by little.
@@ -100,20 +94,32 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     """
     attendable = stream.blocks[head.layer].attention.attendable[query].cpu().numpy()
     others = np.flatnonzero(attendable & (np.arange(len(attendable)) != key))
-    weights = tuple(stream.weights_of(head, query).tolist())
+    weights, pieces = stream.weights_of(head, query).tolist(), stream.subject.tokens.pieces
     weight = weights[key]
+    at: dict[str, Any] = {"layer": head.layer, "head": str(head), "query": query, "key": key}
+    at |= {"query_token": pieces[query], "key_token": pieces[key], "weight": weight}
+    untried: dict[str, Any] = {
+        "named": None,
+        "kind": None,
+        "written_in": None,
+        "source": None,
+        "weight_without": None,
+        "controls": [],
+    }
+    untried |= {"n_passing": 0, "n_writers": 0, "weights": weights}
     if len(others) == 0:
-        return Look(head, query, key, weight, 0.0, weights=weights)
+        return {**at, "lead": 0.0, "writers": [], "leads": [], **untried}
     parts = stream.split_scores(head, query)
     drawn = sorted(np.random.default_rng(stream.subject.seed).permutation(others)[:MAX_CONTROLS].tolist())
     places = stream.score_places(head, query, [each for each in drawn if each] or [0])  # the first token is a sink
     written = [*_list_written(parts, len(stream.blocks)), (Writer("place", head.layer), places)]
     shares = sorted(((each, _find_lead(part, key, others)) for each, part in written), key=lambda each: -each[1])
-    lead, largest = _find_lead(parts.totals, key, others), tuple(shares[:N_SHARES])
-    look = Look(head, query, key, weight, lead, largest, weights=weights)
-    if head.layer == 0 or look.lead < math.sqrt(2 * math.log(len(others) + 1)) + MARGIN:
-        return look
-    trials = _try_written(stream, look, [each for each, _ in written if each.kind != "place"], drawn)
+    at["lead"] = lead = _find_lead(parts.totals, key, others)
+    at |= {"writers": [str(each) for each, _ in shares[:N_SHARES]], "leads": [each for _, each in shares[:N_SHARES]]}
+    if head.layer == 0 or lead < math.sqrt(2 * math.log(len(others) + 1)) + MARGIN:
+        return {**at, **untried}
+    writers = [each for each, _ in written if each.kind != "place"]
+    trials = _try_written(stream, (head, query, key), weight, writers, drawn)
     scores = np.tile(parts.totals, (len(others), 1))
     scores[:, key] += places[others] - places[key]
     trials[Writer("place", head.layer)] = _compare_instead(
@@ -123,15 +129,18 @@ def find_reason(stream: Stream, head: HeadName, query: int, key: int) -> Look:
     first, source = passing[0] if passing else shares[0][0], None
     if passing and first.kind == "head":
         source = int(stream.split_sources(HeadName(*first[1:]), parts)[key].argmax())
-    return replace(
-        look,
-        named=first if passing else None,
-        source=source,
-        weight_without=trials[first].without,
-        controls=tuple(trials[first].controls.tolist()),
-        n_passing=len(passing),
-        n_writers=len(shares),
-    )
+    return {
+        **at,
+        "named": str(first) if passing else None,
+        "kind": first.kind,
+        "written_in": first.layer,
+        "source": source,
+        "weight_without": trials[first].without,
+        "controls": trials[first].controls.tolist(),
+        "n_passing": len(passing),
+        "n_writers": len(shares),
+        "weights": weights,
+    }
 
 
 def _list_written(parts: Parts, n_layers: int) -> Iterator[tuple[Writer, PerToken]]:
@@ -144,14 +153,16 @@ def _list_written(parts: Parts, n_layers: int) -> Iterator[tuple[Writer, PerToke
         yield Writer("head", layer, head), parts.heads[layer, head]
 
 
-def _try_written(stream: Stream, look: Look, writers: list[Writer], drawn: list[int]) -> dict[Writer, Trial]:
+def _try_written(
+    stream: Stream, at: tuple[HeadName, int, int], weight: float, writers: list[Writer], drawn: list[int]
+) -> dict[Writer, Trial]:
     """Take each writer out of the keys, and hold what that costs against what others of its kind cost.
 
     Whatever is taken out of a key changes its weight somewhat. So an MLP is held against the other MLPs, those of the
     word among them, and a head against the other earlier heads. In the place of the word other words are put: where any
     other would do as well, the word is not the reason.
     """
-    head, query, key = look.head, look.query, look.key
+    head, query, key = at
     early = [Writer("mlp", layer) for layer in range(writers[0].layer)]
     tried = [*writers, *early]
     without = dict(zip(tried, stream.attend_without(head, query, tried)[:, key], strict=True))
@@ -163,7 +174,7 @@ def _try_written(stream: Stream, look: Look, writers: list[Writer], drawn: list[
             controls = np.delete(weights, np.argmax(weights == left))
             trials[each] = Trial(left, controls, float(np.sum(controls > left)) / max(1, len(controls)))
     instead = stream.attend_with_words(head, query, key, writers[0], drawn)
-    trials[writers[0]] = _compare_instead(look.weight, without[writers[0]], instead[:, key])
+    trials[writers[0]] = _compare_instead(weight, without[writers[0]], instead[:, key])
     return trials
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import nan
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from attnviz.display import escape_for_display
 from attnviz.records import Tokens
 from attnviz.records.attribution import Target
-from attnviz.records.explanation import Contribution, Explanation, Look
+from attnviz.records.explanation import Explanation, Look, Looks
 from attnviz.records.head_names import write_share
 from attnviz.views.tokens import label_token
 
@@ -56,55 +56,51 @@ def describe_answer(model: str, found: Explanation) -> str:
     return f"{model} has no clear answer: {both[0]} or {both[1]}"
 
 
-def describe_contribution(tokens: Tokens, target: Target, found: Contribution) -> str:
+def describe_contribution(tokens: Tokens, target: Target, look: Look) -> str:
     """Say what a head reads and writes, and what its removal does."""
     answer, rival = quote_answer(target.name), quote_answer(target.against)
-    for_or_against = f"for {answer}" if found.written > 0 else f"against {answer}"
+    for_or_against = f"for {answer}" if look["written"] > 0 else f"against {answer}"
     over, number = (f" over {rival}", "difference") if target.against else ("", "logit")
-    own = f" ({found.own:+.2f} in its own logit)" if target.against else ""
-    looks = describe_look(tokens, found.looks[0]).partition(" ")[2]
+    own = f" ({look['own']:+.2f} in its own logit)" if target.against else ""
+    looks = describe_look(tokens, look).partition(" ")[2]
     return (
-        f"{found.head} reads {quote_word(tokens, found.source)} and writes {found.written:+.2f} {for_or_against}{over}"
-        f"{own}; without the head the {number} changes by {found.removal:+.2f}. It {looks}"
+        f"{look['head']} reads {quote_word(tokens, look['key'])} and writes {look['written']:+.2f} {for_or_against}"
+        f"{over}{own}; without the head the {number} changes by {look['removal']:+.2f}. It {looks}"
     )
 
 
 def describe_look(tokens: Tokens, look: Look) -> str:
     """Say why a head looks where it does, and what is left without who is named."""
-    query, key = quote_word(tokens, look.query), quote_word(tokens, look.key)
-    way = (
-        "at itself"
-        if look.query == look.key
-        else f"{'back' if look.key < look.query else 'ahead'} from {query} to {key}"
-    )
-    looks = f"{look.head} looks {way}" + (f", at {key}" if look.query == look.key else "")
-    weight, without = write_weight(look.weight), write_weight(look.weight_without or 0)
-    if not look.shares:
+    query, key = quote_word(tokens, look["query"]), quote_word(tokens, look["key"])
+    way = f"{'back' if look['key'] < look['query'] else 'ahead'} from {query} to {key}"
+    looks = f"{look['head']} looks {f'at itself, at {key}' if look['query'] == look['key'] else way}"
+    weight, without = write_weight(look["weight"]), write_weight(look["weight_without"] or 0)
+    if not look["writers"]:
         return f"{looks}: there is nothing else to look at."
-    if not look.n_writers:
-        why = "nobody has written before layer 0" if look.head.layer == 0 else "it stands out no more than by chance"
+    if not look["n_writers"]:
+        why = "nobody has written before layer 0" if look["layer"] == 0 else "it stands out no more than by chance"
         return f"{looks} ({weight}): no reason, {why}."
-    writer = look.named or look.shares[0][0]
-    low, high = (write_weight(limit) for limit in np.quantile(look.controls or (nan,), (0.1, 0.9)))
-    held = f"without that {weight} → {without}" + f", {CONTROLS[writer.kind]} {low} to {high}" * bool(look.controls)
-    if look.named is None:
-        return f"{looks}, of many hands: {writer} raises it most, and {held}."
+    low, high = (write_weight(limit) for limit in np.quantile(look["controls"] or (nan,), (0.1, 0.9)))
+    controls = f", {CONTROLS[look['kind']]} {low} to {high}" * bool(look["controls"])
+    held = f"without that {weight} → {without}{controls}"
+    if look["named"] is None:
+        return f"{looks}, of many hands: {look['writers'][0]} raises it most, and {held}."
     because = {
         "word": "because of the word itself",
-        "mlp": f"because of what {writer} had written there",
+        "mlp": f"because of what {look['named']} had written there",
         "place": "because of its place",
-        "head": f"because {writer} had written {quote_word(tokens, look.source or 0)} there",
-    }[writer.kind]
-    passes = "passes" if look.n_passing == 1 else "pass"
-    return f"{looks}, {because}: {held}; {look.n_passing} of {look.n_writers} writers {passes} this test."
+        "head": f"because {look['named']} had written {quote_word(tokens, look['source'] or 0)} there",
+    }[look["kind"]]
+    passes = "passes" if look["n_passing"] == 1 else "pass"
+    return f"{looks}, {because}: {held}; {look['n_passing']} of {look['n_writers']} writers {passes} this test."
 
 
 def name_reason(look: Look) -> str:
     """Name who made a head look where it does, in few words."""
-    return f"because of {look.named}" if look.named else "many hands" if look.n_writers else "no reason"
+    return f"because of {look['named']}" if look["named"] else "many hands" if look["n_writers"] else "no reason"
 
 
-def describe_steps(tokens: Tokens, looks: Sequence[Look]) -> Iterator[str]:
+def describe_steps(tokens: Tokens, looks: Looks) -> Iterator[str]:
     """Say of each further step what made the writer look where it did."""
     for look in looks[1:]:
         yield f"And {describe_look(tokens, look)}"
