@@ -29,14 +29,13 @@ class ScaleFamily:
     is_signed: bool = False  # values are differences, from -high over 0 to high
     has_ends: bool = False  # the colour bar names its two ends
     colours: Literal["lift", "sequential", "diverging"] = "sequential"
-    title: str = ""  # among the scales that a reader of a page may choose from
 
 
 SCALES = {
-    "lift": ScaleFamily(is_multiple=True, is_logarithmic=True, colours="lift", title="× an equal share"),
-    "fixed": ScaleFamily(title="weights, 0 to 1"),
-    "shared": ScaleFamily(has_ends=True, title="weights, 0 to the largest"),
-    "log": ScaleFamily(is_logarithmic=True, title="weights, logarithmic"),
+    "lift": ScaleFamily(is_multiple=True, is_logarithmic=True, colours="lift"),
+    "fixed": ScaleFamily(),
+    "shared": ScaleFamily(has_ends=True),
+    "log": ScaleFamily(is_logarithmic=True),
     "diverging": ScaleFamily(is_signed=True, colours="diverging"),
 }
 

@@ -297,7 +297,7 @@ class FigureOptions:
     theme: Annotated[ThemeName, Option("paper, slide (larger text) or dark.", FIGURE, "NAME", is_common=True)] = "paper"
     lang: Annotated[
         Language,
-        Option("Language of titles, axes and names of heads.", FIGURE),
+        Option("Language of titles, axes and names of heads; else by LC_ALL and LANG, in a shell.", FIGURE),
     ] = "en"
     transparent: Annotated[bool, Option("Leave out the background of the figure.", FIGURE)] = False
     svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False

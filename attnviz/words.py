@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -17,6 +18,12 @@ Language = Literal["en", "zh"]
 SEPARATOR = re.compile(r" · (?![^“]*”)")  # not within a quoted text
 PLACE = r"(?P<\1>(?:“[^”]*”|(?! · ).)+?)"  # holds no separator either, but where it is a form's own
 LANGUAGE_TAGS = {"en": "en", "zh": "zh-Hans"}  # as a page names them
+
+
+def find_language(environment: Mapping[str, str]) -> Language | None:
+    """Return the language that a shell asks for, by what overrides the others; None where it is not Chinese."""
+    name = next(filter(None, map(environment.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    return "zh" if name.startswith("zh") else None
 
 
 @cache

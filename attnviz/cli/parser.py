@@ -27,6 +27,7 @@ from attnviz.option_values import InvalidValue, check
 from attnviz.options import ARGUMENT, HELP_ALL, HELP_OPTIONS, FlatOption, build, find_example, list_options
 from attnviz.registry import load
 from attnviz.running import Command
+from attnviz.words import find_language
 
 COMPLETE_VARIABLE = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
 WHOLE_NUMBER = re.compile(r"[-+]?[0-9]{1,18}")
@@ -65,6 +66,8 @@ def make_function(command: Command) -> Callable[..., None]:
 
     def from_words(**words: Any) -> None:
         given = {}
+        if "lang" in words:
+            words["lang"] = words["lang"] or find_language(os.environ)
         for each in options:
             if words[each.name] is not None:
                 given[each.name] = parse_option(each, words[each.name])

@@ -25,6 +25,12 @@ def test_a_form_is_known_whatever_stands_in_its_places() -> None:
     assert say("nothing of the kind", "zh") == "nothing of the kind"
 
 
+def test_a_shell_in_chinese_is_answered_so_unless_it_asks(run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_TW.UTF-8")
+    said = [worked(run_here("heatmap", SENTENCE, "--dpi", "40", *given)).stdout for given in ((), ("--lang", "en"))]
+    assert ["训练过" in each for each in said] == [True, False]
+
+
 def test_tokens_are_no_words_of_ours() -> None:
     english = report(random_maps(TOKENS))
     chinese = translate(english, "zh")

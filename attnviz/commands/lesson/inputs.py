@@ -33,8 +33,8 @@ def lesson_inputs(spec: LessonSpec) -> Inputs:
     if not (spec.text.chosen or spec.text.text_file):
         raise InvalidOption("no sentence to make a lesson of", hint=f"Give one, as in {SENTENCE}.")
     beside, chosen = spec.beside, [spec.model]
-    if beside is None and spec.model.model.partition(":")[0] == "multi" and spec.model.heads != 1:
-        beside = "single"
+    if beside is None and spec.model.heads != 1:
+        beside = {"multi": "single", "multi-zh": "single-zh"}.get(spec.model.model.partition(":")[0])
     if beside is not None:  # of the same options but for its heads
         chosen.append(replace(spec.model, model=beside, heads=None))
     references = [find_model(options) for options in chosen]

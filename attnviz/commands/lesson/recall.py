@@ -16,7 +16,7 @@ from attnviz.specs import ModelOptions
 MODELS = ("recall:1", "recall:8")  # the first of the networks of docs/capacity.md
 LETTERS = "abcdefgh"
 N_TOKENS, N_VALUES = 24, 16
-N_SEQUENCES = 6  # by seeds from 0, whatever models make of them
+SEEDS = range(2, 8)  # the first six in a row of which one head fails as often as in thousands: two (.674 right)
 
 
 def draw_sequence(seed: int) -> tuple[list[str], list[int]]:
@@ -34,7 +34,7 @@ def describe_recall() -> dict[str, Any]:
 
     Bit h of a choice says that head h is off: [sequence, choice, letter].
     """
-    sequences = [draw_sequence(seed) for seed in range(N_SEQUENCES)]
+    sequences = [draw_sequence(seed) for seed in SEEDS]
     return {
         "letters": list(LETTERS),
         "sequences": [{"tokens": tokens, "values": values} for tokens, values in sequences],

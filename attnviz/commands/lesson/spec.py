@@ -13,7 +13,7 @@ OF_MODEL = (
     *("max_tokens", "keep", "max_memory"),
 )
 OF_PAGE = ("out", "open", "lang")
-LANG = Option("Language of the page: English or Chinese.", OUTPUT, is_common=True)
+LANG = Option("Language of the page; else by LC_ALL and LANG.", OUTPUT, is_common=True)
 OUT = Option(
     f"The page: a file that ends in .html, or a folder for {NAME}.", OUTPUT, "FILE|DIR", short="-o", is_common=True
 )
@@ -32,10 +32,10 @@ class LessonSpec:
         bool, Option("Three words with published numbers that fit on paper, and no sentence.", TEXT, is_common=True)
     ] = False
     model: Annotated[ModelOptions, Only(*OF_MODEL)] = ModelOptions()
-    # None: single, beside multi:N
+    # None: single, beside multi:N; single-zh, beside multi-zh
     beside: Annotated[
         str | None,
-        Option("Another model shown beside; default: single, beside multi:N.", MODEL, "MODEL", is_common=True),
+        Option("Another model shown beside; default: single, single-zh.", MODEL, "MODEL", is_common=True),
     ] = None
     figure: Annotated[FigureOptions, Only(*OF_PAGE, out=OUT, open=OPEN, lang=LANG)] = FigureOptions(out=NAME)
     printing: PrintOptions = PrintOptions()

@@ -43,7 +43,7 @@ function showChoosers() {
     place.append(chooser(write("ui.map"), options, state.map, goTo));
   }
   if (!pictureOf().scale && content.scales.length > 1) {
-    const options = content.scales.map(({ kind, title }) => [kind, title]);
+    const options = content.scales.map(({ kind }) => [kind, write(`ui.scale_${kind}`)]);
     place.append(chooser(write("ui.scale"), options, scaleOf().kind, (scale) => change({ scale }, true)));
   }
   const take = ({ target }) => change({ digits: target.checked ? "all" : "three" }, true);

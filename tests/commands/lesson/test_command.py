@@ -64,10 +64,7 @@ def test_of_a_wide_model_the_last_layers_are_shown(attnviz: RunHere, tmp_path: P
         ((f"{LONG} twice",), "has 25 tokens, and a lesson shows every number of at most 24. Shorten it, or let the"),
         (("--text", "a", "--text", "b"), "2 texts, where a lesson is of one sentence. --index chooses one."),
         ((" ",), "no tokens in"),
-        (
-            ("a", "--model", "smollm2"),
-            "cannot be worked out by hand. A lesson takes single, multi:8, random:4 and",
-        ),
+        (("a", "--model", "smollm2"), "cannot be worked out by hand. A lesson takes single, multi:8, random:4 and"),
         (("a", "--example"), "--example has a text and numbers of its own, and takes no inline text. Leave one out."),
         (("--example", "--model", "dot"), "and takes no model"),
         (("a", "--beside", "nothing"), "nothing cannot be worked out by hand"),
@@ -98,3 +95,5 @@ def test_a_model_beside_that_reads_other_tokens_is_left_out(attnviz: RunHere, tm
     ran = worked(attnviz("lesson", "5 a3 b7 12", "--beside", "recall:1", "--out", "l.html"))
     assert "note: recall:1 cuts the text into other tokens, and is left out" in ran.stderr
     assert len(page_content(tmp_path / "l.html")["models"]) == 1
+    worked(attnviz("lesson", "片子不错", "--model", "multi-zh", "--out", "l.html"))
+    assert [model["name"] for model in page_content(tmp_path / "l.html")["models"]] == ["multi-zh", "single-zh"]

@@ -68,6 +68,9 @@ def focused(page: Opened) -> Any:
 
 def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
     page = opened(write())
+    page.press("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "l")  # from anywhere, as in a class
+    assert page.page.locator(".step[aria-current=step]").inner_text() == "weights"
+    assert page.page.evaluate("getComputedStyle(document.body).zoom") == "1.5"
     page.page.locator(".step").nth(0).focus()
     page.press("ArrowRight", "ArrowRight")
     assert page.page.locator(".step[aria-current=step]").inner_text() == focused(page) == "weights"

@@ -51,9 +51,8 @@ def test_every_entry_is_used_and_every_one_that_is_used_is_there() -> None:
     begun = tuple(each for each in re.findall(r"`([a-z]+\.\w*)\$\{", SCRIPTS) if each[-1] != ".")
     used = written | {name for name in known if name.startswith(("judge.", "report.", *begun))}
     used |= {f"{part}.title" for part in parts}
-    used |= {f"ui.{name}" for name in re.findall(r"\$ui_(\w+)", SCRIPTS)}
+    used |= {f"ui.{name}" for name in re.findall(r'(?:\$ui_|"ui\.)(\w+)', SCRIPTS + PYTHON)}
     used |= {f"choose.{name}" for name in ("model", "layer", "head", "query", "key")}
-    used |= {*re.findall(r'"(ui\.\w+)"', PYTHON)}
     used |= {f"about.{name}" for name in re.findall(r'"(?:about\.)?(\w+)"', PYTHON)}
     used |= {f"when.{name}" for name in ("heads", "accuracy", "cost", "hidden")}
     assert known - used == set()

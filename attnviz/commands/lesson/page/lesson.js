@@ -2,11 +2,13 @@
 
 import { byId, element, isolated, loadFonts, say, write } from "../../../renderers/page/dom.js";
 import { blurSection } from "./blur.js";
+import { change, choice } from "./choice.js";
 import { headsSection } from "./heads.js";
 import { judgeSection } from "./judge.js";
 import { offSection } from "./off.js";
+import { button } from "./parts.js";
 import { lesson, paragraph } from "./phrases.js";
-import { pictureSection } from "./picture.js";
+import { N_STEPS, pictureSection } from "./picture.js";
 import { whenSection } from "./when.js";
 
 const isExample = "published" in lesson.models[0];
@@ -27,7 +29,16 @@ function* warnings() {
 
 function start() {
   const names = lesson.models.flatMap((model, at) => [...(at ? say("page.and") : []), element("b", {}, model.name)]);
+  const enlarge = () => larger.setAttribute("aria-pressed", document.body.classList.toggle("large"));
+  const larger = button(write("page.larger"), enlarge, { id: "larger", "aria-pressed": false });
+  addEventListener("keydown", ({ key, ctrlKey, metaKey, target }) => {
+    if (ctrlKey || metaKey || target.closest("select, input")) return;
+    if (key.toLowerCase() === "l") enlarge();
+    const way = target === document.body ? { ArrowLeft: -1, ArrowRight: 1 }[key] : 0;
+    if (way) change({ step: Math.min(Math.max(0, choice.step + way), N_STEPS - 1) });
+  });
   byId("header").append(
+    larger,
     element("h1", {}, write("page.title")),
     element("p", { class: "sentence" }, isolated(lesson.text)),
     paragraph(isExample ? "page.example" : "page.lead", { models: element("span", {}, ...names) }),

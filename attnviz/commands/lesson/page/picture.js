@@ -20,6 +20,7 @@ import { answersOf, DIGITS } from "./off.js";
 import { button, decimal, factor, few, largestOf, MAX_WRITTEN, strip, vector } from "./parts.js";
 import { lesson, token, tokenText } from "./phrases.js";
 
+export const N_STEPS = lesson.models[0].answers ? 5 : 4;
 const narrow = matchMedia("(max-width: 760px)");
 const [GAP, TOP, HEIGHT] = [14, 34, 286];
 const WIDTHS = { word: 124, score: 60, map: 244, weight: 112, answer: 130 };
@@ -38,14 +39,13 @@ const NEAR = [
 ];
 
 export function pictureSection(place) {
-  const last = lesson.models[0].answers ? 4 : 3;
   const steps = element("div", { class: "steps", role: "group", "aria-label": write("see.steps") });
-  const items = [...Array(last + 1).keys()].map((step) =>
+  const items = [...Array(N_STEPS).keys()].map((step) =>
     button(write(`see.s${step}`), () => change({ step }), { class: "step" }),
   );
   steps.append(
     ...items,
-    button(write("see.next"), () => change({ step: (choice.step + 1) % (last + 1) })),
+    button(write("see.next"), () => change({ step: (choice.step + 1) % N_STEPS })),
   );
   roving(steps, ".step");
   steps.addEventListener("focusin", ({ target }) => {
