@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from attnviz.bounded import MAX_JSON, expand_path, parse_json, read_bytes
 from attnviz.errors import ExecutionError, InvalidOption
 from attnviz.running.cluster_options import ClusterOptions
-from attnviz.running.local_executor import ATTEMPTS, LocalExecutor, WorkerDied
+from attnviz.running.local_executor import LocalExecutor, WorkerDied
 
 Result = TypeVar("Result")
 MAX_WORKERS = 256
@@ -97,16 +97,6 @@ def get_result(future: Future[Result]) -> Result:
         if type(error).__name__ == "KilledWorker":  # of dask, which only who has it can import
             raise WorkerDied("on the cluster") from error
         raise
-
-
-@contextmanager
-def report_worker_death() -> Iterator[None]:
-    """Raises ExecutionError for a process that died at some texts, and says what would help."""
-    try:
-        yield
-    except WorkerDied as error:
-        problem = f"a process ended {error}, {ATTEMPTS} times at the same texts"
-        raise ExecutionError(problem, hint="Fewer --max-tokens take less memory.") from error
 
 
 def check_workers(n_workers: int | None) -> None:

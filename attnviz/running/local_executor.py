@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from multiprocessing import forkserver, resource_tracker
@@ -19,7 +19,7 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.util import Finalize
 from typing import Any, TypeAlias
 
-from attnviz.errors import OutputError
+from attnviz.errors import ExecutionError, OutputError
 from attnviz.store.cache import caching
 from attnviz.store.parts import temporary_folder
 
@@ -31,8 +31,13 @@ DRAWING_MODULES = ("attnviz.running.drawing", "attnviz.models.encoder_model", "a
 Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
-class WorkerDied(BrokenExecutor):
-    """A process that ended instead of answering, each time it was tried. The message says how."""
+class WorkerDied(ExecutionError):
+    """A process that ended instead of answering, each time it was tried. `how` says by what."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        problem = f"a process ended {how}, {ATTEMPTS} times at the same texts"
+        super().__init__(problem, hint="Fewer --max-tokens take less memory.")
 
 
 class LocalExecutor(Executor):

@@ -71,7 +71,7 @@ def _outcome(job: Job, future: Future[Done]) -> Done:
     try:
         return future.result()
     except WorkerDied as error:
-        return _describe_failure(job, f"the process that made it ended {error}")
+        return _describe_failure(job, f"the process that made it ended {error.how}")
 
 
 def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:

@@ -16,7 +16,7 @@ from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.survey import ModelFacts
 from attnviz.models.loading import ModelReference
 from attnviz.running import Progress
-from attnviz.running.executors import get_result, report_worker_death, wait_briefly
+from attnviz.running.executors import get_result, wait_briefly
 from attnviz.running.open_model import open_model
 
 SAVE_EVERY = 30.0  # seconds
@@ -72,7 +72,7 @@ class SurveyRun:
             if not pending:
                 break
             ended, pending = wait_briefly(executor, pending)
-            self.measured += map(_result, ended)
+            self.measured += map(get_result, ended)
             if len(self.measured) >= WRITTEN_AT_ONCE or time.monotonic() - self.saved > SAVE_EVERY:
                 self._save()
             yield self._progress()
@@ -80,7 +80,7 @@ class SurveyRun:
             while not facts.done():
                 wait_briefly(executor, {facts})
                 yield self._progress()
-            self.facts = _result(facts)
+            self.facts = get_result(facts)
 
     def _save(self) -> None:
         if self.measured or self.facts != self.survey.facts:
@@ -100,8 +100,3 @@ class SurveyRun:
             label += f", {60 * minutes:.0f} s left" if minutes < 1.5 else f", {minutes:,.0f} min left"
         left = PART.format(self.survey.folder, done, total)
         return Progress(min(done, total), total, "texts", latest=label, label=label, if_left=(left,))
-
-
-def _result(future: Future[Found]) -> Found:
-    with report_worker_death():
-        return get_result(future)

@@ -23,7 +23,7 @@ from attnviz.registry import load
 from attnviz.renderers import PAGE_FORMAT
 from attnviz.report import Note
 from attnviz.running import Events, Progress, Result
-from attnviz.running.executors import open_executor, report_worker_death
+from attnviz.running.executors import open_executor
 from attnviz.running.open_model import open_model
 from attnviz.specs import KeepKind
 from attnviz.store.manifest import TextNumbers
@@ -92,7 +92,7 @@ def _compare_answers(answers: AnswerInfo, found: Sequence[Prediction], whole: Se
 def _share_out(inputs: Inputs, limit: Limit) -> Generator[Prediction]:
     """Yield one prediction per text, in order, the same to the bit. Raises ExecutionError where processes die."""
     windows = split_windows(inputs.documents)
-    with report_worker_death(), open_executor(inputs.n_workers) as (executor, _):
+    with open_executor(inputs.n_workers) as (executor, _):
         yield from chain.from_iterable(executor.map(_classify_window, repeat(inputs.model), repeat(limit), windows))
 
 
