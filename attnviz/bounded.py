@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from attnviz.errors import InputError, InvalidOption, TooLarge
 
@@ -170,7 +170,8 @@ def decode_json(kind: Any, found: Any, name: str) -> Any:
         kind = next((one for one in get_args(kind) if _matches(one, found)), get_args(kind)[0])
     origin, called = get_origin(kind), name or "the whole"
     if not _matches(kind, found):
-        raise ValueError(f"{called} is not of type {getattr(kind, '__name__', kind)}")
+        choices = " or ".join(get_args(kind)) if origin is Literal else f"of type {getattr(kind, '__name__', kind)}"
+        raise ValueError(f"{called} is not {choices}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
         if not {each.name for each in fields(kind) if each.default_factory is MISSING} <= set(found) <= set(kinds):
@@ -199,6 +200,8 @@ def _matches(kind: Any, found: Any) -> bool:
         return type(found) is int and abs(found) < 2**63  # as a table holds them
     if is_dataclass(kind) or get_origin(kind) is dict:
         return type(found) is dict
+    if get_origin(kind) is Literal:
+        return found in get_args(kind)
     return kind is object or type(found) is (list if get_origin(kind) in (tuple, list) else kind)
 
 

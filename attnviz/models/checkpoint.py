@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from math import inf
 from pathlib import Path
-from typing import Any, get_args
 
 import safetensors.torch
 import torch
@@ -19,25 +18,37 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from attnviz import store
-from attnviz.bounded import MAX_JSON, check_room, parse_json, read_bytes
+from attnviz.bounded import MAX_JSON, check_room, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidModel
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL, head_size
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
+from attnviz.specs import KeepKind, PoolKind, StorageKind
 from attnviz.store.tensors import read_header
 
 SCHEMA = 3
 EARLIER = 2  # with sinusoids
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
-MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
+LARGEST = {"n_layers": 1_000, "d_model": MAX_D_MODEL}  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
 MAX_INT8 = 127  # of int8, symmetric around 0
 SCALE = ".scale"  # beside a matrix of int8: what a one stands for in each of its rows
+
+
+@dataclass(frozen=True)
+class Config:
+    """What config.json says beside its schema."""
+
+    trained: bool
+    max_tokens: int
+    keep: KeepKind
+    encoder: EncoderConfig
+    labels: tuple[str, ...]
+    pool: PoolKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +87,7 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
     Raises InvalidModel naming the file that is missing, damaged or does not fit, TooLarge before weights that take more
     than `max_memory` GiB while they are read.
     """
-    found = _read_config(folder / CONFIG)
-    config = found["classifier"]
+    config = _read_config(folder / CONFIG)
     n_bytes = read_header(folder / WEIGHTS, InvalidModel, HOLDS).n_bytes
     check_room(f"the weights of {folder}", WHILE_READ * n_bytes, max_memory)
     data = read_bytes(folder / WEIGHTS, inf, InvalidModel, HOLDS)
@@ -89,7 +99,7 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         )
     try:
         with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
-            classifier = Classifier(config)
+            classifier = Classifier(ClassifierConfig(config.encoder, config.labels, config.pool))
         classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
     except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
@@ -101,10 +111,10 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         problem = f"temperature {temperature:g} in {folder / WEIGHTS} must be greater than 0: logits are divided by it"
         raise InvalidModel(problem, hint="Copy the folder again.")
     revision = hashlib.sha256(data).hexdigest()
-    return Checkpoint(classifier.eval(), vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
+    return Checkpoint(classifier.eval(), vocabulary, config.max_tokens, config.keep, config.trained, revision)
 
 
-def _read_config(file: Path) -> dict[str, Any]:
+def _read_config(file: Path) -> Config:
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
         if not isinstance(found, dict) or found.get("schema") not in (EARLIER, SCHEMA):
@@ -115,43 +125,19 @@ def _read_config(file: Path) -> dict[str, Any]:
                     f"{file} is of a model with n-grams beside its attention (n_bigrams), as earlier versions had them",
                     hint="This version reads models without them: train it again with attnviz train.",
                 )
-        if type(found["trained"]) is not bool:
-            raise ValueError("trained is true or false")
-        if type(found["max_tokens"]) is not int or found["max_tokens"] < 1:
-            raise ValueError("max_tokens is a positive whole number")
-        labels = found["labels"]
-        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-            raise ValueError("labels are two names or more")
-        if len(set(labels)) < len(labels):
-            raise ValueError("no two labels have one name")
-        pool: PoolKind = _one_of(found, "pool", PoolKind)
-        classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), pool)
-        keep = _one_of(found, "keep", KeepKind)
+        found["encoder"] = {"max_distance": 0, **found["encoder"]}
+        names = {field.name for field in fields(Config)}
+        config: Config = decode_json(Config, {name: found[name] for name in found if name in names}, "")
+        if len(set(config.labels)) < max(2, len(config.labels)):
+            raise ValueError("labels are two names or more, no two of them alike")
+        for name, number in {**vars(config.encoder), "max_tokens": config.max_tokens}.items():
+            least, most = int(name != "max_distance"), LARGEST.get(name, MAX_SIZE)
+            if name != "norm" and not least <= number <= most:
+                raise ValueError(f"{name} is {least} to {most:,}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidModel(f"{file} is not an attnviz configuration: {error}", hint="Copy the folder again.") from error
-    head_size(classifier.encoder.d_model, classifier.encoder.n_heads)
-    return {**found, "classifier": classifier, "keep": keep}
-
-
-def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
-    sizes = {"max_distance": 0, **sizes}
-    expected = {field.name for field in fields(EncoderConfig)}
-    numbers = {name: size for name, size in sizes.items() if name != "norm"}
-    if set(sizes) != expected or not all(
-        type(size) is int and (name != "max_distance") <= size <= MAX_SIZE for name, size in numbers.items()
-    ):
-        raise ValueError(f"positive whole numbers {', '.join(sorted(expected - {'norm'}))} and norm expected")
-    if sizes["n_layers"] > MAX_LAYERS:
-        raise ValueError(f"at most {MAX_LAYERS} layers expected")
-    if sizes["d_model"] > MAX_D_MODEL:
-        raise ValueError(f"d_model of at most {MAX_D_MODEL} expected")
-    return EncoderConfig(**numbers, norm=_one_of(sizes, "norm", NormKind))
-
-
-def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
-    if found[name] not in get_args(kind):
-        raise ValueError(f"{name} is {' or '.join(get_args(kind))}")
-    return found[name]
+    head_size(config.encoder.d_model, config.encoder.n_heads)
+    return config
 
 
 def pack_weights(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:

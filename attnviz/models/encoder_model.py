@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.bounded import check_room
-from attnviz.errors import InvalidOption
-from attnviz.models.attention import Norms, causal, not_padding, own_norms
+from attnviz.errors import ExecutionError, InvalidOption
+from attnviz.models.attention import AttentionOutput, Norms, causal, not_padding, own_norms
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -180,16 +181,38 @@ class EncoderModel:
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """Trace one query's arithmetic in a layer. Raises ExecutionError where it gives not what the model gives."""
-        from attnviz.models.arithmetic import check_arithmetic, run_to_layer, work_through
+        from attnviz.models.arithmetic import TOLERANCE, work_through
+        from attnviz.records.attention_trace import VerifiedTrace
 
         encoding, attention = self.encode(text), self.attentions[layer]
-        attendable = self.attendable(encoding)
-        given = torch.tensor(encoding.ids, device=self.device), attendable.to(self.device)
-        states, attended = run_to_layer(attention, lambda: self.forward(*given), layer)
-        worked = work_through(attention, encoding.tokens, query, states, attendable[query].numpy(), self.n_heads)
+        attendable, seen = self.attendable(encoding), list[tuple[Tensor, AttentionOutput]]()
+
+        def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
+            seen.append((given[0], attended))
+
+        with attention.register_forward_hook(look), enough_memory(), torch.inference_mode():
+            run = self.forward(torch.tensor(encoding.ids, device=self.device), attendable.to(self.device))
+            for _ in islice(run, layer + 1):
+                pass
+        ((given, attended),) = seen
+        states, of_query = given.cpu().double().numpy(), attendable[query].numpy()
+        worked = work_through(attention, encoding.tokens, query, states, of_query, self.n_heads)
+        assert attended.weights is not None
+        model_output = attended.output[query].cpu().double().numpy()
+        model_weights = attended.weights[:, query].cpu().double().numpy()
+        error = float(np.abs(worked.output - model_output).max())
+        weights_error = float(np.abs(np.stack([head.weights for head in worked.heads]) - model_weights).max())
+        allowed = TOLERANCE * float(np.abs(model_output).max())
+        if not (error <= allowed and weights_error <= TOLERANCE):  # written so that NaN is wrong too
+            raise ExecutionError(
+                f"the arithmetic does not give what layer {layer} of the model gives: the output is off by "
+                f"{error:.3g}, the weights by {weights_error:.3g}; allowed are {allowed:.3g} and {TOLERANCE:g}"
+            )
         provenance = self.provenance(text, text_name, encoding.n_tokens)
-        normed = dict(self.settings).get("norm") == "pre"
-        return check_arithmetic(worked, attended, provenance, layer, self.n_layers, normed=normed)
+        checked = model_output, error, weights_error, allowed
+        return VerifiedTrace(
+            worked, provenance, layer, self.n_layers, dict(self.settings).get("norm") == "pre", *checked
+        )
 
     def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
         """Tell who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""

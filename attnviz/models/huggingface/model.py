@@ -42,11 +42,6 @@ class DecoderAnswer(NamedTuple):
     pieces: tuple[str, ...]
     settings: tuple[tuple[str, Setting], ...]  # how its tokens were chosen
 
-    @property
-    def text(self) -> str:
-        """What it says."""
-        return "".join(self.pieces)
-
 
 class Read(NamedTuple):
     """What a model reads: a text, or two, and what its decoder has written."""
@@ -319,7 +314,7 @@ class HuggingFaceModel:
             tokens_in_text=read.source.n_tokens,
             chosen=read.answer.pieces if read.answer else (),
         )
-        return self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
+        return self._provenance("".join((text, *facts.chosen)), text_name, settings, facts)
 
     def _provenance(
         self, text: str, text_name: str, settings: tuple[tuple[str, Setting], ...], facts: Facts

@@ -85,13 +85,7 @@ class HuggingFaceReference(ModelReference):
             pass
         files, room = self._files, self.spec.max_memory
         from attnviz.models.device import pick
-        from attnviz.models.huggingface import weights
-        from attnviz.models.huggingface.answering import (
-            HeadedModel,
-            HuggingFaceClassifier,
-            MaskedTokenModel,
-            NextTokenModel,
-        )
+        from attnviz.models.huggingface import answering, weights
         from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.model import HuggingFaceModel
 
@@ -99,10 +93,10 @@ class HuggingFaceReference(ModelReference):
         answers = "none" if self.answers is None else _choose_head(self.list_classes(), self.answers)
         head: HeadKind = "tokens" if writes else answers
         kinds: dict[HeadKind, type[HuggingFaceModel]] = {
-            "none": HeadedModel if self.answers is Decomposable else HuggingFaceModel,
-            "tokens": NextTokenModel,
-            "masked": MaskedTokenModel,
-            "labels": HuggingFaceClassifier,
+            "none": answering.HeadedModel if self.answers is Decomposable else HuggingFaceModel,
+            "tokens": answering.NextTokenModel,
+            "masked": answering.MaskedTokenModel,
+            "labels": answering.HuggingFaceClassifier,
         }
         kind = HuggingFaceWriter if writes else kinds[answers]
 

@@ -22,7 +22,6 @@ from attnviz.records import AttentionMaps, Facts
 from attnviz.records.grid import Grid
 from attnviz.store.weights import FileWeights
 
-ONE_SHAPE = "Give the layers of one shape at a time. attnviz.record takes them all, as they come."
 OF_KEYS = "The names are those of the keys: there are as many, and queries are called by their positions."
 UNEVEN = "Rows sum to {:.4f} to {:.4f}; numbers count them as if they summed to 1."
 CAUSAL = "No query gives any weight to a later token, so later tokens are taken as not attendable."
