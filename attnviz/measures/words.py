@@ -10,7 +10,6 @@ installed.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -25,19 +24,14 @@ from attnviz.measures.merging import Unit, merge_tokens
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.specs import MergeKind
 
-APOSTROPHES = "'’"
-JOINERS = "\u200c\u200d"
-TAGS, SKIN_COLOURS, FLAG_HALVES = (
-    {*map(chr, range(first, last + 1))} for first, last in ((0xE0020, 0xE007F), (0x1F3FB, 0x1F3FF), (0x1F1E6, 0x1F1FF))
-)
-
+# Of graphemes that begin with a letter, digit, mark or underscore that is no word alone, with apostrophes within; else
+# any one grapheme.
+KANA = r"\p{Hiragana}\p{Katakana}ーｰﾞﾟ"
+INNER = rf"(?:(?=[[\p{{L}}\p{{N}}\p{{M}}_]--[\p{{Han}}{KANA}]])\X)+"
+WORD = rf"(?V1){INNER}(?:['’]{INNER})*|\X"
+SCRIPT = rf"(?V1)(?=[\p{{L}}\p{{M}}])(?:(?P<kana>[{KANA}])|(?P<han>\p{{Han}})|(?P<thai>\p{{Thai}}))"
 Text = Mapping[int, str]  # characters by their place
 PACKAGE = "budoux"
-# Prefixes of the names of characters: Python has no table of Unicode scripts.
-KANA = ("HIRAGANA ", "HENTAIGANA ", "KATAKANA", "HALFWIDTH KATAKANA")
-SINGLE_CHARACTER_WORDS = ("CJK ", "IDEOGRAPHIC ", "VERTICAL IDEOGRAPHIC ", "HANGZHOU ", *KANA)
-HAN = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "IDEOGRAPHIC ")  # the last are marks and signs, too
-THAI = ("THAI CHARACTER ",)
 
 
 def merge_words(maps: AttentionMaps, kind: MergeKind = "words") -> AttentionMaps:
@@ -84,7 +78,7 @@ def find_words(tokens: Tokens, kind: MergeKind = "words") -> tuple[Unit, ...]:
                 text.update(zip(range(start, end), piece, strict=True))
             elif piece and start < end:
                 text |= {start: piece[0], end - 1: piece[-1]}
-        borders = _find_phrase_borders(text) if kind == "phrases" else {}
+        borders = _find_borders(text, kind)
         for position in stretch:
             if position > stretch.start and _belongs_to_word(tokens, position, text, borders):
                 units[-1].append(position)
@@ -93,19 +87,25 @@ def find_words(tokens: Tokens, kind: MergeKind = "words") -> tuple[Unit, ...]:
     return tuple(map(tuple, units))
 
 
-def _find_phrase_borders(text: Text) -> Mapping[int, bool]:
-    """Return where phrases end and where they do not, within each part of the text that is known without gaps."""
+def _find_borders(text: Text, kind: MergeKind) -> Mapping[int, bool]:
+    """Return where words or phrases end and where they do not, in each part of the text that is known without gaps."""
+    import regex  # whose graphemes and scripts are those of Unicode
+
     borders: dict[int, bool] = {}
     places = sorted(text)
     gaps = [at for at, (one, other) in enumerate(pairwise(places), 1) if other != one + 1]
     for first, last in pairwise([0, *gaps, len(places)]):
         part = "".join(text[place] for place in places[first:last])
-        borders |= {places[first] + at: is_border for at, is_border in find_borders(part).items()}
+        starts = {word.start() for word in regex.finditer(WORD, part)}
+        of_part = {at: at in starts for at in range(len(part))}
+        if kind == "phrases":
+            of_part |= {at: ends for at, ends in find_borders(part).items() if not regex.match(r"\p{M}", part[at])}
+        borders |= {places[first] + at: is_border for at, is_border in of_part.items()}
     return borders
 
 
 def _belongs_to_word(tokens: Tokens, position: int, text: Text, borders: Mapping[int, bool]) -> bool:
-    """Return whether a token belongs to the word of the one before it. `borders` are those of phrases."""
+    """Return whether a token belongs to the word, or phrase, of the one before it."""
     (start, end), (next_start, next_end) = tokens.offsets[position - 1 : position + 1]
     if max(start, next_start) < min(end, next_end):
         return True
@@ -113,47 +113,9 @@ def _belongs_to_word(tokens: Tokens, position: int, text: Text, borders: Mapping
         return False
     if tokens.pieces[position - 1] == " ":
         return not tokens.pieces[position][:1].isspace()
-    before, after = text.get(end - 1, " "), text.get(end, " ")
-    if before.isspace() or after.isspace():
+    if text.get(end - 1, " ").isspace() or text.get(end, " ").isspace():
         return False
-    if _continues(text, end):
-        return True
-    if end in borders:
-        return not borders[end]
-    if _is_in_word(text, end - 1) and _is_in_word(text, end):
-        return True
-    if before in APOSTROPHES:
-        return _is_in_word(text, end - 2) and _is_in_word(text, end)
-    return after in APOSTROPHES and _is_in_word(text, end - 1) and _is_in_word(text, end + 1)
-
-
-def _is_in_word(text: Text, at: int) -> bool:
-    """Return whether a letter, digit or underscore is here that is no word alone. A mark counts as its base."""
-    character = text.get(at, " ")
-    while unicodedata.category(character)[0] == "M" and at - 1 in text:
-        at -= 1
-        character = text[at]
-    category = unicodedata.category(character)
-    if category[0] not in "LNM" and character != "_":
-        return False
-    return not unicodedata.name(character, "").startswith(SINGLE_CHARACTER_WORDS)
-
-
-def _continues(text: Text, at: int) -> bool:
-    """Return whether the character here continues the one before: a mark, a skin colour, half a flag, a joined part."""
-    before, after = text[at - 1], text[at]
-    if unicodedata.category(after)[0] == "M" or after in JOINERS or after in TAGS:
-        return True
-    if after in SKIN_COLOURS:
-        return unicodedata.category(before) in ("So", "Mn")  # the variation selector of an emoji is a mark
-    if after in FLAG_HALVES:
-        n_before = 0
-        while text.get(at - 1 - n_before, " ") in FLAG_HALVES:
-            n_before += 1
-        return n_before % 2 == 1
-    if before in JOINERS:
-        return unicodedata.category(after) == "So" or (_is_in_word(text, at - 2) and _is_in_word(text, at))
-    return False
+    return not borders[end]
 
 
 def check_segmenter() -> None:
@@ -167,12 +129,14 @@ def find_borders(text: str) -> dict[int, bool]:
 
     Han characters are Japanese where any kana stand beside them, else Chinese: simplified where GB 2312 has them all.
     """
-    scripts = [_find_script(character) for character in text]
-    has_kana = "kana" in scripts
+    import regex
+
+    found = [regex.match(SCRIPT, character) for character in text]
+    scripts = [match and str(match.lastgroup) for match in found]
     han = "".join(character for character, script in zip(text, scripts, strict=True) if script == "han")
-    is_simplified = _is_in(han, "gb2312") or not _is_in(han, "big5")
-    chinese = "simplified_chinese" if is_simplified else "traditional_chinese"
-    languages = {"kana": "japanese", "han": "japanese" if has_kana else chinese, "thai": "thai"}
+    in_gb2312, in_big5 = (han.encode(each, "ignore").decode(each) == han for each in ("gb2312", "big5"))
+    chinese = "simplified_chinese" if in_gb2312 or not in_big5 else "traditional_chinese"
+    languages = {"kana": "japanese", "han": "japanese" if "kana" in scripts else chinese, "thai": "thai"}
     borders: dict[int, bool] = {}
     for language in sorted({languages[script] for script in scripts if script}):
         ends = {*accumulate(map(len, _load_parser(language).parse(text)))}
@@ -181,22 +145,6 @@ def find_borders(text: str) -> dict[int, bool]:
             if beside == {language} and all(scripts[at - 1 : at + 1]):
                 borders[at] = at in ends
     return borders
-
-
-def _find_script(character: str) -> str:
-    if unicodedata.category(character)[0] not in "LM":
-        return ""
-    name = unicodedata.name(character, "")
-    kinds = {"kana": KANA, "han": HAN, "thai": THAI}
-    return next((kind for kind, prefixes in kinds.items() if name.startswith(prefixes)), "")
-
-
-def _is_in(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @cache
