@@ -159,7 +159,6 @@ MEASURES = (
         level="layer",
     ),
 )
-LAYER_MEASURES = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
 SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
 PATTERNS = {measure.name: measure.label for measure in MEASURES if measure.label}  # those by which heads are named
 DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # shown where no measure is chosen

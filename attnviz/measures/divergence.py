@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
@@ -14,25 +13,14 @@ from attnviz.measures.rows import (
     cache_on_record,
     compute_entropies,
     compute_statistics,
-    real_queries,
     split_real_queries,
 )
 from attnviz.records import TINY, AttentionMaps, Measurement
 from attnviz.records.arithmetic import dot
 
 Divergences = Float64[np.ndarray, "head head"]
-N_PAIRS = 3  # of the heads that are most alike
 RecordRows = Float32[np.ndarray, "query key"]
 HEADS_PER_STEP = 8  # heads mixed with one other at a time
-
-
-class Likeness(NamedTuple):
-    """Which of several heads attend alike, by their places, with the similarity of each pair (see `to_similarity`)."""
-
-    pairs: tuple[tuple[int, int, float], ...]  # the most alike first, of equal ones the earliest
-    n_pairs: int  # of how many
-    median: float  # of them all
-    farthest: tuple[int, float]  # the head whose nearest other is the least like it, and how alike these are
 
 
 def jsd(
@@ -78,7 +66,7 @@ def _average_over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: In
             mixed -= half[one]
             mixed -= half[first:]
             total[one, first:] += np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
-    return (total + total.T) / int(real_queries(maps).sum())
+    return (total + total.T) / int(maps.real_queries.sum())
 
 
 def vendi_score(maps: AttentionMaps) -> Measurement:
@@ -117,7 +105,7 @@ def divergence_from_mean(maps: AttentionMaps) -> Measurement:
             own = compute_own_entropies(maps, layer)[:, block.places]
             apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
             values[layer] += np.maximum(apart, 0.0).sum()
-    values /= maps.n_heads * int(real_queries(maps).sum())
+    values /= maps.n_heads * int(maps.real_queries.sum())
     return Measurement("divergence_from_mean", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
 
 
@@ -138,19 +126,6 @@ def max_divergence_from_mean(n_heads: int) -> float:
 def to_similarity(divergences: Divergences) -> Divergences:
     """Return 1 - JSD in bits of divergences in nats: 1 for copies, 0 where no two heads attend to a common key."""
     return np.asarray(np.clip(1 - divergences / log(2), 0.0, 1.0))
-
-
-def find_alike(divergences: Divergences) -> Likeness:
-    """Find the most alike of two heads or more, and the one that is the least like any other."""
-    similar = to_similarity(divergences)
-    one, other = np.triu_indices(len(similar), 1)
-    of_pairs = similar[one, other]
-    best = np.argsort(-of_pairs, kind="stable")[:N_PAIRS]
-    pairs = tuple((int(one[place]), int(other[place]), float(of_pairs[place])) for place in best)
-    np.fill_diagonal(similar, -1.0)
-    nearest = similar.max(axis=1)
-    farthest = int(nearest.argmin())
-    return Likeness(pairs, len(of_pairs), float(np.median(of_pairs)), (farthest, float(nearest[farthest])))
 
 
 def order_by_likeness(distances: Float[np.ndarray, "head head"]) -> tuple[int, ...]:
@@ -212,7 +187,7 @@ class Mixer:
 @cache_on_record
 def compute_own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
     """Return the entropy of each head's rows as `Mixer` computes it: the mean of two copies has the very same."""
-    found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
+    found = np.empty((maps.n_heads, int(maps.real_queries.sum())))
     for block in split_mixed_blocks(maps):
         rows = read_halved_rows(maps, layer, block)
         mixer = Mixer(*rows.shape[1:])

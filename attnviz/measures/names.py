@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.measures.patterns import list_patterns
-from attnviz.measures.rows import cache_on_record, find_unlike_layers, real_queries
+from attnviz.measures.rows import cache_on_record, find_unlike_layers
 from attnviz.records import TINY, AttentionMaps
 from attnviz.records.head_names import SINKS, HeadPattern, choose_names
 
@@ -58,7 +58,7 @@ def measure_patterns(maps: AttentionMaps) -> tuple[tuple[str, PerHead, PerHead],
     """
     if not maps.self_attention:
         return ()
-    real = np.flatnonzero(real_queries(maps))
+    real = np.flatnonzero(maps.real_queries)
     n_read = max(1, MAX_CELLS // len(maps.keys))
     queries = real[np.unique(np.linspace(0, len(real) - 1, n_read).round().astype(int))]
     masks = np.stack([maps.read_allowed(layer, queries) for layer in find_unlike_layers(maps)])

@@ -21,7 +21,6 @@ from attnviz.measures.rows import (
     compute_statistics,
     count_attendable,
     find_unlike_layers,
-    real_queries,
 )
 from attnviz.records import TINY, AttentionMaps
 
@@ -44,7 +43,7 @@ class MovedRows:
 def read_moved_rows(maps: AttentionMaps, places: Sequence[tuple[int, int]]) -> MovedRows:
     """Read the rows of some heads, of a long text queries that are evenly spaced. Of two texts no key is left out."""
     number = max(1, MAX_CELLS // (len(places) * len(maps.keys)))
-    real = np.flatnonzero(real_queries(maps))
+    real = np.flatnonzero(maps.real_queries)
     real = real[np.unique(np.linspace(0, len(real) - 1, number).round().astype(int))]
     layers = find_unlike_layers(maps)
     allowed = np.stack([maps.read_allowed(layer, real) for layer in layers])
@@ -106,7 +105,7 @@ def find_strongest(
     of_rows, n_keys = compute_statistics(maps, layer), count_attendable(maps, layer)
     strengths = np.where(rests[of_rows.peak_keys], -of_rows.peaks, of_rows.peaks * np.log2(of_rows.peaks * n_keys))
     best = strengths.argmax(axis=-1)
-    return strengths[np.arange(len(best)), best], np.flatnonzero(real_queries(maps))[best]
+    return strengths[np.arange(len(best)), best], np.flatnonzero(maps.real_queries)[best]
 
 
 def read_row(maps: AttentionMaps, layer: int, head: int, query: int, rests: Bool[np.ndarray, " key"]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from jaxtyping import Float64, Int
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps, holds_factors
 from attnviz.records.walk import split_queries, walk_each
-from attnviz.shapes import RealQueries
 
 if TYPE_CHECKING:
     from attnviz.measures.pools import PooledMaps, Pools
@@ -24,6 +23,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
+OF_ROWS = ("sums", "entropies", "peaks", "peak_keys", "distances")  # what a walk knows of each row
 QUERIES_AT_ONCE = 2**10  # queries whose neighbours are looked up together
 MAX_OFFSET = 16  # largest distance in tokens at which attention is summed by offset
 MAX_DRAWN_WEIGHTS = 2**26  # of all heads, above which maps are pooled: 256 MiB, 8 heads of 2,896 tokens
@@ -76,18 +76,12 @@ def cache_on_record(
 
 
 @cache_on_record
-def real_queries(maps: AttentionMaps) -> RealQueries:
-    """Return the record's `real_queries`, cached: finding them takes as long as a head's measure."""
-    return maps.real_queries
-
-
-@cache_on_record
 def split_real_queries(maps: AttentionMaps, n_cells: int | None = None) -> tuple[QueryBlock, ...]:
     """Split the real queries into blocks that the processor's cache holds, given `n_cells` weights of each query;
     without it, as many as there are keys.
     """
     found, start = [], 0
-    for queries in split_queries(np.flatnonzero(real_queries(maps)), n_cells or len(maps.keys)):
+    for queries in split_queries(np.flatnonzero(maps.real_queries), n_cells or len(maps.keys)):
         n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
         found.append(QueryBlock(slice(start, start + n_queries), queries))
         start += n_queries
@@ -115,9 +109,8 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
     Of a long text a few heads are walked over at a time, as numpy lets threads run side by side; each head's numbers
     are its own.
     """
-    n_queries, n_keys = int(real_queries(maps).sum()), len(maps.keys)
-    sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
-    peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
+    n_queries, n_keys = int(maps.real_queries.sum()), len(maps.keys)
+    rows = {name: np.empty((maps.n_heads, n_queries), np.int64 if name == "peak_keys" else float) for name in OF_ROWS}
     received = np.zeros((maps.n_heads, n_keys))
     heads_alone = maps.heads_alone
     span = heads_alone.factors[layer].span if holds_factors(heads_alone) else n_keys
@@ -127,10 +120,8 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
         columns = None if pools is None else pools.create_columns()
         walked = maps.walk(layer, heads, [queries for _, queries in several])
         for (places, queries), found in zip(several, walked, strict=True):
-            of_rows = heads, places
-            sums[of_rows], entropies[of_rows] = found.sums, found.entropies
-            peaks[of_rows], peak_keys[of_rows] = found.peaks, found.peak_keys
-            distances[of_rows] = found.distances
+            for name, of_rows in rows.items():
+                of_rows[heads, places] = getattr(found, name)
             received[heads, found.keys] += found.sum_received()
             if pools is not None and columns is not None:
                 assert isinstance(heads, int)
@@ -139,15 +130,7 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
                 pools.add(heads, columns)
 
     walk_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
-    return RowStatistics(
-        sums=sums,
-        entropies=entropies,
-        peaks=peaks,
-        peak_keys=peak_keys,
-        distances=distances,
-        received=received / n_queries,
-        pooled=None if pools is None else pools.finish(),
-    )
+    return RowStatistics(**rows, received=received / n_queries, pooled=None if pools is None else pools.finish())
 
 
 def choose_pool_size(maps: AttentionMaps) -> int:
@@ -165,7 +148,7 @@ def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | No
 
     Where the model has a sink, that is what goes to keys as a distribution of its own; `to_sink` is how much that is.
     """
-    queries = np.flatnonzero(real_queries(maps)) if block is None else block.queries
+    queries = np.flatnonzero(maps.real_queries) if block is None else block.queries
     rows = maps.rows(layer, head, queries).astype(np.float64)
     rows /= rows.sum(axis=-1, keepdims=True)
     return rows
@@ -183,7 +166,7 @@ def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offs
     Divided by the number of queries these are shares: at 0 that of attention to oneself, at -1 to the token before.
     """
     found = np.zeros((maps.n_layers, maps.n_heads, 2 * MAX_OFFSET + 1))
-    real = np.flatnonzero(real_queries(maps))
+    real = np.flatnonzero(maps.real_queries)
     for start in range(0, len(real), QUERIES_AT_ONCE):
         places = slice(start, start + QUERIES_AT_ONCE)
         keys = real[places, None] + np.arange(-MAX_OFFSET, MAX_OFFSET + 1)
@@ -207,7 +190,7 @@ def compute_entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.n
 def count_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     """Count the keys that each real query may attend to in this layer."""
     if maps.allows_all(layer):
-        return np.full(int(real_queries(maps).sum()), len(maps.keys))
+        return np.full(int(maps.real_queries.sum()), len(maps.keys))
     return np.concatenate([maps.read_allowed(layer, block.queries).sum(axis=-1) for block in split_real_queries(maps)])
 
 
@@ -223,7 +206,7 @@ def max_attendable_distance(maps: AttentionMaps) -> int:
     farthest, end = 0, len(maps.keys) - 1
     for layer in find_unlike_layers(maps):
         if maps.allows_all(layer):
-            real = np.flatnonzero(real_queries(maps))
+            real = np.flatnonzero(maps.real_queries)
             return max(int(real[-1]), end - int(real[0]))
         for block in split_real_queries(maps):
             allowed = maps.read_allowed(layer, block.queries)

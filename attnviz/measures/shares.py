@@ -17,7 +17,6 @@ from attnviz.measures.rows import (
     check_self_attention,
     compute_statistics,
     max_attendable_distance,
-    real_queries,
     sum_by_distance,
 )
 from attnviz.records import AttentionMaps, Measurement
@@ -127,7 +126,7 @@ def to_own_bracket(maps: AttentionMaps) -> Measurement:
     Self-attention only. Raises InvalidOption otherwise, and NotMeasurable for a text without a pair.
     """
     check_self_attention(maps, "to_own_bracket")
-    real = real_queries(maps)
+    real = maps.real_queries
     pairs = [(query, key) for query, key in find_own_brackets(strip_pieces(maps.queries)) if real[query]]
     if not pairs:
         raise NotMeasurable("to_own_bracket: no bracket of this text is closed", hint="Choose other measures.")
@@ -144,7 +143,7 @@ def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> Per
 
 def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
     """Return the share that goes to the other tokens of a query's group; tokens of group -1 are in none."""
-    real = real_queries(maps)
+    real = maps.real_queries
     place = np.cumsum(real) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
     sizes = np.bincount(groups + 1)[1:]
@@ -165,7 +164,7 @@ def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) 
 
 def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
     """Sum the weights of some real queries on one key each."""
-    place = np.cumsum(real_queries(maps)) - 1  # among the real queries
+    place = np.cumsum(maps.real_queries) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
     for layer in range(maps.n_layers if len(queries) else 0):
         sums = compute_statistics(maps, layer).sums[:, place[queries]]
@@ -188,7 +187,7 @@ def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " g
 
 def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
     """Return the share that goes to the key `offset` after each query, before it where negative; 0 if there is none."""
-    return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(real_queries(maps).sum()))
+    return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(maps.real_queries.sum()))
 
 
 def distance(maps: AttentionMaps) -> Measurement:
@@ -220,7 +219,7 @@ def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
     `layer` is a place in the record. Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "attention by distance")
-    real = np.flatnonzero(real_queries(maps))
+    real = np.flatnonzero(maps.real_queries)
     queries = real[np.unique(np.linspace(0, len(real) - 1, MAX_QUERIES).round().astype(int))]
     starts = np.array([0, *(2**power for power in range((len(maps.keys) - 1).bit_length()))])
     shares = np.empty((maps.n_heads, len(queries), len(starts)))

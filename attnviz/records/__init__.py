@@ -178,17 +178,17 @@ class AttentionMaps(Tabular):
                 f"weights of shape {self.weights.shape} do not fit {expected[0]} queries and {expected[1]} keys",
                 hint="Expected [layer, head, query, key].",
             )
-        if self.attendable.shape not in (expected, (self.n_layers, *expected)):
+        n_layers, n_heads = self.weights.shape[:2]
+        if self.attendable.shape not in (expected, (n_layers, *expected)):
             raise InvalidRecord(f"attendable has shape {self.attendable.shape}, expected {expected}")
         if self.sink is not None and self.sink.shape != self.weights.shape[:3]:
             raise InvalidRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
             raise InvalidRecord(f"weights of shape {self.weights.shape} are empty")
-        self._check_numbers()
-        self._check_value_norms()
+        self._check_numbers(n_layers, n_heads)
         if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
             raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
-        object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
+        object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (n_layers, *expected)))
         for layer, number in enumerate(self.layer_numbers):  # layer by layer, so that checking costs one layer's memory
             self._check_layer(layer, number)
         # a view, so that the caller's own array stays writeable
@@ -198,17 +198,15 @@ class AttentionMaps(Tabular):
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
 
-    def _check_numbers(self) -> None:
-        for what, count in (("layer", self.n_layers), ("head", self.n_heads)):
+    def _check_numbers(self, n_layers: int, n_heads: int) -> None:
+        for what, count in (("layer", n_layers), ("head", n_heads)):
             numbers = getattr(self, f"{what}_numbers") or tuple(range(count))
             if numbers[-1] > MAX_NUMBERS[what]:
                 raise InvalidRecord(f"{what} number {numbers[-1]:,} is above {MAX_NUMBERS[what]:,}")
             if len(numbers) != count or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
                 raise InvalidRecord(f"{what} numbers {numbers} do not name {count} {what}s in rising order")
             object.__setattr__(self, f"{what}_numbers", numbers)
-
-    def _check_value_norms(self) -> None:
-        norms, expected = self.value_norms, (self.n_layers, self.n_heads, len(self.keys))
+        norms, expected = self.value_norms, (n_layers, n_heads, len(self.keys))
         if norms is not None and (norms.shape != expected or not ((norms >= 0) & np.isfinite(norms)).all()):
             raise InvalidRecord(
                 f"value norms must be finite, at least 0 and of shape {expected}, got shape {norms.shape}"
@@ -243,12 +241,12 @@ class AttentionMaps(Tabular):
     @property
     def n_layers(self) -> int:
         """How many layers the record holds."""
-        return int(self.weights.shape[0])
+        return len(self.layer_numbers)
 
     @property
     def n_heads(self) -> int:
         """How many heads of each layer the record holds."""
-        return int(self.weights.shape[1])
+        return len(self.head_names)
 
     @property
     def n_bytes(self) -> int:
@@ -285,12 +283,6 @@ class AttentionMaps(Tabular):
     ) -> Float32[np.ndarray, "query key"]:
         """Return the weights of some queries on some keys."""
         return np.asarray(self.weights[layer, head][np.ix_(queries, keys)])
-
-    def cells(
-        self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
-    ) -> Float32[np.ndarray, " cell"]:
-        """Return the weights of single pairs of a query and a key."""
-        return np.asarray(self.read_cells_of_heads(layer, queries, keys)[head])
 
     def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
@@ -369,7 +361,7 @@ class AttentionMaps(Tabular):
         layers, queries = (slice(1) if step == 0 else slice(None) for step in self.attendable.strides[:2])
         return self.attendable[layers, queries]
 
-    @property
+    @cached_property
     def real_queries(self) -> RealQueries:
         """Which queries count in a mean: in self-attention, a token that no query may attend to is padding."""
         if self.self_attention:

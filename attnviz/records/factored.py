@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -34,7 +35,8 @@ class FactoredMaps(AttentionMaps):
     is_factored = True
 
     def __post_init__(self) -> None:
-        expected = (self.n_heads, len(self.queries)), len(self.keys)
+        n_heads = len(self.factors[0].query)
+        expected = (n_heads, len(self.queries)), len(self.keys)
         for factors in self.factors:
             if (factors.query.shape[:2], factors.key.shape[1]) != expected:
                 raise InvalidRecord(
@@ -43,8 +45,7 @@ class FactoredMaps(AttentionMaps):
                 )
         if self.sink is not None or self.grid is not None:
             raise InvalidRecord("a record of factors cannot hold a sink or a grid of patches")
-        self._check_numbers()
-        self._check_value_norms()
+        self._check_numbers(len(self.factors), n_heads)
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for layer, head in product(range(self.n_layers), range(self.n_heads)):
             if self.factors[layer].log_sum_exp is not None:
@@ -124,16 +125,6 @@ class FactoredMaps(AttentionMaps):
         return sum(each.nbytes for of in self.factors for each in (of.query, of.key)) + 4 * n_sums
 
     @property
-    def n_layers(self) -> int:
-        """How many layers the record holds."""
-        return len(self.factors)
-
-    @property
-    def n_heads(self) -> int:
-        """How many heads of each layer the record holds."""
-        return len(self.factors[0].query)
-
-    @property
     def layers_alike(self) -> bool:
         """Whether all layers allow the same attention."""
         first = self.factors[0]
@@ -141,7 +132,7 @@ class FactoredMaps(AttentionMaps):
             of.window == first.window and np.array_equal(of.keys_mask, first.keys_mask) for of in self.factors[1:]
         )
 
-    @property
+    @cached_property
     def real_queries(self) -> RealQueries:
         """Those that may be attended to in any layer; of another text than the keys all."""
         if not self.self_attention:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -28,17 +28,10 @@ def add_mean(maps: AttentionMaps) -> AttentionMaps:
             f"the mean over heads needs all of a layer, and the record has {maps.n_heads} of {n_heads}",
             hint="Record all heads.",
         )
-    return MapsWithMean(
-        queries=maps.queries,
-        keys=maps.keys,
-        provenance=maps.provenance,
-        sink=None if maps.sink is None else np.concatenate([maps.sink, maps.sink.mean(axis=1, keepdims=True)], axis=1),
-        layer_numbers=maps.layer_numbers,
-        grid=maps.grid,
-        weighed=maps.weighed,
-        head_numbers=maps.head_numbers,
-        heads=maps,
-    )
+    own = ("weights", "attendable", "sink", "value_norms")
+    rest = {each.name: getattr(maps, each.name) for each in fields(AttentionMaps) if each.name not in own}
+    sink = None if maps.sink is None else np.concatenate([maps.sink, maps.sink.mean(axis=1, keepdims=True)], axis=1)
+    return MapsWithMean(**rest, sink=sink, heads=maps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,21 +68,6 @@ class MapsWithMean(AttentionMaps):
     def heads_alone(self) -> AttentionMaps:
         """The record without the mean."""
         return self.heads
-
-    @property
-    def n_layers(self) -> int:
-        """How many layers the record holds."""
-        return self.heads.n_layers
-
-    @property
-    def n_heads(self) -> int:
-        """How many heads of each layer there are with the mean."""
-        return self.heads.n_heads + 1
-
-    @property
-    def n_bytes(self) -> int:
-        """What the record holds for its weights."""
-        return self.heads.n_bytes
 
     @property
     def heads_at_once(self) -> Sequence[Heads]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from attnviz.records import Setting, is_mostly_unknown
 from attnviz.records.head_names import HeadPattern, choose_name
@@ -57,11 +56,6 @@ class HeadScore:
     name: str  # such as "previous token"
     shares: tuple[tuple[float, ...], ...]  # [layer][head]
     equal: float  # what uniform attention gives
-
-    @property
-    def best(self) -> float:
-        """The largest share of any head."""
-        return max(map(max, self.shares))
 
 
 @dataclass(frozen=True)
@@ -157,10 +151,6 @@ class Metrics:
     held_out: ValidationMetrics | None
     heads: HeadMetrics | None = None  # where texts are held out
     tested: TestMetrics | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a file holds of it."""
-        return asdict(self)
 
 
 def name_heads(measured: HeadMetrics) -> list[list[HeadPattern]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
@@ -20,7 +20,7 @@ REQUIRED_SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward"}
 
 def encode_metrics(metrics: Metrics) -> bytes:
     """Metrics as a JSON file."""
-    return (json.dumps({"schema": SCHEMA, **metrics.to_dict()}, indent=2, allow_nan=False) + "\n").encode()
+    return (json.dumps({"schema": SCHEMA, **asdict(metrics)}, indent=2, allow_nan=False) + "\n").encode()
 
 
 def load_metrics(folder: Path) -> Metrics:

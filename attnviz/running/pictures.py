@@ -44,19 +44,8 @@ class Pictures:
         if spec.columns is not None and spec.columns < 1:
             raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
         renderers = tuple(load(plugin) for plugin in choose_renderers(spec.format, spec.open))
-        look = FigureStyle(
-            cmap=spec.cmap,
-            dpi=spec.dpi,
-            annotate=spec.annotate,
-            kind=spec.kind,
-            theme=spec.theme,
-            font_size=spec.font_size,
-            width=parse_inches(spec.width),
-            header=spec.title != "",
-            transparent=spec.transparent,
-            svg_text=spec.svg_text,
-            lang=spec.lang,
-        )
+        chosen = {name: value for name, value in vars(spec).items() if name in vars(FigureStyle())}
+        look = FigureStyle(**chosen | {"width": parse_inches(spec.width), "header": spec.title != ""})
         check_look(look)
         return cls(renderers, look, names, records)
 

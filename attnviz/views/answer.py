@@ -98,7 +98,7 @@ def _find_pairs(maps: AttentionMaps, places: Sequence[Place]) -> list[str]:
         told = (np.abs(keys - real) > 1) & ~np.isin(keys, [*find_unremarkable_keys(maps, layer, head)])
         told &= ~maps.queries.markers[real]
         if told.any():
-            weights = np.where(told, maps.cells(layer, head, real, keys), 0)
+            weights = np.where(told, maps.read_cells_of_heads(layer, real, keys)[head], 0)
             best = int(weights.argmax())
             pair, weight = (int(real[best]), int(keys[best])), float(weights[best])
             if weight > found.get(pair, (0.0, (0, 0)))[0]:

@@ -226,7 +226,7 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     """Say which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
-        named = _list_tokens(tokens, places)
+        named = list_first(places, MAX_NAMED, lambda place: name_token(tokens, place))
         verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
         found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
@@ -235,10 +235,6 @@ def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
         yield Note(listed, is_detail=tokens.mostly_unknown and len(places) > MAX_NAMED)
         if tokens.mostly_unknown:
             yield Note(f"Half of the words are unknown or more: heads get no names. {OTHER_LANGUAGES}")
-
-
-def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
-    return list_first(places, MAX_NAMED, lambda place: name_token(tokens, place))
 
 
 def _describe_maps_extent(maps: AttentionMaps) -> str:

@@ -5,7 +5,7 @@ Knows records and `report`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from math import floor, isnan, log10
@@ -16,7 +16,7 @@ import numpy as np
 from attnviz.display import format_count
 from attnviz.errors import InvalidOption
 from attnviz.measures.names import measure_patterns, name_heads
-from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size, compute_statistics
+from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size
 from attnviz.records import AttentionMaps
 from attnviz.records.head_names import MIN_SHARE, HeadPattern, write_share
 from attnviz.report import EdgeNames, Heatmap, HeatmapGrid, Scale, name_map
@@ -119,17 +119,6 @@ def has_too_many_weights(maps: AttentionMaps, n_heads: int, part: TokenSelection
     """Return whether so many heads have more weights than are drawn one by one, of all tokens or of a part."""
     n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
     return n_heads * n_queries * n_keys > MAX_DRAWN_WEIGHTS and choose_pool_size(maps) > 1
-
-
-def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Iterator[int]:
-    """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second.
-
-    Yields each layer before the walk over its weights, which of a long text takes minutes.
-    """
-    if has_too_many_weights(maps, len(layers) * len(heads)):
-        for layer in layers:
-            yield layer
-            compute_statistics(maps, layer, with_pools=True)
 
 
 def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:

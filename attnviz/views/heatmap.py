@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -30,7 +30,7 @@ from attnviz.views.head_pictures import (
     rollout_scale,
     rollout_title,
 )
-from attnviz.views.many_heads import describe_notable, draw_many, find_notable, has_many
+from attnviz.views.many_heads import ManyHeads, find_notable, has_many
 from attnviz.views.patches import draw_patches
 from attnviz.views.tables import heads_table, layers_table, sort_places, top_table
 from attnviz.views.tokens import TokenSelection, list_left_out, measure_hidden, select_tokens
@@ -67,8 +67,18 @@ def heatmap_report(
     pooled = needs_pooling(maps, places, part)
     pictures = _draw_heads(maps, places, part, pooled=pooled)
     order = places if spec.sort is None else sort_places(measurements, places, spec.sort)
-    notable = find_notable(maps, order, spec.sort is not None) if has_many(maps, places, spec) else {}
-    drawn = _order_pictures(maps, pictures, places, part, (spec, notable))
+    is_many, asked = has_many(maps, places, spec), part.queries
+    notable = find_notable(maps, order, spec.sort is not None) if is_many else {}
+    many = ManyHeads(maps, places, part, notable, spec.sort)
+    drawn: list[Heatmap | HeatmapGrid] = []
+    if spec.query is not None and not is_slice(spec.query):
+        asked = (find_token(spec.query, maps.queries.pieces),)
+        drawn.append(draw_strip(maps, places, part, *asked))
+    else:
+        together = arrange_overview(maps, pictures, places, spec)
+        drawn += many.draw(together[0]) if is_many else together
+        if not spec.pick and (not is_many or spec.all_heads or spec.layer or spec.head):
+            drawn += pictures
     patches = draw_patches(maps, places, spec)
     rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
     curves = tuple(distance_curves(maps, places, whole=share is None)) if spec.distance else ()
@@ -79,15 +89,15 @@ def heatmap_report(
         listed = tuple(picture for picture, place in zip(pictures, places, strict=True) if place in notable)
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.collect_notes(maps.heads_alone)]
-    asked = part.queries
-    if spec.query is not None and not is_slice(spec.query):
-        asked = (find_token(spec.query, maps.queries.pieces),)
     said, answer = describe_heads(maps, order), tabulate_answer(maps, order, TokenSelection(asked, part.keys))
     if notable:
-        notes.append(describe_notable(maps, places, notable, spec.sort))
+        notes.append(many.describe())
     hides = _describe_mean_hides(maps, places, measurements)
     title = captions.compose_title(maps.provenance, spec.title, captions.quote_text(maps.provenance, maps.queries))
     extent = max(float(picture.values.max()) for picture in pictures), len(maps.keys), part.renormalizes(maps)
+    # Beside the sentence on one screen: of many heads those worth a look; none where it is no short text.
+    is_short = maps.self_attention and maps.grid is None and part.queries == part.keys and len(part.keys) <= MAX_WORDS
+    shown = [place for place in places if is_short and not is_mean(maps, place) and (not notable or place in notable)]
     report = Report(
         title=title,
         subtitle=captions.join(
@@ -105,21 +115,11 @@ def heatmap_report(
             **({"distance": distance_data(maps, layers, heads)} if spec.distance else {}),
         },
         max_lines=MAX_LINES,
-        screen=_choose_for_screen(maps, places, part, notable),
+        screen=tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown),
         panels=pictures if notable and not isinstance(drawn[0], Heatmap) else (),
     )
     is_alone = len(maps.keys) == 1 and maps.sink is None
     return replace(report, blocks=(Note(ONE_KEY, leads=True), *notes), screen=()) if is_alone else report
-
-
-def _choose_for_screen(
-    maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, worth: Collection[Place]
-) -> tuple[tuple[int, int], ...]:
-    """Choose the heads beside the sentence on one screen: of many those worth a look; () for what is no short text."""
-    if not maps.self_attention or maps.grid is not None or part.queries != part.keys or len(part.keys) > MAX_WORDS:
-        return ()
-    shown = [place for place in places if not is_mean(maps, place) and (not worth or place in worth)]
-    return tuple((maps.layer_numbers[layer], int(maps.head_names[head])) for layer, head in shown)
 
 
 def _describe_mean_hides(maps: AttentionMaps, places: Sequence[Place], measurements: Sequence[Measurement]) -> str:
@@ -141,29 +141,6 @@ def find_places(
     if spec.pick:
         return select_pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
     return tuple(product(layers, heads))
-
-
-def _order_pictures(
-    maps: AttentionMaps,
-    pictures: tuple[Heatmap, ...],
-    places: Sequence[Place],
-    part: TokenSelection,
-    wanted: tuple[FigureOptions, Mapping[Place, str]],
-) -> Sequence[Heatmap | HeatmapGrid]:
-    spec, notable = wanted
-    if spec.query is not None and not is_slice(spec.query):
-        return [draw_strip(maps, places, part, find_token(spec.query, maps.queries.pieces))]
-    together = arrange_overview(maps, pictures, places, spec)
-    if spec.pick:
-        return together
-    if not has_many(maps, places, spec):
-        return [*together, *pictures]
-    together = draw_many(maps, together[0], places, part, notable, spec.sort)
-    draws_each = spec.all_heads or bool(spec.layer or spec.head)  # however many there are
-    return [*together, *(pictures if draws_each else ())]
-
-
-# Imports inside: few ask for these pictures, and only long texts need pooled maps.
 
 
 def _draw_heads(

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnviz.measures.divergence import Divergences, find_alike
+import numpy as np
 
+from attnviz.measures.divergence import Divergences, to_similarity
+
+N_PAIRS = 3  # of the heads that are most alike
 SIMILARITY = "1 - mean JSD in bits"
 
 
 def describe_likeness(divergences: Divergences, names: Sequence[str]) -> str:
     """Say which of two heads or more are most alike, beside the median pair, and which is the least like any other."""
-    found = find_alike(divergences)
-    pairs = ", ".join(f"{names[one]} and {names[other]} ({_write(similar)})" for one, other, similar in found.pairs)
-    if found.n_pairs == 1:
+    similar = to_similarity(divergences)
+    one, other = np.triu_indices(len(similar), 1)
+    of_pairs = similar[one, other]
+    best = np.argsort(-of_pairs, kind="stable")[:N_PAIRS]  # of equal ones the earliest
+    pairs = ", ".join(f"{names[one[n]]} and {names[other[n]]} ({_write(of_pairs[n])})" for n in best)
+    if len(of_pairs) == 1:
         return f"How alike heads are here ({SIMILARITY}): {pairs}."
-    head, nearest = found.farthest
-    if _write(found.pairs[0][2]) == _write(found.median) == _write(nearest):
-        return f"No two heads are more alike than the others here ({SIMILARITY}): {_write(nearest)}."
-    least = f"least like any other {names[head]} ({_write(nearest)})"
-    return f"Heads most alike here ({SIMILARITY}): {pairs}; median pair {_write(found.median)}; {least}."
+    np.fill_diagonal(similar, -1.0)
+    nearest = similar.max(axis=1)
+    head = int(nearest.argmin())
+    most, median, least = map(_write, (of_pairs[best[0]], np.median(of_pairs), nearest[head]))
+    if most == median == least:
+        return f"No two heads are more alike than the others here ({SIMILARITY}): {least}."
+    far = f"least like any other {names[head]} ({least})"
+    return f"Heads most alike here ({SIMILARITY}): {pairs}; median pair {median}; {far}."
 
 
 def _write(similarity: float) -> str:

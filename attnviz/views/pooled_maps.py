@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.measures.pools import PooledMaps
-from attnviz.measures.rows import choose_pool_size, compute_statistics, count_attendable, real_queries
+from attnviz.measures.rows import choose_pool_size, compute_statistics, count_attendable
 from attnviz.records import AttentionMaps, holds_factors
-from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
 from attnviz.views.head_pictures import Place, name_place
@@ -33,32 +32,33 @@ def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heat
     size, starts = choose_pool_size(maps), range(0, len(maps.keys), choose_pool_size(maps))
     columns = [start + int(received[start : start + size].argmax()) for start in starts]
     rows = list(range(0, len(maps.queries), size))
-    return tuple(_draw_pooled_map(maps, place, rows, columns) for place in places)
-
-
-def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
-    layer, head = place
-    pooled = pool_layer(maps, layer)
-    name, title = name_place(maps, place)
-    return Heatmap(
-        name=name,
-        title=title,
-        values=pooled.mean[head],
-        allowed=pooled.allowed,
-        rows=tuple(label_token(maps.queries, place) for place in rows),
-        columns=tuple(label_token(maps.keys, place) for place in columns),
-        row_positions=tuple(rows),
-        column_positions=tuple(columns),
-        # The largest share, so that no shade is stronger than that of its cells.
-        equal=np.maximum.reduceat(_compute_equal_shares(maps, layer), rows),
-        block=pooled.size,
+    row_names, column_names = (
+        tuple(label_token(tokens, place) for place in of) for tokens, of in ((maps.queries, rows), (maps.keys, columns))
     )
+    found = []
+    for layer, head in places:
+        pooled, (name, title) = pool_layer(maps, layer), name_place(maps, (layer, head))
+        picture = Heatmap(
+            name=name,
+            title=title,
+            values=pooled.mean[head],
+            allowed=pooled.allowed,
+            rows=row_names,
+            columns=column_names,
+            row_positions=tuple(rows),
+            column_positions=tuple(columns),
+            # The largest share, so that no shade is stronger than that of its cells.
+            equal=np.maximum.reduceat(_compute_equal_shares(maps, layer), rows),
+            block=pooled.size,
+        )
+        found.append(picture)
+    return tuple(found)
 
 
 def _compute_equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
     """Return the equal share of each query (see `Heatmap.equal_share`), 0 for padding."""
     of_query = np.zeros(len(maps.queries), dtype=np.float32)
-    of_query[real_queries(maps)] = 1 / count_attendable(maps, layer)
+    of_query[maps.real_queries] = 1 / count_attendable(maps, layer)
     return of_query
 
 
@@ -69,25 +69,22 @@ def add_factors(
     maps = maps.heads_alone
     if not holds_factors(maps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
         return pictures
-    labels = label_queries(maps), label_keys(maps)
-    return tuple(
-        replace(picture, factors=_create_factors(maps, place, *labels)) if place[1] < maps.n_heads else picture
-        for picture, place in zip(pictures, places, strict=True)
-    )
-
-
-def _create_factors(maps: FactoredMaps, place: Place, rows: tuple[str, ...], columns: tuple[str, ...]) -> WeightFactors:
-    layer, head = place
-    of = maps.factors[layer]
-    return WeightFactors(
-        query=of.query[head],
-        key=of.select_keys(head),
-        log_sum_exp=of.sums[head],
-        scale=of.scale,
-        bias=None if of.bias is None else of.bias[head % len(of.bias)],
-        window=of.window,
-        attendable=of.attendable_keys,
-        equal=_compute_equal_shares(maps, layer),
-        rows=rows,
-        columns=columns,
-    )
+    rows, columns, found = label_queries(maps), label_keys(maps), []
+    for picture, (layer, head) in zip(pictures, places, strict=True):
+        of = maps.factors[layer]
+        factors = None  # of a mean, which has none
+        if head < maps.n_heads:
+            factors = WeightFactors(
+                query=of.query[head],
+                key=of.select_keys(head),
+                log_sum_exp=of.sums[head],
+                scale=of.scale,
+                bias=None if of.bias is None else of.bias[head % len(of.bias)],
+                window=of.window,
+                attendable=of.attendable_keys,
+                equal=_compute_equal_shares(maps, layer),
+                rows=rows,
+                columns=columns,
+            )
+        found.append(replace(picture, factors=factors))
+    return tuple(found)

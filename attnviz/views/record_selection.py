@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from attnviz.measures import measure_maps
+from attnviz.measures.rows import compute_statistics
 from attnviz.measures.weighing import weigh_values
 from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.mean import add_mean
 from attnviz.selection import select_numbers, select_pairs
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import walk_for_pictures
+from attnviz.views.head_pictures import has_too_many_weights
 from attnviz.views.tables import parse_sort
 
 MEAN_HIDES = "divergence_from_mean"  # the measure of what is lost where heads are averaged
@@ -27,8 +28,14 @@ class RecordPart(NamedTuple):
     names: tuple[str, ...]  # of measures beside those that are asked for
 
     def walk(self) -> Iterator[int]:
-        """Do what takes long of a long text, layer by layer (see `walk_for_pictures`)."""
-        return walk_for_pictures(self.maps, self.layers, self.heads)
+        """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second.
+
+        Yields each layer before it is walked over, which takes long of a long text.
+        """
+        if has_too_many_weights(self.maps, len(self.layers) * len(self.heads)):
+            for layer in self.layers:
+                yield layer
+                compute_statistics(self.maps, layer, with_pools=True)
 
     def measure(self, spec: FigureOptions) -> tuple[Measurement, ...]:
         """Measure it. Raises InvalidOption as measures do."""

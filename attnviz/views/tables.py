@@ -10,7 +10,7 @@ from jaxtyping import Int
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import MEASURES, Measure
 from attnviz.measures.names import name_heads
-from attnviz.measures.rows import compute_statistics, count_attendable, real_queries, split_real_queries
+from attnviz.measures.rows import compute_statistics, count_attendable, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.head_names import MIN_SHARE, NO_NAME, HeadPattern, write_share
 from attnviz.registry import find
@@ -208,7 +208,7 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
     The first token of a causal map attends to itself whatever the head does. Both cells are empty where no query drawn
     may attend to any key drawn.
     """
-    real, drawn = real_queries(maps), np.isin(np.arange(len(maps.queries)), part.queries)
+    real, drawn = maps.real_queries, np.isin(np.arange(len(maps.queries)), part.queries)
     places = np.flatnonzero(real)
     choosing = drawn[places] & (count_attendable(maps, layer) > 1)
     chosen = choosing if choosing.any() else drawn[places]
@@ -220,7 +220,7 @@ def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: Token
         keys = compute_statistics(maps, layer).peak_keys[head]
     else:
         keys = _find_peak_keys(maps, layer, head, told)
-    weights = np.where(chosen & (keys >= 0), maps.cells(layer, head, places, keys), -1)
+    weights = np.where(chosen & (keys >= 0), maps.read_cells_of_heads(layer, places, keys)[head], -1)
     best = int(weights.argmax())
     if weights[best] < 0:
         return "", ""

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from attnviz.measures.divergence import (
     count_distinct,
     divergence_from_mean,
-    find_alike,
     jsd,
     max_divergence_from_mean,
     measure_divergences,
@@ -129,18 +128,6 @@ def test_the_nearest_on_average_join_next(places: tuple[float, ...], order: tupl
 def test_equal_distances_keep_the_order_and_every_head_is_there_once() -> None:
     assert order_by_likeness(1 - np.eye(5)) == (0, 1, 2, 3, 4)
     assert sorted(order_by_likeness(distances(*np.random.default_rng(0).normal(size=20)))) == list(range(20))
-
-
-def test_the_most_alike_come_first_and_of_equal_ones_the_earliest() -> None:
-    similar = np.array([[1, 0.5, 0.9, 0.5], [0.5, 1, 0.5, 0.2], [0.9, 0.5, 1, 0.1], [0.5, 0.2, 0.1, 1]])
-    given = log(2) * (1 - similar)
-    before = given.copy()
-    found = find_alike(given)
-    assert [pair[:2] for pair in found.pairs] == [(0, 2), (0, 1), (0, 3)]
-    assert [pair[2] for pair in found.pairs] == pytest.approx([0.9, 0.5, 0.5])
-    assert (found.n_pairs, found.farthest[0]) == (6, 1)
-    assert (found.median, found.farthest[1]) == pytest.approx((0.5, 0.5))
-    assert np.array_equal(given, before)
 
 
 def test_rounding_leaves_no_similarity_beyond_its_bounds() -> None:

@@ -7,7 +7,6 @@ from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from attnviz.commands.survey.files import Survey
 from attnviz.commands.survey.survey import WORD
@@ -52,25 +51,18 @@ def find_telling(survey: Survey, n: int) -> list[Head]:
     return sorted([*dict.fromkeys((row["layer"], row["head"]) for row in turns if row)][:n])
 
 
-def compare_words(
-    survey: Survey, min_support: int
-) -> tuple[list[str], Int64[np.ndarray, " word"], Float64[np.ndarray, "word place"]]:
-    """Return words that stand in the texts often enough, how often, and what their places receive of each head, as a
-    multiple of what attention gives the same places that favours no key.
+def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple[str, float, int]]]:
+    """Yield of each head the words that receive most, each with how often it stands in the texts and, as a multiple of
+    what attention gives its places that favours no key, what they receive. Words that are rare are left out.
     """
     words = survey.attended.select(kind=WORD)
     n, equal = words.integers(["n", "equal"]).T
     often = np.flatnonzero((n >= min_support) & (equal > 0))
     words = words.take(often)
-    return words.array("name").tolist(), n[often], words.integers(words.values[2:]) / equal[often, None]
-
-
-def top_words(survey: Survey, top: int, min_support: int) -> Iterator[list[tuple[str, float, int]]]:
-    """Yield of each head the words that receive most, each with its multiple and how often it stands in the texts."""
-    words, n, lifts = compare_words(survey, min_support)
+    names, lifts = words.array("name").tolist(), words.integers(words.values[2:]) / equal[often, None]
     for of_head in lifts.T:
         best = np.argsort(-of_head, kind="stable")[:top].tolist()
-        yield [(words[place], float(of_head[place]), int(n[place])) for place in best]
+        yield [(names[place], float(of_head[place]), int(n[often[place]])) for place in best]
 
 
 def survey_rows(survey: Survey) -> Iterator[tuple[Cell | None, ...]]:

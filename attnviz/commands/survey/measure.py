@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isnan
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ KNOWN = frozenset(measure.name for measure in MEASURES)
 EXCERPT = 40  # characters
 TEXTS_OF_FILE = 2048
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
-PRECISION = 2.0**-26
+PRECISION = 2.0**-26  # 1.5e-8, of which numbers are multiples: what is behind says nothing, and would not pack
 # What a row begins with. Of copies of a text, `hash` is the same; only a text with tokens has a number of them.
 TEXT_COLUMNS = {"text": INTEGER, "name": TEXT, "label": INTEGER, TOKENS: INTEGER, "hash": INTEGER, "words": TEXT}
 
@@ -72,7 +72,11 @@ def measure_block(
         lost = {} if maps.queries.mostly_unknown else ablation_numbers(model, info, document, others, means)
         uniform = make_uniform(maps)
         shares = measure_heads(maps, names)
-        rows[-1] |= {TOKENS: int(maps.real_queries.sum()), **text_numbers({**lost, **shares}, info)}
+        rows[-1][TOKENS], found = int(maps.real_queries.sum()), {**lost, **shares}
+        for measure in (each for each in info.measures if each.name in found):
+            values = np.rint(found[measure.name].astype(np.float64) / PRECISION) * PRECISION + 0.0
+            known = zip(info.name_columns(measure), values.tolist(), strict=True)
+            rows[-1] |= {name: value for name, value in known if not isnan(value)}
         attended.append(list_attended(maps, uniform, info.heads, shares))
         moments.add(text, maps, text_hash(text, document.text))
         del maps, uniform  # so that the next ones lie in its memory, which the processor's cache holds
@@ -81,20 +85,6 @@ def measure_block(
     if not info.has_words:
         sums = sums.take(np.flatnonzero((sums.array("kind") != WORD) | (sums.array("name") == UNKNOWN)))
     return Measured(frozenset({block}), texts, sums, moments.table())
-
-
-def text_numbers(found: Mapping[str, np.ndarray], info: SurveyInfo) -> dict[str, float]:
-    """Return one text's numbers by column, out of those by measure; none where it has none.
-
-    Numbers are kept in multiples of 2⁻²⁶, 1.5e-8: what is behind that says nothing, and would not pack.
-    """
-    numbers = dict[str, float]()
-    for measure in info.measures:
-        if measure.name in found:
-            values = np.rint(found[measure.name].astype(np.float64) / PRECISION) * PRECISION + 0.0
-            known = zip(info.name_columns(measure), values.tolist(), strict=True)
-            numbers |= {name: value for name, value in known if not isnan(value)}
-    return numbers
 
 
 def ablation_numbers(

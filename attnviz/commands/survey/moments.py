@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import Int64, UInt64
 
 from attnviz.measures.notable import find_strongest, read_row
-from attnviz.measures.rows import real_queries
 from attnviz.records import AttentionMaps
 from attnviz.table.numbers import Numbers, concat, stack
 from attnviz.table.parquet import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, TEXTS
@@ -79,7 +78,7 @@ class MomentCollector:
 
     def _draw(self, maps: AttentionMaps, text_hash: int) -> list[tuple[float, int]]:
         """Return the ranks and the positions of a text's random moments that are among those of the block."""
-        positions = np.flatnonzero(real_queries(maps))[1:]  # the first has nothing to choose from in a causal text
+        positions = np.flatnonzero(maps.real_queries)[1:]  # the first has nothing to choose from in a causal text
         ranks = -mix_hashes(text_hash, positions).astype(np.float64) / 2.0**64
         order = np.lexsort((positions, -ranks))[:N_MOMENTS]
         least = self._find_least((RANDOM, 0))

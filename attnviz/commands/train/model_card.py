@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
@@ -47,7 +48,7 @@ def card_report(metrics: Metrics) -> Report:
             ("data", name),
             ("command", escape_for_display(format_command(metrics), 1000)),
         ),
-        data=metrics.to_dict(),
+        data=asdict(metrics),
     )
 
 

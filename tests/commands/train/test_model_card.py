@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -88,7 +88,7 @@ def test_bits_are_promised_of_a_processor_only(device: str, bits: bool) -> None:
 
 def test_the_data_are_the_metrics() -> None:
     document = json.loads(b"".join(write_alone(card_report(replace(METRICS, tested=TESTED)))))
-    assert document == {"schema": 1, **json.loads(json.dumps(replace(METRICS, tested=TESTED).to_dict()))}
+    assert document == {"schema": 1, **json.loads(json.dumps(asdict(replace(METRICS, tested=TESTED))))}
 
 
 # The command
