@@ -180,8 +180,10 @@ def decode_json(kind: Any, found: Any, name: str) -> Any:
     if origin is dict:
         return _decode_members(dict.fromkeys(found, get_args(kind)[1]), found, name)
     if origin in (tuple, list):
-        inner = get_args(kind)[0]
-        if inner is float and {*map(type, found)} <= {float}:  # there may be millions
+        inner, *others = get_args(kind)
+        if others and others != [...] and len(found) != len(get_args(kind)):
+            raise ValueError(f"{called} are not {len(get_args(kind))}")
+        if inner in (float, str, bool) and {*map(type, found)} <= {inner}:  # there may be millions
             return origin(found)
         return origin(decode_json(inner, value, f"{name}[{place}]") for place, value in enumerate(found))
     return float(found) if kind is float else found

@@ -226,6 +226,26 @@ def test_figures_are_ones_own_or_on_given_axes() -> None:
     np.testing.assert_allclose(shown[3, 3], max(1.0, 2 * maps.weights[1, 0, 3, 3]))  # multiples of one half
 
 
+@pytest.mark.parametrize(
+    ("layout", "n_rows", "n_columns", "size"),
+    [("none", 1, 2, 6), ("none", 2, 4, 6), ("tight", 2, 4, 6), ("constrained", 1, 2, 6), ("tight_layout", 4, 8, 7)],
+)
+def test_maps_on_given_axes_lie_on_nothing_else(layout: Any, n_rows: int, n_columns: int, size: float) -> None:
+    """What has no room is left out: a whole row of labels keeps them, a crowd of maps keeps its cells."""
+    figure = Figure(figsize=(size, 0.75 * size), layout=None if layout == "tight_layout" else layout)
+    many = figure.subplots(n_rows, n_columns, squeeze=False)
+    for axes in many.flat:
+        attnviz.heatmap(windowed_maps(), pick="1.0", ax=axes)
+    if layout == "tight_layout":
+        figure.tight_layout()
+    figure.draw_without_rendering()
+    boxes = [box for axes in many.flat if (box := axes.get_tightbbox()) is not None]
+    assert len(boxes) == n_rows * n_columns
+    assert not any(box.overlaps(other) for place, box in enumerate(boxes) for other in boxes[:place])
+    assert all(figure.bbox.padded(1).contains(*corner) for box in boxes for corner in (box.min, box.max))
+    assert bool(many[0, 0].get_xlabel()) == (n_rows == 1)
+
+
 def test_tables_hold_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     maps = windowed_maps()
     frame = maps.to_pandas()

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from attnviz.bounded import decode_json, parse_json
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.grid import Grid
 from attnviz.store.factored import FACTORED
 
@@ -47,16 +47,6 @@ def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     return meta
 
 
-def parse_tokens(found: Mapping[str, Any]) -> Tokens:
-    """Read the tokens of one side. Raises TypeError or KeyError for what is none, as the others here do."""
-    return Tokens(
-        pieces=tuple(_check(piece, str) for piece in found["pieces"]),
-        offsets=tuple((_check(start, int), _check(end, int)) for start, end in found["offsets"]),
-        special=tuple(map(bool, found["special"])),
-        unknown=tuple(map(bool, found["unknown"])),
-    )
-
-
 def parse_numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tuple[int, ...]:
     """Read those of layers or heads; records before had them among their settings."""
     numbers = meta.get(f"{what}_numbers")
@@ -83,10 +73,3 @@ def parse_provenance(found: Mapping[str, Any]) -> Provenance:
     kinds = {**get_type_hints(Provenance), "settings": dict[str, Setting], "versions": dict[str, str]}
     read = {name: decode_json(kind, written[name], name) for name, kind in kinds.items()}
     return Provenance(**{**read, **{name: tuple(read[name].items()) for name in ("settings", "versions")}})
-
-
-def _check(value: Any, kind: type) -> Any:
-    """Return the value. Raises TypeError where it is of another type: True is no number."""
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
-    return value

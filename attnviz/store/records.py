@@ -16,21 +16,14 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
-from attnviz.bounded import check_file_size, parse_json, read_bytes
+from attnviz.bounded import check_file_size, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.records import AttentionMaps, holds_factors
+from attnviz.records import AttentionMaps, Tokens, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
 from attnviz.store.factored import FACTORED, encode_factored, read_factors
-from attnviz.store.metadata import (
-    encode_metadata,
-    parse_grid,
-    parse_metadata,
-    parse_numbers,
-    parse_provenance,
-    parse_tokens,
-)
+from attnviz.store.metadata import encode_metadata, parse_grid, parse_metadata, parse_numbers, parse_provenance
 from attnviz.store.tensors import read_header
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
@@ -152,8 +145,8 @@ def _read_metadata(data: bytes) -> dict[str, str]:
 def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], name: str) -> AttentionMaps:
     try:
         meta = parse_metadata(metadata)
-        queries = parse_tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else parse_tokens(meta["keys"])
+        queries = decode_json(Tokens, meta["queries"], "queries")
+        keys = queries if meta["keys"] is None else decode_json(Tokens, meta["keys"], "keys")
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
         if norms is not None and (norms.dtype != np.float32 or norms.ndim != 3):
             raise InvalidRecord("value norms are not float32 [layer, head, key]")

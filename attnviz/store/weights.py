@@ -35,7 +35,9 @@ Names = tuple[str, ...]
 READ = "Weights are read from .npy, .npz, .pt, .safetensors, .json and .csv; numpy.save writes a .npy."
 PICKLED = "Save numbers alone: numpy.save(path, array), or torch.save(tensor, path)."
 PIVOT = "Give a row for each query: pandas.DataFrame.pivot makes one; of a graph give (edge_index, alpha)."
-OF_WEIGHTS = {"weight", "weights", "attention", "alpha", "score", "probability"}  # in the names of columns
+OF_WEIGHTS = {"weight", "weights", "attention", "attn", "alpha", "score", "probability", "value"}  # in names of columns
+OF_TEXTS = "attnviz predict reads texts and labels; a column of weights is called weight."
+MAX_WORDS = 3  # of a token's name: a text has more
 LINKS = re.compile(r"\d{1,5}-\d{1,5}(?:\s+\d{1,5}-\d{1,5})*\s*")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".align", ".gdfa")
 TORCH_ENDINGS = (".pt", ".pth", ".bin", ".ckpt")
@@ -106,7 +108,7 @@ def find_kind(path: Path) -> FileKind:
                 endings = {each.rpartition(".")[2] for each in archive.namelist()}
             if endings & {"pkl", "npy"}:
                 return "torch" if "pkl" in endings else "npz"
-    if start[8:9] == b"{":
+    if start[4:9] == b"\0\0\0\0{":  # behind the length of the header
         return "record" if "attnviz" in read_header(path, InvalidRecord).metadata else "safetensors"
     if ending == ".safetensors":
         return "record"  # a damaged one
@@ -196,9 +198,13 @@ def read_table(text: str, ending: str, name: str) -> FileWeights:
         raise InvalidRecord(f"{name} {problem}", hint="Save the weights of one: numpy.save(path, array).")
     rows, decimal = split_rows(text.splitlines(), ending, name)
     header, weights = rows[0][1] if rows else [], None
+    if any(len(field.split()) > MAX_WORDS for _, fields in rows[1:] for field in fields):
+        raise InvalidRecord(f"{name} holds texts, not weights", hint=OF_TEXTS)
     column = next((each for each in header if OF_WEIGHTS & {*re.findall("[a-z]+", each.lower())}), "")
     with suppress(InvalidRecord) if column else nullcontext():
         weights, queries, keys = read_matrix(rows, decimal, name)
     if weights is None or (column and (np.abs(weights.sum(axis=-1) - 1) > NEAR).any()):
         raise InvalidRecord(f"{name} has a row for each weight or edge, in its column {column!r:.40}", hint=PIVOT)
+    if weights.ndim == 1 and len(header) == 2 and all(header) and not column:
+        raise InvalidRecord(f"{name} has the columns {header[0]!r:.40} and {header[1]!r:.40}", hint=OF_TEXTS)
     return FileWeights(weights, queries or keys, None if queries is None or queries == keys else keys)

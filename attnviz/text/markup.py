@@ -22,7 +22,7 @@ from attnviz.errors import InvalidSource
 
 PAGES, CAPTIONS = (".html", ".htm", ".xhtml"), (".srt", ".vtt")
 MARKDOWN = (".md", ".markdown", ".mdown", ".rmd", ".qmd")
-WORDY_ENDINGS = (".txt", *PAGES, *CAPTIONS, *MARKDOWN, ".ipynb")
+WORDY_ENDINGS = (".txt", *PAGES, *CAPTIONS, *MARKDOWN, ".ipynb", ".tex")
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within the texts of data sets from the web, such as IMDb
 HIDDEN = "script|style|template|title|noscript|svg|math|select|textarea|iframe"
 IN_LINE = {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd"}
@@ -42,6 +42,7 @@ PAGE = re.compile(r"(?is)\s*(<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*+<(!doctype\s+ht
 XML = re.compile(r"\s*<\?xml\s[^<>]*\?>\s*<[!A-Za-z]")
 NOTEBOOK = re.compile(r'\s*\{\s*"(?:cells|metadata|nbformat|worksheets)":')
 SUBTITLES = re.compile(rf"\s*(?:WEBVTT\b.*\n(?:.*\n)*?|\d+\n)?{TIMES}", re.MULTILINE)
+LATEX = re.compile(r"(?:\s|%.*\n)*\\(?:documentclass|begin\{document\}|input\{|section\b)")
 MAX_MARKDOWN = 2**18  # characters: the library takes their number squared where brackets are never closed
 
 
@@ -53,6 +54,8 @@ def find_words(text: str, name: str, budget: Budget) -> tuple[str, str]:
     ending = PurePath(name).suffix.lower()
     lines = re.sub(r"[ \t]*\r?\n", "\n", text)
     left_out = ""
+    if ending == ".tex" or LATEX.match(text):
+        raise InvalidSource(f"{name} is LaTeX", hint="Save its words as .txt, or --keep-markup reads it as it is.")
     if ending == ".ipynb" or (NOTEBOOK.match(text) and '"nbformat":' in text):
         words, left_out = _read_notebook(text, name, budget)
     elif ending in MARKDOWN:

@@ -54,6 +54,8 @@ READ: dict[str, tuple[Any, dict[str, Any], np.ndarray]] = {  # what is given, wi
     "scores beside": ({"out": {"attn": [*STACK[:, None]], "scores": [*np.log(STACK)]}}, {}, STACK),
     "edges": ((EDGES, ALPHA), {}, GRAPH),
     "edges by name": ({"edge_index": torch.tensor(EDGES), "alpha": ALPHA[:, None]}, {}, GRAPH),
+    "edges as JSON has them": ({"edge_index": EDGES.tolist(), "alpha": ALPHA.tolist()}, {}, GRAPH),
+    "as bertviz saves it": ({"attention": [{"attn": STACK, "left_text": WORDS}], "include_layers": [0, 1]}, {}, STACK),
     "a frame": (FRAME, {}, CROSS[:1, :1]),
     "a column": (FRAME.iloc[0], {}, CROSS[:1, :1, :1]),
 }

@@ -27,6 +27,8 @@ CELLS = [("markdown", ["# A *fine* film\n", "with [a link](http://x)"]), ("code"
 BOOK = json.dumps({"cells": [{"cell_type": kind, "source": of, "metadata": {}} for kind, of in CELLS], "nbformat": 4})
 MARKDOWN = "---\ntitle: x\n---\n# Fine\n\nA **fine** `film`, [seen](http://x) ![twice](y.png).\n\n"
 MARKDOWN += "```python\nx = 1\n```\n\n* one\n* two\n"
+CODE = '{"cells": [{"cell_type": "code", "source": "x"}], "nbformat": 4}'
+TEX = "% a review\n\\documentclass{article}"
 FILES = [
     ("a.html", PAGE, "A fine film.\nR&B, 1 < 2\nso so", "a web page"),
     ("a.txt", PAGE, "A fine film.\nR&B, 1 < 2\nso so", "a web page"),
@@ -60,10 +62,10 @@ def test_words_are_read_and_it_is_said(name: str, content: str, words: str | Non
     assert (kept.texts, kept.notices) == ((content,), ())
 
 
-@pytest.mark.parametrize("content", ["{", '{"cells": [{"cell_type": "code", "source": "x"}], "nbformat": 4}', "[1]"])
-def test_a_notebook_without_words_is_refused(content: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["{", CODE, "[1]", TEX])
+def test_a_notebook_without_words_and_latex_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text(content)
-    with pytest.raises(InvalidSource, match=r"is not a whole notebook|holds no words.*--keep-markup"):
+    with pytest.raises(InvalidSource, match=r"(is not a whole notebook|holds no words|is LaTeX).*--keep-markup"):
         read(tmp_path / "a.ipynb")
 
 

@@ -36,7 +36,9 @@ def join_by_number(arrays: Sequence[FileArray]) -> Iterator[FileArray]:
         members = [each for each in all_alike if not each.problem]
         columns = list(zip(*([int(n) for n in re.findall(r"\d+", each.name)] for each in members), strict=True))
         parts, every = pattern.split("*"), [sorted({*column}) for column in columns]
-        counting = [at for at, each in enumerate(every) if len(each) > 1 or (parts[at][-1:] == "[" and each == [0])]
+        counting = [
+            at for at, each in enumerate(every) if len(each) > 1 or (parts[at + 1] in ("]", "][") and each == [0])
+        ]
         words = ["".join(re.findall("[a-z]+", parts[at].lower())[-1:]).rstrip("s") for at in counting]
         axes = [COUNTED.get(word, "layer") for word in words]
         if axes == ["layer", "layer"]:
@@ -55,7 +57,7 @@ def join_by_number(arrays: Sequence[FileArray]) -> Iterator[FileArray]:
         n_layers = len(all_alike) if axes == ["layer"] and len(all_alike) > len(members) else None
         is_steps = [*places] == ["text", "layer"] and _are_steps(grid)
         known, first = [*places][is_steps:], members[0]
-        shape = (*(n_each[1:] if is_steps else n_each), *np.max([each.shape for each in members], axis=0))
+        shape = (*(n_each[1:] if is_steps else n_each), *np.max([each.shape for each in members], axis=0).tolist())
         if is_steps:
             shape = (*shape[:-2], sum(step.shape[-2] for step in grid[:, 0]), shape[-1])
         what = FileWeights(None, known=tuple(known), layers=numbers, n_layers=n_layers)

@@ -20,14 +20,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
-from attnviz.store.weights import (
-    NOT_READ,
-    PICKLED,
-    FileArray,
-    FileWeights,
-    open_zip,
-    read_table,
-)
+from attnviz.store.weights import NOT_READ, PICKLED, FileArray, FileWeights, open_zip, read_table
 
 MAX_OUTLINE = 2**22  # bytes of what says which tensors a .pt holds
 EMPTY = "no weights"

@@ -106,7 +106,7 @@ def _read(listed: Iterable[FileArray], asked: WeightsRequest, name: str, check: 
     texts = {each.name: tuple(map(str, each.read().weights)) for each in arrays if each.is_names}
     named = {each: texts[each] for each in texts if each in ("tokens", "keys") or len(texts[each]) in weights.shape}
     keys = named.pop("keys", found.keys)
-    queries = named.pop(next(iter(named)) if len(named) == 1 else "tokens", found.queries)
+    queries = named.pop(next(iter(named)) if len({*named.values()}) == 1 else "tokens", found.queries)
     aside = {each.name: each.problem or NO_SUM for each in joined if each is not chosen and not each.is_names}
     aside |= {each: NO_NAMES for each, pieces in texts.items() if pieces not in (keys, queries)}
     left = [f"{escape_for_display(each, 60)}, {problem}" for each, problem in aside.items()]
@@ -130,6 +130,7 @@ def _choose(joined: Sequence[FileArray], asked: WeightsRequest, name: str, check
         fitting = usable or [*joined[:1]]
         if len(usable) > 1:
             fitting = [each for each in usable if _sums_to_one(each, check)] or fitting
+            fitting = [each for each in fitting if len(each.shape) > 1] or fitting  # not a list of two layers, 0 and 1
     if problem := next((each.problem for each in fitting if each.problem), "" if fitting else EMPTY):
         raise InvalidRecord(f"{name} holds {problem}", hint=NO_WEIGHTS if problem == EMPTY else READ)
     if len(fitting) > 1:
@@ -153,8 +154,9 @@ def _join_edges(arrays: list[FileArray]) -> list[FileArray]:
         beside = [each for each in beside if each.shape[:1] == index.shape[1:] and not each.problem]
         if len(index.shape) == 2 == index.shape[0] and len(beside) == 1:
             nodes = np.asarray(index.read().weights)
-            if nodes.dtype.kind in "iu" and nodes.size and nodes.min() >= 0:
-                n_nodes = int(nodes.max()) + 1
+            is_index = nodes.dtype.kind in "iu" or "edge" in index.name  # in JSON all numbers are of one type
+            if is_index and nodes.size and nodes.min() >= 0:
+                nodes, n_nodes = nodes.astype(int), int(nodes.max()) + 1
                 shape = (*beside[0].shape[1:], n_nodes, n_nodes)
                 edges = FileArray("edges", shape, 4, partial(_fill_edges, nodes, beside[0], shape))
                 return [edges, *(each for each in arrays if each not in (index, beside[0]))]

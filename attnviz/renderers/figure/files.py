@@ -23,17 +23,7 @@ from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.text import missing
-from attnviz.report import (
-    Calculation,
-    Charts,
-    FigureStyle,
-    Graph,
-    Heatmap,
-    HeatmapGrid,
-    Picture,
-    Report,
-    WeightFactors,
-)
+from attnviz.report import Calculation, Charts, FigureStyle, Graph, Heatmap, HeatmapGrid, Picture, Report, WeightFactors
 
 if TYPE_CHECKING:
     from attnviz.renderers.figure.sketch import Sketch

@@ -10,13 +10,7 @@ from itertools import chain
 from math import ceil, inf
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.grid import (
-    GridPlan,
-    fold_maps,
-    list_caveats,
-    place_maps,
-    plan_across,
-)
+from attnviz.renderers.figure.grid import GridPlan, fold_maps, list_caveats, place_maps, plan_across
 from attnviz.renderers.figure.header import (
     HATCHED,
     MARGIN,
