@@ -16,6 +16,7 @@ from typing import Literal
 
 Language = Literal["en", "zh"]
 SEPARATOR = re.compile(r" · (?![^“]*”)")  # not within a quoted text
+COUNT = r"(?P<\1>[0-9,.]+)"
 PLACE = r"(?P<\1>(?:“[^”]*”|(?! · ).)+?)"  # holds no separator either, but where it is a form's own
 LANGUAGE_TAGS = {"en": "en", "zh": "zh-Hans"}  # as a page names them
 
@@ -60,4 +61,6 @@ def _list_forms(language: Language) -> list[tuple[re.Pattern[str], str]]:
     """Return the form of each English sentence, its places as groups, and the sentence in a language."""
     entries = [words for name, words in load_table().items() if name.startswith("report.")]
     entries.sort(key=lambda words: -len(re.sub(r"\{\w+\}", "", words["en"])))  # what says most is tried first
-    return [(re.compile(re.sub(r"\\{(\w+)\\}", PLACE, re.escape(words["en"]))), words[language]) for words in entries]
+    forms = (re.sub(r"\\{(layer|[nmk])\\}", COUNT, re.escape(words["en"])) for words in entries)
+    compiled = (re.compile(re.sub(r"\\{(\w+)\\}", PLACE, form)) for form in forms)
+    return [(form, words[language]) for form, words in zip(compiled, entries, strict=True)]

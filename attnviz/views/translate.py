@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from attnviz.report import GraphNode, Report, Table
+from attnviz.report import Chart, GraphNode, Report, Table
 from attnviz.words import Language, say
 
 SAID = {  # fields that hold what attnviz says, and no token
     *("title", "subtitle", "caveat", "text", "more", "header", "unit", "label", "note", "notes", "footnote"),
-    *("row_axis", "column_axis", "against", "said", "row"),
+    *("row_axis", "column_axis", "against", "said", "row", "x_axis", "y_axis", "groups", "quiet"),
 }
-SAID_COLUMNS = {"looks at", "mostly", "looks there because of", "what"}  # likewise
+SAID_COLUMNS = {"looks at", "mostly", "looks there because of", "what", "group"}  # likewise
 
 
 def translate(shown: Report, language: Language) -> Report:
@@ -37,10 +37,17 @@ def _translate(value: Any, field: str, language: Language) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {each.name: getattr(value, each.name) for each in fields(value)}
         news = {name: _translate(part, name, language) for name, part in parts.items()}
-        if isinstance(value, Table) and any(said := [each.header in SAID_COLUMNS for each in value.columns]):
-            news["rows"] = [
-                tuple(say(str(cell), language) if is_said else cell for cell, is_said in zip(row, said, strict=True))
-                for row in value.rows
-            ]
+        if isinstance(value, Table | Chart):
+            said = [getattr(each, "header", each) in SAID_COLUMNS for each in value.columns]
+            news["rows"] = (
+                value.rows
+                if not any(said)
+                else [
+                    tuple(
+                        say(str(cell), language) if is_said else cell for cell, is_said in zip(row, said, strict=True)
+                    )
+                    for row in value.rows
+                ]
+            )
         return replace(value, **news)
     return value

@@ -47,6 +47,7 @@ from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, ScaleFamily
+from attnviz.words import say
 
 MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
@@ -234,7 +235,8 @@ def _axis_names(
     """What rows and columns are, each once, at the middle of its side; columns on a line at `base`."""
     size, (rows, columns) = room.sizes.axis, names
     right = across.maps + grid.width if grid.lines else across.width - MARGIN  # beyond are the colour bar's numbers
-    texts = wrap_evenly(f"from {rows} to {columns}", size, (right - MARGIN) / POINT) if grid.lines else (columns,)
+    said = say(f"from {rows} to {columns}", room.look.lang)
+    texts = wrap_evenly(said, size, (right - MARGIN) / POINT) if grid.lines else (columns,)
     half = max(extent(text, size).width for text in texts) * POINT / 2
     maps = grid.width - grid.beyond
     middle = min(max(across.maps + maps / 2, MARGIN + half), right - half)
