@@ -75,8 +75,8 @@ def open_archive(path: Path, budget: Budget) -> zipfile.Path:
         return zipfile.Path(archive)
     except OSError as error:
         raise InvalidSource(f"{path} cannot be read: {describe_os_error(error)}") from error
-    except DAMAGED as error:
-        raise InvalidSource(f"{path} is not a readable archive: {error}") from error
+    except DAMAGED as error:  # without its frames, which would hold the file open
+        raise InvalidSource(f"{path} is not a readable archive: {error}") from error.with_traceback(None)
 
 
 def find_member(path: Path, budget: Budget) -> zipfile.Path | None:

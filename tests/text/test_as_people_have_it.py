@@ -213,43 +213,6 @@ def test_one_of_two_files_of_classes_brings_the_other(tmp_path: Path) -> None:
     assert "rt-polarity.neg 0, rt-polarity.pos 1" in corpus.notices[0]
 
 
-REFUSED: list[tuple[str, bytes, str]] = [
-    ("a.csv", b"text,review\na,b\n", "the texts may be in 'text', 'review'. Choose one with --text-column"),
-    (
-        "a.csv",
-        b"text,label,sentiment\na,1,0\n",
-        "the labels may be in 'label', 'sentiment'. Choose one with --label-column",
-    ),
-    (
-        "a.csv",
-        b"text,label\na,-1\nb,0\nc,1\n",
-        "-1, 0 and 1: negative, neutral and positive, or none, negative and positive",
-    ),
-    ("a.csv", b"A fine film today,A dull film again\nmore of the same,less of the same\n", "texts may be in '0', '1'"),
-    ("a.csv", b"text;x|label\nfine;1|0\ndull;0|1\n", r"separated by semicolons \(2 columns\), bars \(2 columns\)"),
-    ("a.json", b'{"a": [{"text": "x"}], "b": [{"text": "y"}]}', "the rows may be in 'a', 'b'"),
-    ("a.json", b"5", "holds no rows"),
-    ("a.csv.gz", b"no", "cannot be read: Not a gzipped file|cannot be unpacked"),
-    ("a.zip", b"no", "is not a readable archive"),
-    ("a.tar.gz", b"no", "is not a readable archive"),
-    ("a.csv", b"text,stars\nfine,2\ndull,1\n", "no rating above 2: few stars, or negative and positive"),
-    ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a pointer of Git LFS, not the file"),
-    (
-        "a.csv",
-        "text,label\nfine,1\n".encode("utf-16-le"),
-        "many of its bytes are NUL, as in UTF-16. Try --encoding utf-16-le",
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "content", "problem"), REFUSED)
-def test_what_fits_two_readings_or_none_is_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidSource, match=problem) as error:
-        opened(tmp_path / name)
-    assert "\n" not in str(error.value)
-
-
 def test_a_file_of_several_in_an_archive_is_named_behind_it(tmp_path: Path) -> None:
     write_zip(tmp_path / "a.zip", {"in/one.csv": CSV, "in/two.csv": b"text\nother\n"})
     with pytest.raises(InvalidSource, match=r"holds 2 files, none of them .*a\.zip/in/one\.csv, .*a\.zip/in/two\.csv"):
@@ -336,23 +299,6 @@ def test_numbers_from_0_to_1_are_no_stars(tmp_path: Path) -> None:
     corpus = opened(tmp_path / "a.csv")
     assert rows(corpus) == [("a", None), ("b", None)]
     assert "'score' holds '0.95', '0.2', which are not labels of one kind" in corpus.notices[0]
-
-
-def test_a_label_that_only_later_rows_have_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "b", "label": 1}\n{"text": "c", "label": 0}\n')
-    assert rows(opened(tmp_path / "a.jsonl")) == [("a", None), ("b", 1), ("c", 0)]
-
-
-def test_blanks_before_quotes_in_a_text_are_kept(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text('text,label\n" ""Dull,"" he said",0\n fine,1\n', encoding="utf-8")
-    assert rows(opened(tmp_path / "a.csv")) == [(' "Dull," he said', 0), (" fine", 1)]
-
-
-def test_carriage_returns_end_lines_where_there_are_no_newlines(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(CSV.replace(b"\n", b"\r"))
-    assert rows(opened(tmp_path / "a.csv")) == TWO
-    (tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
-    assert rows(opened(tmp_path / "a.txt")) == [("one", None), ("two", None)]
 
 
 def test_of_many_rows_with_one_label_only_so_many_are_looked_at(

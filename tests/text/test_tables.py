@@ -1,4 +1,4 @@
-"""What is wrong with a file is said with its line, and nothing in it is guessed."""
+"""What is read of files of every kind, exactly as it was written, and what is said of a wrong line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import AttnvizError, InvalidOption, InvalidSource
-from tests.text.corpora import opened, texts_of
+from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, rows, texts_of, write_saved
 
 WRONG = [
     ("a.csv", b"", ":1: the file is empty"),
@@ -36,6 +36,32 @@ WRONG = [
     ("a.txt", b"", ":1: the file is empty"),
     ("a.txt", b"fine\nna\xefve\n", ":2: byte 0xef is not UTF-8"),
     ("a.parquet", b"PAR1 not really PAR1", " is not a readable Parquet file: "),
+    # What fits two readings, or none.
+    ("a.csv", b"text,review\na,b\n", "the texts may be in 'text', 'review'. Choose one with --text-column"),
+    (
+        "a.csv",
+        b"text,label,sentiment\na,1,0\n",
+        "the labels may be in 'label', 'sentiment'. Choose one with --label-column",
+    ),
+    (
+        "a.csv",
+        b"text,label\na,-1\nb,0\nc,1\n",
+        "-1, 0 and 1: negative, neutral and positive, or none, negative and positive",
+    ),
+    ("a.csv", b"A fine film today,A dull film again\nmore of the same,less of the same\n", "texts may be in '0', '1'"),
+    ("a.csv", b"text;x|label\nfine;1|0\ndull;0|1\n", r"separated by semicolons \(2 columns\), bars \(2 columns\)"),
+    ("a.json", b'{"a": [{"text": "x"}], "b": [{"text": "y"}]}', "the rows may be in 'a', 'b'"),
+    ("a.json", b"5", "holds no rows"),
+    ("a.csv.gz", b"no", "cannot be read: Not a gzipped file|cannot be unpacked"),
+    ("a.zip", b"no", "is not a readable archive"),
+    ("a.tar.gz", b"no", "is not a readable archive"),
+    ("a.csv", b"text,stars\nfine,2\ndull,1\n", "no rating above 2: few stars, or negative and positive"),
+    ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a pointer of Git LFS, not the file"),
+    (
+        "a.csv",
+        "text,label\nfine,1\n".encode("utf-16-le"),
+        "many of its bytes are NUL, as in UTF-16. Try --encoding utf-16-le",
+    ),
 ]
 
 
@@ -45,31 +71,31 @@ def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path
     path.write_bytes(content)
     with pytest.raises(InvalidSource, match=problem) as error:
         opened(path)
-    assert str(error.value).startswith(f"{path}{problem[:2]}")
+    assert not problem.startswith((":", " ")) or str(error.value).startswith(f"{path}{problem[:2]}")
     assert "\n" not in str(error.value)
     still_open = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
     assert str(path) not in still_open  # also while the error, and with it every frame, is held
 
 
-@pytest.mark.parametrize(
-    ("content", "texts"),
-    [
-        (b"text\nNA\n5\n5.0\nnull\nTrue\n", ["NA", "5", "5.0", "null", "True"]),
-        (b'text\n""\n\n" "\n', ["", " "]),
-        (b"text,n\n,1\n", [""]),
-        (b"\xef\xbb\xbftext\r\na\r\nb\r\n", ["a", "b"]),
-        (b"id,Review,text_length\n1,good,4\n", ["good"]),
-        (b"text\nno newline at the end", ["no newline at the end"]),
-    ],
-)
-def test_csv_text_stays_text(content: bytes, texts: list[str], tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(content)
-    assert texts_of(opened(tmp_path / "a.csv")) == texts
+# By what they are called: what stands in files, and the texts that they hold.
+PLAIN: list[tuple[str, bytes, list[str]]] = [
+    ("a.csv", b"text\nNA\n5\n5.0\nnull\nTrue\n", ["NA", "5", "5.0", "null", "True"]),
+    ("a.csv", b'text\n""\n\n" "\n', ["", " "]),
+    ("a.csv", b"text,n\n,1\n", [""]),
+    ("a.csv", b"\xef\xbb\xbftext\r\na\r\nb\r\n", ["a", "b"]),
+    ("a.csv", b"text,n\ra,1\rb,2\r", ["a", "b"]),
+    ("a.csv", b"id,Review,text_length\n1,good,4\n", ["good"]),
+    ("a.csv", b"text\nno newline at the end", ["no newline at the end"]),
+    ("a.csv", b'text,label\n" ""Dull,"" he said",0\n fine,1\n', [' "Dull," he said', " fine"]),
+    ("a.txt", b"\xef\xbb\xbfone\r\n\ntwo \xc2\x85 and\x0cmore\n", ["one", "", "two \x85 and\x0cmore"]),
+    ("a.txt", b"one\rtwo\r", ["one", "two"]),
+]
 
 
-def test_a_line_of_a_txt_ends_with_a_newline_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \xc2\x85 and\x0cmore\n")
-    assert texts_of(opened(tmp_path / "a.txt")) == ["one", "", "two \x85 and\x0cmore"]
+@pytest.mark.parametrize(("name", "content", "texts"), PLAIN)
+def test_text_stays_text(name: str, content: bytes, texts: list[str], tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert texts_of(opened(tmp_path / name)) == texts
 
 
 LABELS: list[tuple[dict[str, int | None], str]] = [
@@ -92,8 +118,10 @@ def test_labels(labels: dict[str, int | None], said: str, tmp_path: Path) -> Non
 
 
 def test_labels_of_json(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "a", "label": {label}}}\n' for label in JSON_LABELS))
-    assert [each.label for each in opened(tmp_path / "a.jsonl").documents] == [*JSON_LABELS.values()]
+    """Also where only later rows have one."""
+    lines = ['{"text": "a"}', *(f'{{"text": "a", "label": {label}}}' for label in JSON_LABELS)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    assert [each.label for each in opened(tmp_path / "a.jsonl").documents] == [None, *JSON_LABELS.values()]
 
 
 def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> None:
@@ -164,3 +192,66 @@ def test_half_an_emoji_in_json_is_replaced_with_one_notice(tmp_path: Path) -> No
     assert texts_of(corpus) == ["x\ufffdy", "😀", "\ufffd"]
     assert len(corpus.notices) == 1
     assert corpus.notices[0].startswith("a.jsonl train[0], a.jsonl train[2]: ")
+
+
+# --- Every kind of data set gives the same texts, exactly as they were written ---
+
+
+KINDS = sorted(WRITERS)
+WITH_LABELS = sorted(set(WRITERS) - {"train.txt"})
+
+
+SLICES = {"": slice(None), "[:4]": slice(4), "[2:7]": slice(2, 7), "[-3:]": slice(-3, None), "[:50%]": slice(6)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_reviews_are_the_same_texts_whole_and_in_slices(kind: str, tmp_path: Path) -> None:
+    path = WRITERS[kind](tmp_path / kind, REVIEWS)
+    for written, part in SLICES.items():
+        corpus = opened(path, f"train{written}")
+        assert texts_of(corpus) == [text for text, _ in REVIEWS][part]
+        assert corpus.notices == ()
+
+
+@pytest.mark.parametrize("kind", WITH_LABELS)
+def test_labels_and_newlines_survive(kind: str, tmp_path: Path) -> None:
+    assert rows(opened(WRITERS[kind](tmp_path / kind, SEVERAL_LINES))) == SEVERAL_LINES
+
+
+@pytest.mark.parametrize("kind", ["train.csv", "train.jsonl", "train.parquet", "train.txt"])
+def test_a_file_without_texts_selects_none(kind: str, tmp_path: Path) -> None:
+    path = WRITERS[kind](tmp_path / kind, [])
+    with pytest.raises(Exception, match=r"selects no texts|the file is empty"):
+        opened(path)
+
+
+def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:
+    import datasets
+
+    one = datasets.load_from_disk(str(write_saved(tmp_path / "one", REVIEWS)))
+    datasets.DatasetDict({"train": one, "test": one.select(range(2))}).save_to_disk(tmp_path / "both")
+    assert texts_of(opened(tmp_path / "both", "test")) == ["NA", "5"]
+    assert opened(tmp_path / "both", "test+train[:1]").name == "both test+train[:1]"
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"), [(["pos", "neg"], [1, 0]), (["neg", "pos"], [0, 1]), (["a", "b"], [0, 1])]
+)
+@pytest.mark.parametrize("kind", ["saved", "a.parquet"])
+def test_the_names_of_classes_say_which_is_positive(
+    kind: str, names: list[str], labels: list[int], tmp_path: Path
+) -> None:
+    import datasets
+
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=names)})
+    made = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}, features=features)
+    (made.save_to_disk if kind == "saved" else made.to_parquet)(tmp_path / kind)
+    assert [document.label for document in opened(tmp_path / kind).documents] == labels
+
+
+def test_a_damaged_saved_data_set_is_one_line(tmp_path: Path) -> None:
+    path = write_saved(tmp_path / "saved", REVIEWS)
+    next(path.glob("*.arrow")).write_bytes(b"not arrow")
+    with pytest.raises(Exception, match="is not a data set that can be read") as error:
+        opened(path)
+    assert "\n" not in str(error.value)

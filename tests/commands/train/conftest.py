@@ -14,7 +14,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
     from tests.commands.train.runs import SPEC, finished, probe_little
 
-    folder = tmp_path_factory.mktemp("run") / "model"
+    folder = tmp_path_factory.mktemp("run") / "new" / "model"
     with pytest.MonkeyPatch.context() as patch:
         probe_little(patch)
         finished(SPEC, folder)

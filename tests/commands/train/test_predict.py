@@ -99,12 +99,6 @@ def test_which_tokens_are_read_can_be_chosen() -> None:
     assert positive(head) > positive(whole)
 
 
-def test_a_text_says_the_same_in_any_company() -> None:
-    alone = predictions(events(text=(PRAISE,)))[0]
-    among = predictions(events(text=(BLAME * 9, PRAISE, "so-so")))[1]
-    assert positive(alone) == pytest.approx(positive(among), abs=1e-5)
-
-
 def test_order_names_and_notices() -> None:
     found = events(dataset="sample", split="test", index=("3", "0"))
     assert isinstance(found[0], Progress)

@@ -39,10 +39,12 @@ pytestmark = pytest.mark.usefixtures("few_probes")
 
 
 def test_what_a_run_leaves(run: Path, tmp_path: Path) -> None:
-    last = finished(SPEC, tmp_path / "new/model")
-    assert set(content(tmp_path / "new/model")) == set(FILES)
-    assert [path.name for path in last.files] == list(FILES)
-    assert all(path.parent == tmp_path / "new/model" for path in last.files)
+    """In a folder that it makes, or beside files of others, which are left alone."""
+    (tmp_path / "mine.txt").write_bytes(b"mine")
+    last = finished(SPEC, tmp_path)
+    assert content(tmp_path) == {**content(run), "mine.txt": b"mine"}
+    assert set(content(run)) == set(FILES)
+    assert list(last.files) == [tmp_path / name for name in FILES]
     with Image.open(run / "learning-curve.png") as picture:
         picture.load()
         told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only

@@ -275,9 +275,3 @@ def test_a_model_of_others_is_not_overwritten(names: tuple[str, ...], resume: bo
     ):
         finished(replace(SPEC, resume=resume), tmp_path)
     assert content(tmp_path) == before
-
-
-def test_files_of_others_are_left_alone(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_bytes(b"mine")
-    finished(SPEC, tmp_path)
-    assert content(tmp_path) == {**content(run), "mine.txt": b"mine"}
