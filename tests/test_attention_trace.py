@@ -7,11 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from attnviz.records.attention_trace import (
-    AttentionTrace,
-    Projection,
-    trace_head,
-)
+from attnviz.records.attention_trace import AttentionTrace, Projection, trace_head
 from tests.made import tokens
 
 OPEN = np.ones(3, dtype=bool)

@@ -8,13 +8,7 @@ from math import log
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
 
-from attnviz.measures.rows import (
-    QueryBlock,
-    cache_on_record,
-    compute_entropies,
-    compute_statistics,
-    split_real_queries,
-)
+from attnviz.measures.rows import QueryBlock, cache_on_record, compute_entropies, compute_statistics, split_real_queries
 from attnviz.records import TINY, AttentionMaps, Measurement
 from attnviz.records.arithmetic import dot
 

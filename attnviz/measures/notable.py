@@ -16,12 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Int64
 
 from attnviz.measures.divergence import Mixer
-from attnviz.measures.rows import (
-    compute_entropies,
-    compute_statistics,
-    count_attendable,
-    find_unlike_layers,
-)
+from attnviz.measures.rows import compute_entropies, compute_statistics, count_attendable, find_unlike_layers
 from attnviz.records import TINY, AttentionMaps
 
 MAX_CELLS = 2**24  # weights of all heads that are compared: 64 MiB; of a long text, queries that are evenly spaced

@@ -122,6 +122,6 @@ def _keep_factors(
                 return model.attention(text, name)
             if no_room is None or isinstance(error, InvalidRecord):
                 raise
-            raise TooLarge(f"{no_room.problem}; {error.problem}", hint=no_room.hint) from error
+            raise TooLarge("; ".join(dict.fromkeys((no_room.problem, error.problem))), hint=no_room.hint) from error
 
     return attend

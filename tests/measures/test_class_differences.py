@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.measures.class_differences import (
-    ClassSizes,
-    compare_classes,
-    correct_differences,
-    find_strata,
-)
+from attnviz.measures.class_differences import ClassSizes, compare_classes, correct_differences, find_strata
 from attnviz.table.intervals import t_quantile
 
 BOUNDS = np.array([[0.0, 0.0], [10.0, 1.0]])

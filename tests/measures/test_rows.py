@@ -16,13 +16,7 @@ from attnviz import records
 from attnviz.errors import InvalidOption
 from attnviz.measures import rows, shares
 from attnviz.measures import shares as bands
-from attnviz.measures.rows import (
-    cache_on_record,
-    compute_entropies,
-    compute_statistics,
-    head_rows,
-    layer_rows,
-)
+from attnviz.measures.rows import cache_on_record, compute_entropies, compute_statistics, head_rows, layer_rows
 from attnviz.measures.shares import measure_distance_bands, measure_share_among
 from attnviz.options import build
 from attnviz.records import AttentionMaps, walk

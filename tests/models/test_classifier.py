@@ -16,12 +16,7 @@ from torch import Tensor
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
 from attnviz.models.batches import pad
-from attnviz.models.classifier import (
-    Classifier,
-    ClassifierConfig,
-    Pool,
-    fit_temperature,
-)
+from attnviz.models.classifier import Classifier, ClassifierConfig, Pool, fit_temperature
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import Predictor, probabilities
 from attnviz.models.tokenizer import train

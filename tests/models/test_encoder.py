@@ -16,12 +16,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import InvalidOption
 from attnviz.models import attention
-from attnviz.models.attention import (
-    MultiHeadAttention,
-    attend_fused,
-    attention_weights,
-    causal,
-)
+from attnviz.models.attention import MultiHeadAttention, attend_fused, attention_weights, causal
 from attnviz.models.encoder import PAD_ID, SCALE, Encoder, EncoderConfig, TextEmbedding, positions
 from attnviz.specs import NormKind
 from tests.models.captures import drawn, torchs_own

@@ -11,14 +11,7 @@ from attnviz.commands.survey.files import Survey, load_files
 from attnviz.commands.survey.heads import name_heads
 from attnviz.commands.survey.tables import KEYS, TEXTS
 from attnviz.errors import InvalidRecord
-from attnviz.records.differences import (
-    Diff,
-    Difference,
-    Tolerances,
-    find_version_changes,
-    join_facts,
-    state_words,
-)
+from attnviz.records.differences import Diff, Difference, Tolerances, find_version_changes, join_facts, state_words
 from attnviz.records.head_names import NO_NAME
 from attnviz.table.numbers import Numbers
 

@@ -28,12 +28,7 @@ from attnviz.commands.survey.survey import (
 )
 from attnviz.commands.survey.words import MASS_BITS, UNKNOWN
 from attnviz.measures import PATTERNS
-from attnviz.measures.class_differences import (
-    ClassSizes,
-    compare_classes,
-    correct_differences,
-    find_strata,
-)
+from attnviz.measures.class_differences import ClassSizes, compare_classes, correct_differences, find_strata
 from attnviz.records import is_mostly_unknown
 from attnviz.records.head_names import MIN_SHARE, HeadPattern, choose_names, name_offset
 from attnviz.table.intervals import MIN_TEXTS, compute_quantiles, correct_p_values, p_value, summarize

@@ -23,17 +23,7 @@ from attnviz.renderers.figure.header import (
     place_bar,
     plan_bar,
 )
-from attnviz.renderers.figure.layout import (
-    GAP,
-    POINT,
-    Box,
-    FigurePlan,
-    Room,
-    TextLine,
-    Word,
-    label_maps,
-    maps_of,
-)
+from attnviz.renderers.figure.layout import GAP, POINT, Box, FigurePlan, Room, TextLine, Word, label_maps, maps_of
 from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, SIZES
 from attnviz.renderers.figure.text import extent

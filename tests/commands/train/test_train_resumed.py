@@ -23,16 +23,7 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.options import replace_values
 from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
-from tests.commands.train.runs import (
-    CHECKPOINT,
-    GOING_BACK,
-    N_STEPS,
-    SPEC,
-    finished,
-    probe_little,
-    resumed,
-    stopped,
-)
+from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, finished, probe_little, resumed, stopped
 from tests.made import DAMAGES, content
 from tests.process import leave_part
 from tests.starting import train

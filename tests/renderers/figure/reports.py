@@ -26,17 +26,7 @@ from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
-from attnviz.report import (
-    Chart,
-    Charts,
-    EdgeNames,
-    FigureStyle,
-    Fold,
-    Heatmap,
-    HeatmapGrid,
-    Report,
-    Scale,
-)
+from attnviz.report import Chart, Charts, EdgeNames, FigureStyle, Fold, Heatmap, HeatmapGrid, Report, Scale
 from attnviz.report import Picture as Shape
 from attnviz.shapes import Cells, Shown
 

@@ -14,15 +14,7 @@ import pytest
 
 from attnviz.errors import InvalidOption
 from attnviz.renderers.page.html import html
-from attnviz.report import (
-    Block,
-    Charts,
-    Column,
-    FigureStyle,
-    Note,
-    Report,
-    Table,
-)
+from attnviz.report import Block, Charts, Column, FigureStyle, Note, Report, Table
 from tests.made import report
 from tests.renderers.figure.reports import LOSS, box_chart, curves, distributions, heads, line_chart, sample
 from tests.renderers.page.test_html import ATTACKS, content, page
