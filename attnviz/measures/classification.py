@@ -6,7 +6,6 @@ A number of no texts at all is refused: a mean of nothing is neither 0 nor 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
@@ -25,15 +24,6 @@ Labels = Int[np.ndarray, " text"]
 Confidences = Float[np.ndarray, " text"]
 Correct = Bool[np.ndarray, " text"]
 Confusion = Int[np.ndarray, "gold predicted"]
-
-
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """Texts by confidence, in bins of equal width: bin b of n holds b/n < confidence ≤ (b + 1)/n, the first also 0."""
-
-    n_texts: Int[np.ndarray, " bin"]
-    confidence: Float[np.ndarray, " bin"]  # mean, NaN in a bin without texts
-    accuracy: Float[np.ndarray, " bin"]  # share that is correct, NaN in a bin without texts
 
 
 def confusion_matrix(gold: Labels, predicted: Labels, n_labels: int) -> Confusion:
@@ -91,34 +81,21 @@ def macro_f1(confusion: Confusion) -> float:
     return float(f1(confusion)[find_occurring_labels(confusion)].mean())
 
 
-def compute_reliability(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> Reliability:
-    """Return mean confidence and accuracy in each bin of confidence (Guo et al. 2017, arXiv:1706.04599).
-
-    `probability` is that of the predicted label, and `correct` whether it is the gold one.
-    """
-    edges = np.arange(1, n_bins) / n_bins  # divided and not added up, so that 0.2 lies on the edge 3/15
-    bins = np.searchsorted(edges, probability, side="left")
-    n_texts = np.bincount(bins, minlength=n_bins)
-
-    def mean(values: np.ndarray) -> np.ndarray:
-        sums = np.bincount(bins, weights=values, minlength=n_bins)
-        means: np.ndarray = np.divide(sums, n_texts, out=np.full(n_bins, np.nan), where=n_texts > 0)
-        return means
-
-    return Reliability(n_texts, mean(probability), mean(correct))
-
-
 def calibration_error(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> float:
     """Return Σ over bins of share of texts × |accuracy - mean confidence|, the expected calibration error.
 
-    From 0 (of the texts with confidence p, a share p is right) to 1. The bins are those of `compute_reliability`: the
-    error depends on their number, and few texts have more of it by chance. Raises InvalidSource without texts.
+    From 0 (of the texts with confidence p, a share p is right) to 1 (Guo et al. 2017, arXiv:1706.04599). Bins are of
+    equal width: bin b of n holds b/n < confidence ≤ (b + 1)/n, the first also 0. The error depends on their number, and
+    few texts have more of it by chance. Raises InvalidSource without texts.
     """
     n = _count_texts(probability)
-    bins = compute_reliability(probability, correct, n_bins)
-    filled = bins.n_texts > 0
-    gaps = np.abs(bins.accuracy - bins.confidence)[filled]
-    return float((bins.n_texts[filled] * gaps).sum() / n)
+    edges = np.arange(1, n_bins) / n_bins  # divided and not added up, so that 0.2 lies on the edge 3/15
+    bins = np.searchsorted(edges, probability, side="left")
+    n_texts = np.bincount(bins, minlength=n_bins)
+    filled = n_texts > 0
+    sums = (np.bincount(bins, weights=values, minlength=n_bins)[filled] for values in (correct, probability))
+    right, confidence = (of_bins / n_texts[filled] for of_bins in sums)
+    return float((n_texts[filled] * np.abs(right - confidence)).sum() / n)
 
 
 def draw_calibrated_error(probability: Confidences, n_bins: int = N_BINS) -> tuple[float, float]:
