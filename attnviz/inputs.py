@@ -16,7 +16,7 @@ from attnviz import store
 from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, load_corpus
-from attnviz.text.dataset import TextStream, stream_corpus
+from attnviz.text.dataset import TextStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,6 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     notices = (said for model in models for said in model.find_notices([each.text for each in documents]))
     corpus = replace(corpus, notices=tuple(dict.fromkeys((*corpus.notices, *notices))))
     return Inputs(tuple(models), corpus, documents, folder=folder)
-
-
-def stream_inputs(models: Sequence[ModelReference], text: TextOptions, *, out: str) -> Inputs:
-    """Stream all texts that `text` names, one after the other. Raises as `read_inputs` does."""
-    memory = max(model.spec.max_memory for model in models)
-    return Inputs(tuple(models), stream=stream_corpus(text, memory), folder=store.check_output_folder(out))
 
 
 def _digest(documents: Iterable[Document]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from attnviz import store
 from attnviz.commands.survey.spec import SurveySpec, check_top, parse_shard
 from attnviz.errors import InvalidOption
-from attnviz.inputs import Inputs, stream_inputs
+from attnviz.inputs import Inputs
 from attnviz.measures import choose_measures
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.running.executors import check_cluster
+from attnviz.text.dataset import stream_corpus
 
 
 def survey_inputs(spec: SurveySpec) -> Inputs:
@@ -24,5 +24,6 @@ def survey_inputs(spec: SurveySpec) -> Inputs:
     _ = spec.on_few_texts  # refuses what is not known
     reference = find_model(spec.model)
     reference.check(Ablatable if spec.ablations else AttentionModel)
-    inputs = stream_inputs([reference], spec.text, out=spec.figure.out)
-    return replace(inputs, n_workers=spec.workers or 1)
+    stream = stream_corpus(spec.text, spec.model.max_memory)
+    folder = store.check_output_folder(spec.figure.out)
+    return Inputs((reference,), stream=stream, folder=folder, n_workers=spec.workers or 1)
