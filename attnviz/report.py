@@ -31,6 +31,8 @@ class ScaleFamily:
     colours: Literal["lift", "sequential", "diverging"] = "sequential"
 
 
+MAX_LISTED = 2  # rows of a calculation on a first screen: the strongest, and what it has to beat
+ALL_KEYS = "All keys: --table full."
 SCALES = {
     "lift": ScaleFamily(is_multiple=True, is_logarithmic=True, colours="lift"),
     "fixed": ScaleFamily(),
@@ -271,7 +273,9 @@ class Calculation:
             (name, *("…" if isnan(each) else each for each in row))
             for name, row in zip(self.rows, numbers, strict=True)
         )
-        return Table(self.name, self.title, "facts", columns, tuple(rows))
+        alone = numbers[:-1] if self.has_rest else numbers
+        strongest = sorted(range(len(alone)), key=lambda row: -alone[row][-1])[:MAX_LISTED]
+        return Table(self.name, self.title, "facts", columns, tuple(rows), first=tuple(strongest), more=ALL_KEYS)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from rich.cells import cell_len
 
 from tests.attacks.endings import RunHere, worked
 
@@ -15,6 +16,8 @@ VERY_LONG = " ".join([REVIEW] * 110)
 UNKNOWN = " ".join(["zyx qwop blorf , snarg glimp drax"] * 36)
 WIDE = " ".join(["Donaudampfschifffahrtselektrizitätenhauptbetriebswerk"] * 30)
 CHINESE = "这部电影很好看但是我姐姐不喜欢，" * 40
+JAPANESE = "この映画はとても面白かったですが、姉は好きではありませんでした。" * 4
+EMOJI = "👩\u200d🚀🎬한국영화" * 20
 LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey": (30, 60), "predict": (15, 20)}
 
 
@@ -31,6 +34,8 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("heatmap", WIDE),
         ("heatmap", REVIEW, "--model", "random"),
         ("heatmap", CHINESE, "--model", "multi-zh"),
+        ("heatmap", JAPANESE),
+        ("heatmap", EMOJI),
         ("heatmap", REVIEW, "--query", "boring"),
         ("heatmap", REVIEW, "--merge", "words", "--drop-first"),
         ("heatmap", LONG, "--head", "mean"),
@@ -40,6 +45,7 @@ LIMITS = {"heatmap": (25, 60), "compare": (18, 25), "explain": (20, 25), "survey
         ("compare", "single", "multi:2", "multi:4", "multi", "random:16", "--text", REVIEW),
         ("explain", REVIEW),
         ("explain", WIDE),
+        ("explain", REVIEW, "--by-hand"),
         ("survey", "--dataset", "sample", "--split", "test"),
         ("predict", REVIEW),
         ("predict", WIDE, "--without", "1.0,0.1"),
@@ -54,4 +60,4 @@ def test_lines_and_numbers_of_a_first_screen(run_here: RunHere, asked: tuple[str
     beside = ran.stderr.splitlines() if asked[0] == "heatmap" else []  # notes on how long it takes, and what is written
     assert len(shown.splitlines() + beside) <= n_lines
     assert len(NUMBER.findall(shown)) <= n_numbers
-    assert max(map(len, shown.splitlines())) <= 80
+    assert max(map(cell_len, shown.splitlines())) <= 80

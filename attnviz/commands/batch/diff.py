@@ -25,14 +25,14 @@ from attnviz.records.differences import JSD, OTHER_BYTES, TOP_KEY, WEIGHT, Diff,
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import load, suggest_name
 from attnviz.renderers import PAGE_FORMAT, choose_renderers
-from attnviz.report import Column, FigureStyle, Report, Table
+from attnviz.report import FigureStyle, Report, Table
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import open_executor
 from attnviz.running.versions import read_versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.store.parts import temporary_folder
 from attnviz.store.weights import FileKind, find_kind
-from attnviz.views.differences import describe_difference, diff_report
+from attnviz.views.differences import diff_report, list_differences
 from attnviz.views.record_changes import RECORD_MEASURES, compare_records
 
 DEFAULT = "entropy"
@@ -232,14 +232,12 @@ def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]
             with suppress(InputError, OSError):  # what is no picture, or too large: its line says so
                 one, other = ((side / each.file if is_folder(side) else side).read_bytes() for side in sides)
                 by, both = compare(one, other).rms or inf, (one, other)  # no number: of another size
-        differing.append((by, (each.file, "before, after, where:" if both else "", describe_difference(each)), both))
+        differing.append((by, each, both))
     chosen = sorted(differing, key=lambda each: -each[0])[:MAX_SHOWN]
-    rows = [row for _, row, _ in chosen] or [("", "", "Nothing.")]
     thumbs = tuple(show_difference(*both) if both else "" for *_, both in chosen)
-    title = f"What differs{f', {MAX_SHOWN} of {len(differing)}' if len(differing) > MAX_SHOWN else ''}"
-    columns = (Column("file"), Column("shown"), Column("what differs"))
-    table = Table("pictures", title, "compared", columns, rows, thumbs=thumbs if any(thumbs) else ())
-    ((_, page),) = html(replace(report, blocks=(table, *report.blocks)), FigureStyle())
+    table = list_differences([each for _, each, _ in chosen], len(differing), thumbs if any(thumbs) else ())
+    others = (block for block in report.blocks if not isinstance(block, Table) or block.name != table.name)
+    ((_, page),) = html(replace(report, blocks=(table, *others)), FigureStyle())
     with store.locked(folder):
         store.write(folder / "diff.html", page)
     return folder / "diff.html"

@@ -9,6 +9,7 @@ from attnviz.commands.explain.picture import draw_steps
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import VerifiedTrace
+from attnviz.records.head_names import write_share
 from attnviz.report import Block, Note, Report
 from attnviz.specs import FigureOptions
 from attnviz.views import captions
@@ -31,13 +32,17 @@ def explain_report(
         if not 0 <= head < len(trace.heads):
             raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(trace.heads) - 1}.")
         picture = draw_steps(found, head, figure.lang)
-        blocks += [picture.tabulate(), picture]
+        weights = trace.heads[head].weights
+        key = int(weights.argmax())
+        most = f"{name_token(trace.tokens, trace.query)} looks most at {name_token(trace.tokens, key)}"
+        answer = Note(f"{most}: {write_share(float(weights[key]))}.", leads=True)
+        blocks += [*[answer][: len(heads) == 1], picture.tabulate(), picture]
     source = "x and the model's matrices" if found.projects else "x"
     blocks += [
         Note(
-            f"All heads and the layer's output were computed again in 64 bits from {source}. Of {len(trace.output)} "
-            f"numbers of the output the largest difference from the model's own, which it computes in 32 bits, is "
-            f"{found.error:.2g} ({found.allowed:.2g} is allowed), of the weights {found.weights_error:.2g}."
+            f"All heads and the layer's output were computed again from {source}, more exactly than the model does. "
+            f"From its own numbers the output differs by at most {found.error:.2g} ({found.allowed:.2g} is allowed), "
+            f"weights by {found.weights_error:.2g}."
         ),
         *captions.describe_misuse(found.provenance, len(trace.tokens)),
         *captions.describe_unknown(trace.tokens, "tokens"),

@@ -5,7 +5,7 @@ Inches from the upper left corner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor
 from typing import NamedTuple
@@ -50,6 +50,7 @@ class GridPlan(NamedTuple):
     lines: bool = False  # from row to column, each with its labels beside it
     small: bool = False  # close together, without labels
     beyond: float = 0.0  # what the labels to the right take
+    pairs: Mapping[float, str] = {}  # by inches from the top of the map what stands to the right of it, a cell's name
     fold: Fold | None = None
     footnote: str = ""
     slim: float = 0.0  # what its column takes to the left of each map

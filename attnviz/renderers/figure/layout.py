@@ -5,7 +5,7 @@ Lengths are inches, text sizes points.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor
@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.renderers.figure.scale import cells_of, digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES, Sizes, Theme, look_of
-from attnviz.renderers.figure.text import extent, line_height
+from attnviz.renderers.figure.text import FROM_RIGHT, LEFT_TO_RIGHT, extent, line_height
 from attnviz.renderers.pooling import Statistic
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import PerRow
@@ -40,7 +40,8 @@ WIDE = 9.0  # points from token to token: where they stand closer, lines are thi
 HAIR_SPACE = "\u200a"  # without it a comma slips under the quote behind it
 SPECKS = (".", ",", "'", "’", "`", "-", ":", ";", "·", "_", "…")  # labels that are written in quotes
 CLOSE = 1.1  # of the text's size: from one label to the next
-NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
+NOTABLE = 2.0  # times an equal share: a cell, or as a mean of its rows a column, that the eye goes to
+MAX_PAIRS = 8  # cells that are named beside a map
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
 
@@ -343,12 +344,43 @@ def strongest(block: Heatmap | HeatmapGrid, step: int) -> tuple[int, ...]:
     number = min(heatmap.values.shape[1] for heatmap in maps)
     lifts = np.max([(heatmap.values / heatmap.equal_share[:, None]).mean(axis=0)[:number] for heatmap in maps], axis=0)
     wanted = [int(place) for place in np.argsort(-lifts, kind="stable") if lifts[place] >= NOTABLE]
-    free, places = np.ones(number, dtype=bool), []
-    for place in (*wanted, *range(0, number, step)):
-        if free[place]:
-            places.append(place)
-            free[max(0, place - step + 1) : place + step] = False
-    return tuple(sorted(places))
+    return tuple(sorted(_choose_apart((*wanted, *range(0, number, step)), step)))
+
+
+def _choose_apart(places: Iterable[int], step: int) -> list[int]:
+    """Choose the first, and of the others those that are `step` or more from all before."""
+    chosen = list[int]()
+    for place in places:
+        if all(abs(place - other) >= step for other in chosen):
+            chosen.append(place)
+    return chosen
+
+
+def name_pairs(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> dict[float, str]:
+    """Name the strongest cells of one map: by inches from its top its row, its column and its weight, "was → age .63".
+
+    They stand where their rows end, so that the eye needs no line to find the row's strongest cell, and nothing is
+    written on it. A cell is strong by w log₂(w n), what it adds to the row's divergence from an equal share of n keys:
+    by weight alone those of the first queries would be, which have few keys. No key is named twice: else all would be
+    of the token that most heads rest on. Numbers in cells say more, and means of blocks are of no pair.
+    """
+    (heatmap, *others), size = spell_maps(block), room.sizes.smallest
+    is_plain = not (others or heatmap.is_of_pairs or heatmap.block > 1 or heatmap.backdrop is not None)
+    if not is_plain or cells.annotated or room.look.kind != "map":
+        return {}
+    lifts = np.where(heatmap.allowed, np.abs(heatmap.values) / heatmap.equal_share[:, None], 0)
+    columns, best = lifts.argmax(axis=1), lifts.max(axis=1)
+    order = np.argsort(-best * heatmap.equal_share * np.log2(np.maximum(best, 1)), kind="stable")
+    order = order[best[order] >= NOTABLE]
+    firsts = order[np.sort(np.unique(columns[order], return_index=True)[1])]
+    found, pitch = dict[float, str](), cells.rows.pitch
+    for row in _choose_apart(firsts.tolist(), ceil(CLOSE * size / pitch))[:MAX_PAIRS]:
+        query, key, weight = heatmap.rows[row], heatmap.columns[columns[row]], heatmap.values[row, columns[row]]
+        edge = LEFT_TO_RIGHT * bool(FROM_RIGHT.search(query + key))  # who looks stands first in every script
+        found[(row + 0.5) * pitch * POINT] = (
+            f"{edge}{query}{edge} → {key}{edge} {digits_of(float(weight), is_difference(block))}"
+        )
+    return found
 
 
 def fit_labels(

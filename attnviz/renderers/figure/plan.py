@@ -30,6 +30,7 @@ from attnviz.renderers.figure.layout import (
     MAX_PANEL,
     PAD,
     POINT,
+    TICK,
     Cells,
     FigurePlan,
     Labels,
@@ -38,6 +39,7 @@ from attnviz.renderers.figure.layout import (
     count_maps,
     is_small,
     maps_of,
+    name_pairs,
     plan_cells,
     plan_labels,
     shape_of,
@@ -49,6 +51,7 @@ from attnviz.renderers.figure.text import extent, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, ScaleFamily
 from attnviz.words import say
 
+MAX_BESIDE = 0.22  # of a width that is asked for: what names of cells may take beside the map
 MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 MAX_OVERVIEW = 16.0  # inches of an overview: 2,400 pixels at the usual resolution
@@ -174,8 +177,10 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
     is_hatched = not grid.lines and not all(each.is_of_pairs or each.allowed.all() for each in grid.maps)
     notes = [HATCHED] * is_hatched + list_caveats(grid, cells, labels, scale)
+    end, down = across.maps + grid.map_width + TICK + PAD, top + 0.36 * sizes.smallest * POINT
+    pairs = [TextLine(pair, end, down + at, sizes.smallest) for at, pair in grid.pairs.items()]
     return FigurePlan(
-        **frame(picture, report, look, (across.width, lowest, GAP), [*header, *names, *bar_label], notes),
+        **frame(picture, report, look, (across.width, lowest, GAP), [*header, *names, *bar_label, *pairs], notes),
         cells=cells,
         labels=labels,
         tokens=tuple(write_tokens(places, labels, cells, grid.n_columns, room)),
@@ -204,6 +209,14 @@ def _grid(
     size, headings, above = wrap_headings(*say_above(picture), (width + beside) / POINT, sizes)
     maps = maps_of(picture)
     fold = picture.fold if isinstance(picture, HeatmapGrid) else None
+    pairs, footnote = name_pairs(picture, cells, room), "" if small else picture.footnote
+    beyond = labels[1].room if lines else 0.0
+    if pairs:
+        widest = max(extent(pair, room.sizes.smallest).width for pair in pairs.values())
+        beyond = ceil_to_pixel(widest * POINT + TICK + 2 * PAD, dpi)
+    if beyond > MAX_BESIDE * (room.look.width or inf) and not lines:  # so narrow a map needs the room itself
+        listed = f"strongest: {', '.join(pairs.values())}"
+        pairs, beyond, footnote = {}, 0.0, " · ".join(filter(None, (footnote, listed)))
     # What a cell shows that stands for several weights: their mean, since nearly all maxima of blocks are large. At
     # 2,500 tokens most of a map would be dark that is pale. Where colours are no logarithms, a thin line fades in a
     # mean of few cells, and differences of either sign cancel out: of them a cell shows the largest, up or down.
@@ -222,9 +235,10 @@ def _grid(
         statistic="mean" if is_mean else "largest",
         lines=lines,
         small=small,
-        beyond=labels[1].room if lines else 0.0,
+        beyond=beyond,
         fold=fold,
-        footnote="" if small else picture.footnote,
+        footnote=footnote,
+        pairs=pairs,
         slim=ceil_to_pixel(min(MAX_FOLD, max(MIN_FOLD, FOLD_SHARE * width)), dpi) if fold else 0.0,
     )
 

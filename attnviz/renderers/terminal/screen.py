@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
+from itertools import chain
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, RenderableType
 from rich.style import Style
 from rich.text import Text
@@ -112,10 +113,14 @@ class ScreenLayout:
 
 
 def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
-    """As many items to a line as fit; an item that is wider than a line has one to itself and is not cut."""
+    """As many items to a line as fit. One that is wider than a line has one to itself, and is cut only if it has wide
+    characters, between which a line may break: of Chinese a whole sentence is one item.
+    """
     line: list[str] = []
     taken = 0
-    for item in items:
+    for item in chain.from_iterable(
+        chop_cells(each, width) if cell_len(each) > max(width, len(each)) else [each] for each in items
+    ):
         wanted = cell_len(item)
         if line and taken + len(gap) + wanted > width:
             yield gap.join(line)

@@ -56,8 +56,8 @@ def test_title_and_subtitle_say_what_is_explained() -> None:
         "untrained (random weights, seed 0) · “the plot was thin , yet i loved every…” · 14 tokens · layer 0 of 1"
     )
     assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
-    assert "the layer's output were computed again in 64 bits from x and the model's matrices" in notes(report)
-    assert "the largest difference from the model's own, which it computes in 32 bits, is 1e-08" in notes(report)
+    assert "the layer's output were computed again from x and the model's matrices" in notes(report)
+    assert "From its own numbers the output differs by at most 1e-08" in notes(report)
 
 
 def test_of_several_heads_each_has_a_table_and_a_figure() -> None:
@@ -70,7 +70,7 @@ def test_of_several_heads_each_has_a_table_and_a_figure() -> None:
 
 
 def test_one_head_without_projections() -> None:
-    assert "from x. Of" in notes(shown(found(n_heads=1, projects=False)))
+    assert "from x, more exactly" in notes(shown(found(n_heads=1, projects=False)))
 
 
 def test_each_key_has_a_row_with_its_scores_and_weight() -> None:

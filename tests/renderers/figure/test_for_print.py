@@ -105,6 +105,24 @@ def test_nothing_is_cut(n_tokens: int, theme: str, kind: str) -> None:
             assert width in (None, made.plan.width)
 
 
+def test_strong_cells_are_named_where_their_rows_end_and_below_a_narrow_map() -> None:
+    values = np.full((20, 20), 0.02)
+    values[3, 17], values[11, 2], values[12, 2] = 0.62, 0.4, 0.3  # the last is of a key that is named already
+    shown = report(replace(heatmap(20), values=values), scale=LIFT)
+    row, column = heatmap(20).rows, heatmap(20).columns
+    named = [f"{row[3]} → {column[17]} .62", f"{row[11]} → {column[2]} .40"]
+    with drawn(shown) as made:
+        found = [text for text in made.figure.texts if "→" in text.get_text()]
+        assert [text.get_text() for text in found] == named
+        box = made.maps[0].get_window_extent()
+        for text, at in zip(found, (3.5, 11.5), strict=True):
+            beside = text.get_window_extent()
+            assert beside.x0 > box.x1
+            assert (beside.y0 + beside.y1) / 2 == pytest.approx(box.y1 - at / 20 * box.height, abs=3)
+    with drawn(shown, FigureStyle(width=2.4)) as made:
+        assert f"strongest: {', '.join(named)}" in " ".join(made.texts)
+
+
 def test_a_width_that_is_too_small_is_refused_with_what_would_work() -> None:
     shown = report(panels(11, 12, 12), scale=LIFT)
     with pytest.raises(TooLarge) as caught:
