@@ -8,13 +8,15 @@ from dataclasses import replace
 from itertools import product
 from typing import get_args
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from attnviz.renderers import shades
 from attnviz.renderers.terminal.show import Screen, lines, render
-from attnviz.report import Chart, Charts, Column, Report, Table
+from attnviz.report import Chart, Charts, Column, Report, Scale, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, report
 from tests.renderers.terminal_reports import SGR, SHOWN, shown, words
@@ -155,3 +157,35 @@ def test_of_very_many_heads_those_worth_a_look_are_listed_and_shaded() -> None:
     for kind, number in (("heatmap", 12), ("top", 12), ("full", 30)):
         of = report(random_maps("abcd", n_layers=5, n_heads=6), FigureOptions(table=kind))  # type: ignore[arg-type]
         assert len(re.findall(r"^layer \d, head \d", shown(kind, of=of), re.MULTILINE)) == number  # type: ignore[arg-type]
+
+
+# --- Shades can be told apart and read on, in pictures of characters as in 256 colours ---
+
+
+def test_places_on_the_scales() -> None:
+    values = np.array([[0.0, 0.01, 0.1, 1.0]])
+    assert shades.places(values, Scale("log", 0.01, 1.0, "")).tolist() == [pytest.approx([0, 0, 0.5, 1])]
+    assert shades.places(100 * values, Scale("lift", 1.0, 16.0, "")).tolist() == [
+        pytest.approx([0, 0, np.log2(10) / 4, 1])
+    ]
+    assert shades.places(values, Scale("shared", 0.0, 0.1, "")).tolist() == [pytest.approx([0, 0.1, 1, 1])]
+    assert shades.places(values, Scale("shared", 0.0, 0.0, "")).tolist() == [[0, 0.01, 0.1, 1]]
+
+
+@pytest.mark.parametrize(("kind", "darker"), [("fixed", False), ("lift", True)])
+def test_shades_never_turn(kind: str, darker: bool) -> None:
+    lights = [shades.luminance(shades.colour(place, kind)) for place in np.linspace(0, 1, 101).tolist()]
+    assert lights == sorted(lights, reverse=darker)
+    cube = [0, 95, 135, 175, 215, 255]
+    greys = [(8 + 10 * step,) * 3 for step in range(24)]
+    colours = [(cube[n // 36], cube[n // 6 % 6], cube[n % 6]) for n in range(216)] + greys
+    lights = [shades.luminance(colours[shades.colour_256(p, kind) - 16]) for p in np.linspace(0, 1, 101).tolist()]
+    assert lights == sorted(lights, reverse=darker)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "lift"])
+def test_digits_can_be_read_on_every_colour(kind: str) -> None:
+    for place in np.linspace(0, 1, 101).tolist():
+        background = shades.colour(place, kind)
+        lights = sorted(shades.luminance(c) + 0.05 for c in (background, shades.ink(background)))
+        assert lights[1] / lights[0] >= 4.5

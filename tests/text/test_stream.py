@@ -1,17 +1,20 @@
-"""What of a data set is read, under which names, as a whole and as a stream."""
+"""Which texts of a data set are read, under which names, as a whole, in slices and as a stream."""
 
 from __future__ import annotations
 
 import re
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from attnviz.text.dataset import stream_corpus
+from attnviz.text.dataset import parse, stream_corpus
 from tests.text.corpora import opened, texts_of, write_jsonl
 
 SPLITS = (None, "train[:5]", "train[3:9]", "train[-5:]", "train[10%:30%]", "train+test[2:4]", "train[2:4]+train[3:5]")
@@ -105,3 +108,75 @@ def test_without_a_split_it_is_train_or_the_only_one(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "dev.jsonl", [("dev", 0)])
     with pytest.raises(InvalidSource, match=r"has no split train\. Choose with --split: test, dev\."):
         opened(tmp_path)
+
+
+# --- The grammar of --split is Python's slicing, with percent and plus ---
+
+
+BOUNDS = st.none() | st.integers(-60, 60)
+
+
+def written(start: int | None, stop: int | None) -> str:
+    return f"train[{'' if start is None else start}:{'' if stop is None else stop}]"
+
+
+@given(BOUNDS, BOUNDS, st.integers(0, 50))
+def test_a_slice_is_pythons(start: int | None, stop: int | None, count: int) -> None:
+    (part,) = parse(written(start, stop))
+    assert list(part.positions(count)) == list(range(count))[start:stop]
+
+
+@given(BOUNDS, BOUNDS, st.integers(0, 50))
+def test_what_is_needed_is_enough(start: int | None, stop: int | None, count: int) -> None:
+    """To read only the first texts gives the same positions as to read all of them."""
+    (part,) = parse(written(start, stop))
+    read = count if part.needed is None else min(count, part.needed)
+    assert list(part.positions(read)) == list(part.positions(count))
+
+
+@given(st.lists(st.integers(0, 100), min_size=1).map(sorted), st.integers(0, 1000))
+def test_neighbouring_shares_meet_without_overlapping(cuts: list[int], count: int) -> None:
+    ends = [0, *cuts, 100]
+    parts = parse("+".join(f"train[{a}%:{b}%]" for a, b in pairwise(ends)))
+    assert [position for part in parts for position in part.positions(count)] == list(range(count))
+
+
+@pytest.mark.parametrize(
+    ("asked", "count", "positions"),
+    [
+        ("train", 3, [0, 1, 2]),
+        ("train[:10%]", 40, [0, 1, 2, 3]),
+        ("train[25%:75%]", 4, [1, 2]),
+        ("train[-50%:]", 4, [2, 3]),
+        ("train[1:50%]", 4, [1]),
+        ("unsupervised.v1[:1]", 4, [0]),
+    ],
+)
+def test_examples(asked: str, count: int, positions: list[int]) -> None:
+    (part,) = parse(asked)
+    assert list(part.positions(count)) == positions
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["", " ", "+", "train+", "train[:10", "train:10]", "train[5]", "train[]", "train[::2]", "train[a:]", "train[1.5:]",
+     "train[:1e3]", "[:5]", "train test", "train[:5][:2]", "train[:-]", "train[:%]", f"train[:{'9' * 5000}]", "../x",
+     "train[:\u0663]"],
+)  # fmt: skip
+def test_anything_else_is_answered_with_the_grammar(asked: str) -> None:
+    with pytest.raises(InvalidOption, match="is not a split") as error:
+        parse(asked)
+    assert "train[:1000]" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("test[-5]", r"One text is --split test --index -5\. "),
+        ("train[:101%]", "more than 100%"),
+        ("train[-200%:]", "more than 100%"),
+    ],
+)
+def test_one_text_and_more_than_everything_are_answered_by_themselves(asked: str, said: str) -> None:
+    with pytest.raises(InvalidOption, match=said):
+        parse(asked)

@@ -1,4 +1,4 @@
-"""What a survey says of single heads: their moments and cards, and what answers lose without them."""
+"""What a survey finds: moments and cards of heads, what answers lose without them, and how classes differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from attnviz.table.numbers import Numbers
 from attnviz.text import load_corpus
 from attnviz.views.tokens import BYTE, read_piece
 from tests.commands.survey.made import open_model, rewrite, run
-from tests.events import report, result
+from tests.events import data, report, result
 from tests.made import columns_by
 from tests.starting import merge
 
@@ -241,3 +241,36 @@ def test_classes_that_are_not_compared_are_said_to_be(sizes: list[int], said: st
     found = [each.text for each in show_classes(classes) if isinstance(each, Note)]
     assert len(found) == bool(said)
     assert not said or said in found[0]
+
+
+# --- What differs between classes of texts, as a survey shows it of texts that were made to differ ---
+
+
+def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path) -> None:
+    """Texts of class 1 say one word again and again; the table, the data and the atlas name what differs."""
+    words = "the film was long and the end was not good but i liked the songs of it very much"
+    draws = np.random.default_rng(1)
+    lines = []
+    for place in range(40):
+        chosen = (
+            draws.choice(words.split(), 12).tolist()
+            if place % 2 == 0
+            else ["film"] * 6 + draws.choice(words.split(), 6).tolist()
+        )
+        lines.append(f'{{"text": "{" ".join(chosen)}", "label": {place % 2}}}\n')
+    file = tmp_path / "texts.jsonl"
+    file.write_text("".join(lines), encoding="utf-8")
+    whole = run(tmp_path / "out", dataset=str(file), split=None, measure=("all",))
+    (table,) = (table for table in report(whole).tables if table.name == "classes")
+    assert ("to same word", 1) in {(row[2], row[3]) for row in table.rows}
+    said: Any = data(whole)["classes"]
+    assert said["labels"] == {"0": 20, "1": 20}
+    assert len(said["differences"]) == len(table.rows) < said["tested"]
+    assert all(each["p_value"] < 0.05 for each in said["differences"])
+    atlas = report(whole).atlas
+    assert atlas is not None
+    assert any("to same word" in value for head in atlas["heads"] for _, value in head["facts"])
+    assert load_files(tmp_path / "out").tables.classes.sizes == {0: 20, 1: 20}
+    alike = run(tmp_path / "alike", split=None)
+    notes = [note.text for note in report(alike).notes]
+    assert any("none is beyond chance (Holm)" in note for note in notes)
