@@ -74,20 +74,11 @@ class Attribution:
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():
             raise InvalidRecord(f"{self.method} gives no finite score for each of {len(self.tokens)} tokens")
-        if self.total is not None and not self.missing <= TOLERANCE * self.scale:  # NaN is wrong too
-            found = float(self.scores.sum()) + sum(share for _, share in self.others)
+        shares = [share for _, share in self.others]
+        found, total = float(self.scores.sum()) + sum(shares), self.total
+        # Written so that NaN is wrong too.
+        if total is not None and not abs(total - found) <= TOLERANCE * max(1.0, *map(abs, (total, *shares))):
             raise InvalidRecord(f"{self.method} adds up to {found:.6g}, and the logit is {self.total:.6g}")
-
-    @property
-    def missing(self) -> float:
-        """By how much the scores and `others` miss `total`."""
-        assert self.total is not None, "this method's scores add up to nothing"
-        return abs(self.total - float(self.scores.sum()) - sum(share for _, share in self.others))
-
-    @property
-    def scale(self) -> float:
-        """What `missing` is measured by."""
-        return max(1.0, abs(self.total or 0.0), *(abs(share) for _, share in self.others))
 
     @property
     def removable(self) -> Bool[np.ndarray, " token"]:

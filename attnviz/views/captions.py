@@ -36,11 +36,8 @@ def describe_origin(provenance: Provenance) -> str:
 
 def drop_hash(status: str) -> str:
     """Return what `describe_status` says without its hash."""
-
-    def keep_package(found: re.Match[str]) -> str:
-        return f"{', ' if found.start() and found[2] else ''}{found[2]}"
-
-    return re.sub(r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$", keep_package, status)
+    hashed = r",? ?(weights )?([^,]*?),? ?sha256 [0-9a-f]{8}…$"  # whose second group is the package
+    return re.sub(hashed, lambda found: f"{', ' if found.start() and found[2] else ''}{found[2]}", status)
 
 
 def compose_title(provenance: Provenance, own: str | None, texts: str) -> str:

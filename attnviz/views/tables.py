@@ -12,7 +12,7 @@ from attnviz.measures import MEASURES, Measure
 from attnviz.measures.names import name_heads
 from attnviz.measures.rows import compute_statistics, count_attendable, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.records.head_names import MIN_SHARE, NO_NAME, HeadPattern, write_share
+from attnviz.records.head_names import MIN_SHARE, NO_NAME, write_share
 from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.selection import find_token, is_slice
@@ -82,24 +82,18 @@ def heads_table(
     )
 
     def rows() -> Iterator[Row]:
-        names = name_heads(maps.heads_alone)
+        names, is_nameless = name_heads(maps.heads_alone), maps.provenance.trained is False or maps.keys.mostly_unknown
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
             pair = _find_strongest_pair(maps, layer, head, part)
-            looks_at = _write_name(maps, names[layer], head)
+            looks_at = "-"  # of the mean of a layer, and of heads that have learned nothing or read nothing known
+            if not is_nameless and head < len(names[layer]):
+                name = names[layer][head]
+                looks_at = f"{name.pattern} {write_share(name.share) or '(none)'}" if name.pattern else NO_NAME
             yield (maps.layer_numbers[layer], maps.head_names[head], *numbers, looks_at, *pair)
 
     listed = tuple(n for n, place in enumerate(order) if place in first)
     return Table("heads", title, "heads", columns, LazyRows(rows), first=listed)
-
-
-def _write_name(maps: AttentionMaps, names: Sequence[HeadPattern], head: int) -> str:
-    """Write what a head looks at and how much of its attention that is in this text; "-" of the mean of a layer."""
-    if head >= len(names) or maps.provenance.trained is False or maps.keys.mostly_unknown:
-        return "-"
-    name = names[head]
-    share = write_share(name.share) or "(none)"
-    return f"{name.pattern} {share}" if name.pattern else NO_NAME
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:
