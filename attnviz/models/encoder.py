@@ -108,9 +108,7 @@ class Encoder(nn.Module):
         """Return the encoded text. Unless weights are needed, by who watches the pass, it is several times faster."""
         states = self.dropout(self.embedding(ids))
         for block in self.blocks:
-            assert isinstance(block, EncoderBlock)
-            attended, _ = block.attend(states, attendable, need_weights=need_weights)
-            states = block.add_feed_forward(attended)
+            states, _ = block(states, attendable, need_weights=need_weights)
         return torch.as_tensor(self.norm(states))
 
     def attention(
@@ -144,6 +142,17 @@ class EncoderBlock(nn.Module):
             nn.Linear(config.d_feed_forward, config.d_model),
         )
         self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self,
+        states: Float[Tensor, "*batch token d_model"],
+        attendable: Bool[Tensor, "*#batch #token token"] | None = None,
+        *,
+        need_weights: bool = True,
+    ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
+        """Return the block's output and, when needed, its attention weights."""
+        states, weights = self.attend(states, attendable, need_weights=need_weights)
+        return self.add_feed_forward(states), weights
 
     def attend(
         self,
