@@ -8,7 +8,9 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from tests.attacks.endings import RunHere
 from tests.commands.batch import batches
 from tests.events import result
 from tests.made import page_content
+from tests.test_first_screens import NUMBER
 
 SPEC = DiffSpec(before="baseline", after="figures")
 PNG, RECORD = "first/overview.png", "first/attention.safetensors"
@@ -343,6 +346,18 @@ def test_a_difference_has_its_own_exit_code(pair: Path, run_here: RunHere) -> No
     assert (run.exit_code, run.stderr) == (3, "error: 2 differences between baseline and figures\n")
     assert run.stdout.startswith("2 differences\nBEFORE baseline · AFTER figures\n")
     assert "second: overview.png in AFTER is gone." in run.stdout
+
+
+def test_the_first_screen_of_two_batches_that_differ_much_is_small(pair: Path, run_here: RunHere) -> None:
+    for head, job in product(range(2), ("first", "second")):
+        moved = partial(batches.shifted, measure="entropy", layer=0, head=head, by=0.25 + head)
+        batches.change(pair / "figures", job, moved)
+    for number in range(30):
+        batches.put(pair / "figures", f"first/{number}.{('txt', 'csv')[number % 2]}", b"1.5")
+    screen = run_here("diff", "baseline", "figures").stdout
+    assert screen.startswith("34 differences\n")
+    assert len(screen.splitlines()) <= 15
+    assert len(NUMBER.findall(screen)) <= 20
 
 
 def test_a_page_shows_both_sides_of_pictures_and_those_that_differ_most_first(pair: Path, run_here: RunHere) -> None:
