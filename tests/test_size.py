@@ -27,7 +27,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 MAX_CODE_LINES = {
     "tests/commands": 7323,
-    "tests/models": 5211,
+    "tests/models": 5210,
     "tests/renderers": 4937,
     "attnviz/renderers/page": 4108,
     "tests": 3376,
@@ -41,7 +41,7 @@ MAX_CODE_LINES = {
     "attnviz/text": 1490,
     "attnviz/commands/train": 1409,
     "attnviz/measures": 1465,
-    "tests/views": 1297,
+    "tests/views": 1298,
     "attnviz/commands/batch": 1341,
     "tests/measures": 1279,
     "attnviz/records": 1389,

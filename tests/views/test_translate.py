@@ -29,8 +29,9 @@ def test_a_form_is_known_whatever_stands_in_its_places() -> None:
 
 def test_a_shell_in_chinese_is_answered_so_unless_it_asks(run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "zh_TW.UTF-8")
-    said = [worked(run_here("heatmap", SENTENCE, "--dpi", "40", *given)).stdout for given in ((), ("--lang", "en"))]
-    assert ["训练过" in each for each in said] == [True, False]
+    command = ("compare", "single", "multi", "--text", SENTENCE)
+    said = [worked(run_here(*command, *given)).stdout for given in ((), ("--lang", "en"))]
+    assert ["测了什么" in each for each in said] == [True, False]
 
 
 def test_tokens_are_no_words_of_ours() -> None:

@@ -33,7 +33,7 @@ class CompareSpec:
     # 512 tokens, as the models that come with attnviz read, so that what is compared is what decides
     model: Annotated[ModelOptions, Only(*SHARED_BY_ALL)] = ModelOptions(max_tokens=512, keep="head-tail")
     # the maps are to be compared with each other, and of long texts to be seen at all
-    figure: Annotated[FigureOptions, Only(*STYLE)] = FigureOptions(out="comparison")
+    figure: Annotated[FigureOptions, Only(*STYLE, "lang")] = FigureOptions(out="comparison")
     models: Annotated[
         tuple[str, ...],
         Option(
