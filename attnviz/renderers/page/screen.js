@@ -19,7 +19,7 @@ const N_TOLD_WORDS = 4;
 const [FOR, AGAINST, RECEIVED] = ["var(--head-1)", "var(--head-0)", "var(--tint)"];
 const SAID = /^(?<name>.*?)( ?(?<none>\(.*\)|（没有）)| (?<share>\d+) %)?$/u; // "next token 96 %", of which a text may have none
 const PAIR = /^(?<query>\d+) .* → (?<key>\d+) /u;
-const inPercent = (share) => `${Math.round(100 * share)} %`;
+const inPercent = (share) => `${Math.round(100 * share)}\u00a0%`; // no line breaks before the sign
 const asTold = (number) => (content.answer.is_probability ? inPercent(number) : String(Number(number.toPrecision(3))));
 const headsOf = (n) => write(n === 1 ? "ui.one_head" : "ui.n_heads", { n });
 

@@ -72,7 +72,7 @@ def test_a_switch_moves_the_bar_to_the_models_answer_without_the_head(answered: 
         value, _ = ask(TEXT, without=(head,))
         assert abs(value - whole) > 1e-3
         assert float(bar.get_attribute("aria-valuenow")) == pytest.approx(value, abs=1e-6)
-        assert number.inner_text() == f"{value:.0%}".replace("%", " %")
+        assert number.inner_text() == f"{value:.0%}".replace("%", "\u00a0%")
         filled, whole_bar = bar.evaluate("bar => [bar.children[0], bar].map((each) => each.clientWidth)")
         assert filled / whole_bar == pytest.approx(value, abs=0.02)
     answered.page.get_by_role("switch", checked=False).check()
@@ -83,7 +83,7 @@ def test_words_have_the_colour_of_what_they_did_for_the_answer(answered: Opened)
     value, gains = ask(TEXT)
     first = int(np.abs(gains).argmax())
     said = f"{TEXT.split()[first]}: negative {value:.0%}, without it {value - gains[first]:.0%}; it looks at "
-    assert answered.readout.startswith(said.replace("%", " %"))
+    assert answered.readout.startswith(said.replace("%", "\u00a0%"))
     tints = answered.page.locator(".sentence .word").evaluate_all(TINTS)
     shades = [alpha for *_, alpha in tints]
     assert shades == pytest.approx(0.5 * np.abs(gains) / np.abs(gains).max(), abs=0.001)
@@ -107,7 +107,7 @@ def test_heads_stand_by_what_they_look_at_each_with_its_strongest_pair(answered:
     assert len(said) == len(rows) == 16
     for layer, head, *_, looks, pair, weight in rows:
         words = " → ".join(each.partition(" ")[2] for each in pair.split(" → "))
-        assert f"{layer}.{head} {looks.removesuffix(' (none)')}\n{words} {round(100 * weight)} %" in said
+        assert f"{layer}.{head} {looks.removesuffix(' (none)')}\n{words} {round(100 * weight)}\u00a0%" in said
     assert sum(kind.startswith("var(--quiet)") for kind in kinds) == sum("%" not in row[-3] for row in rows)
 
 
