@@ -353,7 +353,7 @@ def test_the_first_screen_of_two_batches_that_differ_much_is_small(pair: Path, r
         moved = partial(batches.shifted, measure="entropy", layer=0, head=head, by=0.25 + head)
         batches.change(pair / "figures", job, moved)
     for number in range(30):
-        batches.put(pair / "figures", f"first/{number}.{('txt', 'csv')[number % 2]}", b"1.5")
+        batches.put(pair / "figures", f"first/{number}.e{number}", b"1.5")
     screen = run_here("diff", "baseline", "figures").stdout
     assert screen.startswith("34 differences\n")
     assert len(screen.splitlines()) <= 15
