@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -42,22 +41,11 @@ MIN_ACROSS, STEEP = 1.45, 0.75  # inches of axes where a width is asked for, and
 HANDLE, BETWEEN = 2.5, 1.5  # of the text's size: the sample beside a name, and from one name to the next
 
 
-class Panel(NamedTuple):
-    """One chart and its names, broken into lines; `labels` are those of the places along its x axis."""
-
-    chart: Chart
-    title: tuple[str, ...]
-    x_axis: tuple[str, ...]
-    y_axis: tuple[str, ...]
-    labels: Labels
-    size: tuple[float, float]  # of the axes, about
-
-
 @dataclass(frozen=True, eq=False)
 class ChartsPlan(Sketch):
     """Charts before they are drawn: from the upper edge the names of groups, from `top` to `bottom` the charts."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[marks.Panel, ...]
     n_columns: int
     groups: marks.Groups
     legend: tuple[tuple[str, Artist], ...]
@@ -74,7 +62,7 @@ class ChartsPlan(Sketch):
         grid = figure.add_gridspec(max(1, ceil(len(self.panels) / self.n_columns)), self.n_columns)
         for place, panel in enumerate(self.panels):
             axes = figure.add_subplot(grid[divmod(place, self.n_columns)])
-            marks.Marks(axes, panel.chart, panel.labels, panel.size, self.theme, self.sizes).draw(self.groups)
+            marks.Marks(axes, panel, self.theme, self.sizes).draw(self.groups)
             pad, size, grey = PAD / POINT, self.sizes.axis, self.theme.grey
             axes.set_title(_join(panel.title), size=size, pad=pad)
             axes.set_xlabel(_join(panel.x_axis), labelpad=pad, color=grey, size=size)
@@ -137,7 +125,7 @@ def _replace_surrogates(chart: Chart) -> Chart:
     return replace(chart, rows=tuple(rows), groups=groups, quiet=quiet)
 
 
-def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float, int, tuple[Panel, ...]]:
+def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float, int, tuple[marks.Panel, ...]]:
     """Return the figure's width, charts in a row, and their panels.
 
     As wide as the charts want; else as many of them in a row as the width asked for has room for. Raises TooLarge where
@@ -167,7 +155,7 @@ def _fit_charts(picture: Charts, look: FigureStyle, sizes: Sizes) -> tuple[float
 
 def _make_panels(
     charts: Sequence[Chart], n_columns: int, y_axes: Sequence[tuple[str, ...]], size: tuple[float, float], text: float
-) -> tuple[Panel, ...]:
+) -> tuple[marks.Panel, ...]:
     """Break names into lines. Axes that are the same on all charts are named once for each row and each column."""
     across = size[0] / POINT
     differ = len({(chart.x_axis, chart.y_axis) for chart in charts}) > 1
@@ -176,7 +164,7 @@ def _make_panels(
         pitch = marks.find_slot(chart, size[0]) / POINT
         plain = Labels(1, text, 0.2 * text / AXIS)
         panels.append(
-            Panel(
+            marks.Panel(
                 chart,
                 title=wrap(chart.title, text, across),
                 x_axis=wrap(chart.x_axis, text, across) if differ or place + n_columns >= len(charts) else (),
@@ -205,9 +193,9 @@ def _join(lines: Sequence[str]) -> str:
 def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:
     """Names from left to right: matplotlib fills columns."""
     by_column = [each for column in range(plan.legend_columns) for each in plan.legend[column :: plan.legend_columns]]
-    legend = figure.legend(
+    figure.legend(
         [handle for _, handle in by_column],
-        [""] * len(plan.legend),
+        [name for name, _ in by_column],
         loc="upper left",
         bbox_to_anchor=(MARGIN / plan.width, 1 - plan.legend_top / plan.height),
         ncols=plan.legend_columns,
@@ -219,5 +207,3 @@ def _draw_legend(figure: Figure, plan: ChartsPlan) -> None:
         labelspacing=0.3,
         fontsize=plan.sizes.axis,
     )
-    for text, (name, _) in zip(legend.get_texts(), by_column, strict=True):
-        text.set_text(name)  # only now: matplotlib leaves out names that begin with _

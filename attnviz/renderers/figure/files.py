@@ -77,9 +77,7 @@ def undrawable(report: Report) -> str:
 
 def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
     """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
-    if isinstance(picture, Charts | Calculation | Graph):
-        return True  # there are no cells
-    return fits_digits(picture, Room.for_picture(picture, look))
+    return not isinstance(picture, Heatmap | HeatmapGrid) or fits_digits(picture, Room.for_picture(picture, look))
 
 
 def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[str, bytes]]:

@@ -5,7 +5,7 @@ Inches from the upper left corner.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor
 from typing import NamedTuple
@@ -56,11 +56,6 @@ class GridPlan(NamedTuple):
     slim: float = 0.0  # what its column takes to the left of each map
 
     @property
-    def n_rows(self) -> int:
-        """How many rows of maps."""
-        return ceil(len(self.maps) / self.n_columns)
-
-    @property
     def width(self) -> float:
         """Inches of all maps side by side."""
         return self.n_columns * (self.slim + self.map_width + self.gap) - self.gap + self.beyond
@@ -68,22 +63,8 @@ class GridPlan(NamedTuple):
     @property
     def height(self) -> float:
         """From the top of the first map to the bottom of the last."""
-        return self.n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
-
-    def box(self, index: int, left: float, top: float) -> Box:
-        """The box of one map."""
-        row, column = divmod(index, self.n_columns)
-        return Box(
-            left + column * (self.slim + self.map_width + self.gap) + self.slim,
-            top + row * (self.map_height + self.heading_room + self.down),
-            self.map_width,
-            self.map_height,
-        )
-
-    def fold_box(self, index: int, left: float, top: float) -> Box:
-        """The box of the slim column beside a map."""
-        box = self.box(index, left, top)
-        return box._replace(left=box.left - self.slim, width=self.slim * (1 - FOLD_GAP))
+        n_rows = ceil(len(self.maps) / self.n_columns)
+        return n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
 
 
 def fold_maps(grid: HeatmapGrid) -> HeatmapGrid:
@@ -159,14 +140,14 @@ def plan_across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Ac
     return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
 
 
-def place_maps(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]:
+def place_maps(grid: GridPlan, left: float, top: float) -> Iterator[PlacedMap]:
     """Where each map lies, with the column beside it."""
-    return tuple(
-        PlacedMap(
-            heatmap,
-            grid.box(index, left, top),
-            statistic=grid.statistic,
-            fold=None if grid.fold is None else FoldedColumn(grid.fold_box(index, left, top), grid.fold.shares[index]),
-        )
-        for index, heatmap in enumerate(grid.maps)
-    )
+    for index, heatmap in enumerate(grid.maps):
+        row, column = divmod(index, grid.n_columns)
+        x = left + column * (grid.slim + grid.map_width + grid.gap) + grid.slim
+        box = Box(x, top + row * (grid.map_height + grid.heading_room + grid.down), grid.map_width, grid.map_height)
+        fold = None
+        if grid.fold is not None:
+            slim = box._replace(left=x - grid.slim, width=grid.slim * (1 - FOLD_GAP))
+            fold = FoldedColumn(slim, grid.fold.shares[index])
+        yield PlacedMap(heatmap, box, grid.statistic, fold)

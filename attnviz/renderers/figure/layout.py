@@ -218,29 +218,25 @@ def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
     return block.maps if isinstance(block, HeatmapGrid) else (block,)
 
 
-def label_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
-    """The same; where a cell stands for several tokens, a label says which of so many it is."""
+def spell_maps(block: Heatmap | HeatmapGrid, *, quoted: bool = True) -> tuple[Heatmap, ...]:
+    """The same with labels as they stand along the sides of maps: "." alone would be a speck of dust unless `quoted`.
+
+    Where a cell stands for several tokens, a label says which of so many it is.
+    """
+
+    def spell(name: str, position: int) -> str:
+        name = f"{position} {name}" if maps[0].block > 1 else name
+        return f"“{HAIR_SPACE}{name}{HAIR_SPACE}”" if quoted and name in SPECKS else name
+
     maps = maps_of(block)
-    if maps[0].block == 1:
-        return maps
-    labelled = []
-    for each in maps:
-        sides = ((each.row_positions, each.rows), (each.column_positions, each.columns))
-        rows, columns = (tuple(f"{place} {name}" for place, name in zip(*side, strict=True)) for side in sides)
-        labelled.append(replace(each, rows=rows, columns=columns))
-    return tuple(labelled)
-
-
-def spell_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
-    """The same with labels as they stand along the sides of maps: "." alone would be a speck of dust."""
     return tuple(
-        replace(heatmap, rows=tuple(map(_quote_mark, heatmap.rows)), columns=tuple(map(_quote_mark, heatmap.columns)))
-        for heatmap in label_maps(block)
+        replace(
+            each,
+            rows=tuple(map(spell, each.rows, each.row_positions)),
+            columns=tuple(map(spell, each.columns, each.column_positions)),
+        )
+        for each in maps
     )
-
-
-def _quote_mark(label: str) -> str:
-    return f"“{HAIR_SPACE}{label}{HAIR_SPACE}”" if label in SPECKS else label
 
 
 def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
@@ -364,7 +360,7 @@ def name_pairs(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> dict[f
     by weight alone those of the first queries would be, which have few keys. No key is named twice: else all would be
     of the token that most heads rest on. Numbers in cells say more, and means of blocks are of no pair.
     """
-    (heatmap, *others), size = spell_maps(block), room.sizes.smallest
+    (heatmap, *others), size = maps_of(block), room.sizes.smallest
     is_plain = not (others or heatmap.is_of_pairs or heatmap.block > 1 or heatmap.backdrop is not None)
     if not is_plain or cells.annotated or room.look.kind != "map":
         return {}

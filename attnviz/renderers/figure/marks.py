@@ -177,19 +177,28 @@ def _find_limits(numbers: np.ndarray) -> np.ndarray:
     return np.stack([low - beyond, high + beyond])
 
 
+class Panel(NamedTuple):
+    """One chart and its names, broken into lines; `labels` are those of the places along its x axis."""
+
+    chart: Chart
+    title: tuple[str, ...]
+    x_axis: tuple[str, ...]
+    y_axis: tuple[str, ...]
+    labels: Labels
+    size: tuple[float, float]  # of the axes, about
+
+
 class Marks(NamedTuple):
-    """One chart and the axes that it is drawn on, which are about so large."""
+    """One chart and the axes that it is drawn on."""
 
     axes: Axes
-    chart: Chart
-    labels: Labels
-    size: tuple[float, float]
+    panel: Panel
     theme: Theme
     sizes: Sizes
 
     def draw(self, groups: Groups) -> None:
         """Draw the table; say where there is nothing to draw."""
-        axes, chart, theme = self.axes, self.chart, self.theme
+        axes, chart, theme = self.axes, self.panel.chart, self.theme
         table = read_table(chart)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=self.sizes.axis)
@@ -215,7 +224,7 @@ class Marks(NamedTuple):
             self._name_places()
 
     def _set_axes(self, table: pd.DataFrame) -> None:
-        axes, chart, theme = self.axes, self.chart, self.theme
+        axes, chart, theme = self.axes, self.panel.chart, self.theme
         if chart.at and abs(chart.at[0]) <= MAX_NUMBER:
             axes.axvline(chart.at[0], color=theme.grey, **AT)
         if chart.y_range is not None:
@@ -239,14 +248,15 @@ class Marks(NamedTuple):
         axes.ticklabel_format(axis="y", useOffset=False)
 
     def _name_places(self) -> None:
-        at = np.arange(len(self.chart.names), dtype=float)
-        if self.chart.kind == "box":
-            for place, x in set(zip(self.chart.column("x"), read_table(self.chart, whole=True)["x"], strict=True)):
+        chart, width = self.panel.chart, self.panel.size[0]
+        at = np.arange(len(chart.names), dtype=float)
+        if chart.kind == "box":
+            for place, x in set(zip(chart.column("x"), read_table(chart, whole=True)["x"], strict=True)):
                 at[place] = x
-        middle, half = (at[0] + at[-1]) / 2, self.size[0] / find_slot(self.chart, self.size[0]) / 2
+        middle, half = (at[0] + at[-1]) / 2, width / find_slot(chart, width) / 2
         self.axes.set_xlim(middle - half, middle + half)
-        labels, axis = self.labels, self.axes.xaxis
-        axis.set_ticks(labels.choose(at.tolist()), [drawable(name) for name in labels.choose(self.chart.names)])
+        labels, axis = self.panel.labels, self.axes.xaxis
+        axis.set_ticks(labels.choose(at.tolist()), [drawable(name) for name in labels.choose(chart.names)])
         axis.set_tick_params(pad=LABEL_PAD, labelsize=labels.size)
         for text in axis.get_ticklabels() if labels.rotated else ():
             text.set(**ROTATED)
@@ -293,16 +303,16 @@ class Marks(NamedTuple):
     def _draw_points(self, table: pd.DataFrame, look: Mapping[str, Any], groups: Groups) -> None:
         """Draw small points, and lettered ones over them, some of them called by name."""
         lettered = table["letter"] != ""
-        self._draw_dots(table[~lettered], look, MARKED if self.chart.names else PLAIN)
+        self._draw_dots(table[~lettered], look, MARKED if self.panel.chart.names else PLAIN)
         self._draw_dots(table[lettered], look, LETTERED)
         letter: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 0.7 * LETTERED, "weight": "bold"}
         row: Any
         for row in table[lettered].itertuples():
             self.axes.text(row.x, row.y, row.letter, color=self.theme.ground, zorder=4, **letter)
-        if self.chart.names:
+        if self.panel.chart.names:
             self.axes.axhline(0.0, color=self.theme.ink, linewidth=1.0, zorder=1.5)
             return
-        for n, at in place_labels(table, *self.size, self.sizes.small).items():
+        for n, at in place_labels(table, *self.panel.size, self.sizes.small).items():
             self._write(next(table.iloc[[n]].itertuples()), groups, at, ha="center", va="center_baseline")
         (left, bottom), (right, top) = _find_limits(table[["x", "y"]].to_numpy())
         self.axes.set(xlim=(left, right), ylim=(bottom, top))

@@ -164,12 +164,11 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
 
     header, start = header_of(picture, report, across.width, look, sizes)
     top = ceil_to_pixel(start + above + grid.heading_room, dpi)
-    places = place_maps(grid, across.maps, top)
+    places = tuple(place_maps(grid, across.maps, top))
+    named, base = (grid.maps[0].row_axis, grid.maps[0].column_axis), top + grid.height + labels[1].room
     if edges and grid.small:
-        axes = _axis_names(grid, (edges.row_axis, edges.column_axis), start + axis - PAD / 2, across, top, room)
-    else:
-        base = top + grid.height + labels[1].room + sizes.axis * POINT
-        axes = _axis_names(grid, (grid.maps[0].row_axis, grid.maps[0].column_axis), base, across, top, room)
+        named, base = (edges.row_axis, edges.column_axis), start + axis - PAD / 2 - sizes.axis * POINT
+    axes = _axis_names(grid, named, base + sizes.axis * POINT, across, top, room)
     length = extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines)
     lowest = max(top + max(grid.height, length), axes[-1].y)
     names = name_edges(grid, edges, across.maps - labels[0].room, places) if edges else []

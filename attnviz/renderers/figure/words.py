@@ -23,7 +23,7 @@ from attnviz.renderers.figure.header import (
     place_bar,
     plan_bar,
 )
-from attnviz.renderers.figure.layout import GAP, POINT, Box, FigurePlan, Room, TextLine, Word, label_maps, maps_of
+from attnviz.renderers.figure.layout import GAP, POINT, Box, FigurePlan, Room, TextLine, Word, maps_of, spell_maps
 from attnviz.renderers.figure.scale import plan_ticks
 from attnviz.renderers.figure.style import GREY, SIZES
 from attnviz.renderers.figure.text import extent
@@ -84,7 +84,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
 
 def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragraph]:
     """One for each map, or for each row where rows are no tokens."""
-    several = label_maps(picture)
+    several = spell_maps(picture, quoted=False)
     for heatmap in several:
         shading, allowed = heatmap.shade(scale), heatmap.allowed
         if not heatmap.has_queries:
