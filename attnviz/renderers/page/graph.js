@@ -95,7 +95,9 @@ function mark(words, arrows) {
   for (const [at, word] of [...words.children].entries()) {
     const weight = weights[at] ?? 0;
     word.lastChild.textContent = weight >= SEEN ? ofTwoDigits(weight) : "";
-    word.style.backgroundColor = `color-mix(in srgb, var(--tint) ${MOST_TINTED * weight}%, var(--paper))`;
+    // Of a word that is not looked at it is seen through: behind it may go the arrow of a word on a lower line.
+    const tint = `color-mix(in srgb, var(--tint) ${MOST_TINTED * weight}%, var(--paper))`;
+    word.style.backgroundColor = weight ? tint : "";
     word.classList.toggle("from", weights.length > 0 && at === token);
   }
   for (const arrow of arrows.children) {
