@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from attnviz.specs import KeepKind, PoolKind, StorageKind
 from attnviz.store.tensors import read_header
 
 SCHEMA = 3
-EARLIER = 2  # with sinusoids
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
 LARGEST = {"n_layers": 1_000, "d_model": MAX_D_MODEL}  # a damaged number must not build layers until the memory is full
@@ -117,17 +116,9 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
 def _read_config(file: Path) -> Config:
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
-        if not isinstance(found, dict) or found.get("schema") not in (EARLIER, SCHEMA):
-            raise ValueError(f"schema {SCHEMA} expected")
-        for sizes in (found, found.get("encoder")):  # a 0 says that pairs of words had no weights or vectors
-            if isinstance(sizes, dict) and sizes.pop("n_bigrams", 0) != 0:
-                raise InvalidModel(
-                    f"{file} is of a model with n-grams beside its attention (n_bigrams), as earlier versions had them",
-                    hint="This version reads models without them: train it again with attnviz train.",
-                )
-        found["encoder"] = {"max_distance": 0, **found["encoder"]}
-        names = {field.name for field in fields(Config)}
-        config: Config = decode_json(Config, {name: found[name] for name in found if name in names}, "")
+        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
+            raise ValueError(f"schema {SCHEMA} expected, as this version writes it")
+        config: Config = decode_json(Config, found, "")
         if len(set(config.labels)) < max(2, len(config.labels)):
             raise ValueError("labels are two names or more, no two of them alike")
         for name, number in {**vars(config.encoder), "max_tokens": config.max_tokens}.items():

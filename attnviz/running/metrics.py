@@ -28,16 +28,8 @@ def load_metrics(folder: Path) -> Metrics:
     file = folder / NAME
     try:
         found = parse_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
-        schema = found.pop("schema", None) if isinstance(found, dict) else None
-        if schema == 5:  # it has curves of pretraining and heads, of which the last loss of masked words is kept
-            history = found["history"]
-            losses = [point["masked_word_loss"] for point in history["heads"] if point["pretraining"]]
-            kept = {name: history[name] for name in ("points", "epochs")}
-            found["history"] = {**kept, "masked_word_loss": losses[-1] if losses else None}
-        elif schema != SCHEMA:
-            raise ValueError(f"schema {SCHEMA} expected")
-        if type(found.get("held_out")) is dict:  # a file of before it was measured says nothing of it
-            found["held_out"].setdefault("calibration_bound", None)
+        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
+            raise ValueError(f"schema {SCHEMA} expected, as this version writes it")
         metrics: Metrics = decode_json(Metrics, found, NAME)
         if missing := [name for name in REQUIRED_SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")

@@ -47,15 +47,6 @@ def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     return meta
 
 
-def parse_numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tuple[int, ...]:
-    """Read those of layers or heads; records before had them among their settings."""
-    numbers = meta.get(f"{what}_numbers")
-    if numbers is None:
-        written = dict(provenance.settings).get(f"{what}s_in_model")
-        numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
-    return tuple(decode_json(tuple[int, ...], numbers, f"{what}_numbers"))
-
-
 def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
     """Read how patches of an image stand, None where keys are no patches. Raises InvalidRecord for what cannot be."""
     if meta.get("grid") is None:

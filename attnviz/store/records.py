@@ -23,7 +23,7 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
 from attnviz.store.factored import FACTORED, encode_factored, read_factors
-from attnviz.store.metadata import encode_metadata, parse_grid, parse_metadata, parse_numbers, parse_provenance
+from attnviz.store.metadata import encode_metadata, parse_grid, parse_metadata, parse_provenance
 from attnviz.store.tensors import read_header
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
@@ -150,7 +150,8 @@ def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], na
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
         if norms is not None and (norms.dtype != np.float32 or norms.ndim != 3):
             raise InvalidRecord("value norms are not float32 [layer, head, key]")
-        layers, heads = (parse_numbers(meta, what, provenance) for what in ("layer", "head"))
+        layers = decode_json(tuple[int, ...], meta["layer_numbers"], "layer_numbers")
+        heads = decode_json(tuple[int, ...], meta.get("head_numbers", []), "head_numbers")
         if meta["schema"] == FACTORED:
             given = (queries, keys, provenance, None, layers)
             return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))

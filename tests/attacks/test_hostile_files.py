@@ -221,7 +221,6 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "weights that are no numbers": (WEIGHTS, not_numbers, "numbers that are not finite"),
     "weights that are all 0": (WEIGHTS, zeros, "temperature 0 in"),
     "int8 without a scale": (WEIGHTS, no_scale, WEIGHTS),
-    "pairs of words with vectors": (CONFIG, config(n_bigrams=5), "n-grams"),
     "an unknown norm": (CONFIG, config(norm="none"), CONFIG),
     "a larger vocabulary": (VOCABULARY, another_vocabulary, VOCABULARY),
 }

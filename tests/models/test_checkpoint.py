@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.errors import InvalidModel
 from attnviz.models.checkpoint import SCALE, load_checkpoint, pack_weights, save_checkpoint, unpack_weights
 from attnviz.specs import StorageKind
 from tests.made import save_classifier
@@ -48,23 +46,6 @@ def test_a_checkpoint_is_loaded_and_a_module_recorded_without_the_compiler_of_to
     )
     done = said_by([sys.executable, "-c", script], cwd=folder, env=bare_environment(folder))
     assert done.stdout == "{'torch'}\n", done.stderr
-
-
-@pytest.mark.parametrize("where", ["config", "encoder"], ids=["weights", "vectors"])
-@pytest.mark.parametrize("schema", [2, 3])
-def test_a_model_of_an_earlier_version_is_read_unless_it_has_n_grams(folder: Path, where: str, schema: int) -> None:
-    """Weights of pairs beside the encoder, or vectors of pairs in it; without them the earlier file says 0."""
-    file = folder / "config.json"
-    for n_bigrams in (0, 65_536):
-        found = json.loads(file.read_bytes()) | {"schema": schema}
-        (found if where == "config" else found["encoder"])["n_bigrams"] = n_bigrams
-        file.write_text(json.dumps(found), encoding="utf-8")
-        if not n_bigrams:
-            load_checkpoint(folder)
-    with pytest.raises(InvalidModel, match="is of a model with n-grams") as refused:
-        load_checkpoint(folder)
-    assert str(file) in refused.value.problem
-    assert "attnviz train" in refused.value.hint
 
 
 # --- Weights in fewer bits: how much may be lost, counted in steps of the format ---

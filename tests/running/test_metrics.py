@@ -69,24 +69,6 @@ def test_the_form_is_fixed() -> None:
     assert found == {"schema": 6, **expected}
 
 
-def test_schema_5_is_read_without_its_curves(tmp_path: Path) -> None:
-    """Of the points of pretraining and heads, the last loss of masked words on texts held out."""
-    points = [
-        {"epoch": 1.0, "pretraining": staged, "masked_word_loss": loss, "best": {}}
-        for staged, loss in ((True, 5.0), (True, 4.5), (False, 4.6))
-    ]
-    before = json.loads(encode_metrics(METRICS))["history"]
-    del before["masked_word_loss"]
-    saved(tmp_path, schema=5, history={**before, "words": [{}], "heads": points})
-    assert load_metrics(tmp_path) == replace(METRICS, history=replace(METRICS.history, masked_word_loss=4.5))
-    saved(tmp_path, schema=5, history={**before, "words": [], "heads": []})
-    assert load_metrics(tmp_path) == METRICS
-    several: tuple[object, ...] = (None, [], {"heads": [1]}, {"heads": [{}]})
-    for damaged in several:
-        with pytest.raises(InvalidModel, match="holds no attnviz metrics"):
-            load_metrics(saved(tmp_path, schema=5, history=damaged))
-
-
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])
 def test_what_json_does_not_have_is_not_written(astray: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -98,6 +80,7 @@ HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chan
 NOT_TOGETHER = "scores must be of the same heads and have an equal share above 0"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "a later schema": ({"schema": 7}, "schema 6 expected"),
+    "an earlier schema": ({"schema": 5}, "schema 6 expected"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
     "a truth for a number": ({"n_texts": True}, "n_texts is not of type int"),
     "labels in a text": ({"labels": "negative, positive"}, "labels is not of type tuple"),
