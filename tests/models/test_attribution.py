@@ -167,7 +167,6 @@ def shipped() -> Any:
 
 
 def test_every_method_scores_each_token_of_a_decoder() -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
     model = opened(stories())
     text = "Once upon a time, there was a little girl who loved to"
     answered: list[int] = []  # positions of a text: all of a vocabulary's logits at each of them would be too many
