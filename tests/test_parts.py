@@ -1,4 +1,4 @@
-"""Folders of what is half-written: gone with the run, or at the next one, and no other run touches them before."""
+"""What is half-written or made once: whole or not at all, gone with its run, and no other run touches it before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
-from attnviz.errors import OutputError
+from attnviz.errors import InvalidOption, OutputError
+from attnviz.store import folders
+from attnviz.store.folders import find_cache, making
 from attnviz.store.parts import temporary_folder
 from tests.made import content
 from tests.process import ROOT, bare_environment, leave_part
@@ -129,3 +131,110 @@ def test_a_fork_that_ends_takes_no_folder_of_its_parent(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", FORK], env=environment, capture_output=True, check=True)
     assert run.stdout == b"True\n", run.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+# --- What is made once: by one process, whole or not at all ---
+
+
+MAKER = """
+import sys, time
+from pathlib import Path
+from attnviz.store.folders import making
+folder, wait = Path(sys.argv[1]), float(sys.argv[2])
+with making(folder, lambda path: (path / "b").is_file(), 10) as part:
+    if part is not None:
+        (part / "a").write_text(sys.argv[3])
+        (part / "b").write_text(sys.argv[3])
+        print("filled", flush=True)
+        time.sleep(wait)
+print("done", flush=True)
+"""
+
+
+def is_whole(folder: Path) -> bool:
+    return (folder / "b").is_file()
+
+
+def make(folder: Path, text: str = "text") -> bool:
+    """Whether there was anything to make."""
+    with making(folder, is_whole, 10) as part:
+        if part is not None:
+            for name in ("a", "b"):
+                (part / name).write_text(text, encoding="utf-8")
+        return part is not None
+
+
+def start_maker(folder: Path, wait: float, text: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", MAKER, str(folder), str(wait), text]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=bare_environment(folder.parent))
+
+
+def test_it_is_made_once_and_again_where_something_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "model"
+    assert make(folder)
+    assert not make(folder, "another")
+    assert (folder / "a").read_text(encoding="utf-8") == "text"
+    (folder / "b").unlink()
+    assert make(folder, "again")
+    assert [(folder / name).read_text(encoding="utf-8") for name in "ab"] == ["again"] * 2
+    assert [file.name for file in folder.parent.iterdir()] == ["model"]
+
+
+def test_where_it_fails_nothing_is_left(tmp_path: Path) -> None:
+    def break_off() -> None:
+        with making(tmp_path / "cache" / "model", is_whole, 10) as part:
+            assert part is not None
+            (part / "a").write_text("half", encoding="utf-8")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_it_leaves_nothing_half_and_the_next_takes_its_rest_away(tmp_path: Path) -> None:
+    maker = start_maker(tmp_path / "model", 60, "half")
+    assert maker.stdout is not None
+    assert maker.stdout.readline() == b"filled\n"
+    maker.kill()
+    maker.communicate()
+    assert not (tmp_path / "model").exists()
+    assert [file for file in tmp_path.iterdir() if file.name.endswith(".part")]
+    assert make(tmp_path / "model")
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+def test_others_wait_and_take_what_the_first_made(tmp_path: Path) -> None:
+    first = start_maker(tmp_path / "model", 1.5, "first")
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"filled\n"
+    others = [start_maker(tmp_path / "model", 0, "other") for _ in range(2)]
+    assert [maker.communicate()[0] for maker in (first, *others)] == [b"done\n"] * 3  # "filled" is read above
+    assert (tmp_path / "model" / "a").read_text(encoding="utf-8") == "first"
+
+
+def test_a_disk_that_refuses_or_is_full_is_told_with_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InvalidOption, match=r"file is not a folder\. ATTNVIZ_CACHE may name another"):
+        make(tmp_path / "file" / "model")
+    full = making(tmp_path / "model", is_whole, 10**18)
+    with pytest.raises(OutputError, match=r"are needed in .*, and .* are free\. ATTNVIZ_CACHE may name another folder"):
+        full.__enter__()
+    monkeypatch.setattr(folders, "sync", lambda path: (tmp_path / "nowhere").read_bytes())
+    with pytest.raises(OutputError, match=r"cannot write .*model: No such file .*ATTNVIZ_CACHE"):
+        make(tmp_path / "model")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("ATTNVIZ_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert find_cache() == Path("/home/me/.cache/attnviz")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert find_cache() == Path("/elsewhere/attnviz")
+    monkeypatch.setenv("ATTNVIZ_CACHE", "~/mine")
+    assert find_cache() == Path("/home/me/mine")

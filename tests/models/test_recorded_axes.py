@@ -1,7 +1,8 @@
-"""Weights whose axes are not [batch head query key], and tensors of which nothing can be read."""
+"""Weights whose axes are not [batch head query key]: other orders, two axes, one weight a word, and none at all."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
+import attnviz
 from attnviz.errors import InvalidRecord
 from attnviz.models.recording.record import record
 from tests.models.captures import SDPA, drawn, recorded
@@ -183,3 +186,303 @@ def test_tokens_on_the_first_axis_are_named(n_texts: int) -> None:
     module, states = nn.MultiheadAttention(8, 2).eval(), drawn(90, 5, n_texts, 8)
     maps = recorded(lambda: module(states, states, states), tokens=[list("abcde")] * n_texts)
     assert [one.keys.pieces for one in maps] == [tuple("abcde")] * n_texts
+
+
+# --- The formula on two axes, and one weight a word: as courses and recurrent models write attention ---
+
+
+WORDS = ["this", "movie", "is", "not", "great", ",", "but", "the", "acting", "saved", "it", "."]
+N = len(WORDS)
+Q, K, V = drawn(1, 5, 8), drawn(2, 5, 8), drawn(3, 5, 8)
+FORMULA, MATRIX = torch.softmax(Q @ K.T / math.sqrt(8), dim=-1), drawn(4, 8, 8)
+
+
+def divide_by_sum(weights: Tensor) -> Tensor:
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: torch.softmax(Q @ K.T / math.sqrt(8), dim=-1) @ V,
+        lambda: torch.einsum("qk,kd->qd", (Q @ K.T / math.sqrt(8)).softmax(1), V),
+        lambda: V.T @ torch.softmax(K @ Q.T / math.sqrt(8), dim=0),
+        lambda: V.T @ torch.softmax(Q @ K.T / math.sqrt(8), dim=1).T,
+        lambda: torch.einsum("qk,kd,de->qe", (Q @ K.T / math.sqrt(8)).softmax(1), V, MATRIX),
+        lambda: divide_by_sum((Q @ K.T / math.sqrt(8)).exp()) @ V,
+        lambda: torch.log_softmax(Q @ K.T / math.sqrt(8), dim=-1).exp() @ V,
+        lambda: (V[None].mT @ torch.softmax(Q[None] @ K[None].mT / math.sqrt(8), -1).mT).mT,
+        lambda: torch.softmax(((Q @ MATRIX) @ (K @ MATRIX.T.inverse()).T) / math.sqrt(8), dim=-1) @ (V @ MATRIX),
+    ],
+)
+def test_the_formula_in_a_cell(run: Callable[[], Tensor]) -> None:
+    maps = recorded(run, tokens=list("abcde"))
+    (found,) = maps
+    assert found.weights.shape == (1, 1, 5, 5)
+    np.testing.assert_allclose(found.weights[0, 0], FORMULA.numpy(), atol=1e-5)
+    assert found.queries.pieces == found.keys.pieces == tuple("abcde")
+    assert (maps.not_seen, found.provenance.facts.guess) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda weights: divide_by_sum(torch.where(weights < weights.median(-1, keepdim=True).values, 0, weights)),
+        lambda weights: divide_by_sum(weights + 1e-2),
+        lambda weights: (weights + weights.roll(1, 0)) / 2,
+    ],
+    ids=["only the largest", "a floor", "a mean"],
+)
+@pytest.mark.parametrize("axes", [(), (None,), (None, None)])
+def test_weights_that_are_changed_and_sum_to_one_are_those_that_were_multiplied(
+    change: Callable[[Tensor], Tensor], axes: tuple[None, ...]
+) -> None:
+    with attnviz.record(tokens=list("abcde")) as maps:
+        weights = change(torch.softmax(Q @ K.T, dim=-1))[axes]
+        weights @ V[axes]
+    (found,) = maps
+    np.testing.assert_allclose(found.weights[0, 0], weights[(0,) * len(axes)].numpy(), atol=1e-6)
+    assert maps.not_seen == ""
+
+
+def test_weights_that_are_masked_and_no_longer_sum_to_one_are_none_of_ours() -> None:
+    with pytest.raises(InvalidRecord, match="no attention was seen"), attnviz.record():
+        torch.softmax(Q @ K.T, dim=-1) * torch.ones(5, 5).tril() @ V
+
+
+def by_keys_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return value.mT @ (key @ query.mT).softmax(-2)
+
+
+def by_einsum_over_a_middle_axis(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """As Transformer-XL has it (Dai et al. 2019), [query, key, text, head]."""
+    query, key, value = (side.permute(2, 0, 1, 3) for side in (query, key, value))
+    weights = torch.einsum("ibnd,jbnd->ijbn", query, key).softmax(dim=1)
+    return torch.einsum("ijbn,jbnd->ibnd", weights, value)
+
+
+def by_both_transposed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return value.mT @ (query @ key.mT).softmax(-1).transpose(-2, -1)
+
+
+@pytest.mark.parametrize("attend", [by_keys_first, by_einsum_over_a_middle_axis, by_both_transposed])
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_heads_whose_keys_are_on_another_axis(attend: Callable[..., Tensor], n_texts: int) -> None:
+    query, key, value = drawn(11, 3, n_texts, 4, 5, 8)
+    maps = recorded(lambda: attend(query, key, value), tokens=[list("abcde")] * n_texts)
+    right = (query @ key.mT).softmax(-1).numpy()
+    assert [found.weights.shape for found in maps] == [(1, 4, 5, 5)] * n_texts
+    for found, of_text in zip(maps, right, strict=True):
+        np.testing.assert_allclose(found.weights[0], of_text, atol=1e-6)
+        assert ("of which text" in found.provenance.facts.guess) == (found.provenance.facts.guess != "")
+
+
+def test_names_tell_heads_from_texts_where_no_module_reads_states() -> None:
+    states = drawn(12, 2, 5, 8)
+    for tokens, shapes in ((list("abcde"), [(1, 2, 5, 5)]), ([list("abcde")] * 2, [(1, 1, 5, 5)] * 2)):
+        maps = recorded(lambda: (states @ states.mT).softmax(-1) @ states, tokens=tokens)
+        assert [found.weights.shape for found in maps] == shapes
+
+
+def reader(pool: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], n_heads: int = 1) -> Any:
+    """An LSTM whose states are pooled by one weight a word, of each head."""
+
+    def forward(own: Any, ids: Tensor) -> Any:
+        states, _ = own.read(own.embed(ids))
+        own.weights, text = pool(own.score(torch.tanh(states)), states)
+        return own.label(text)
+
+    read = nn.LSTM(16, 8, bidirectional=True, batch_first=True)
+    return Module(forward, embed=nn.Embedding(50, 16), read=read, **linears(score=n_heads, label=2))
+
+
+def by_row(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.squeeze(-1).softmax(-1)
+    return weights, torch.bmm(weights.unsqueeze(1), states).squeeze(1)
+
+
+def by_sum(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    return weights, (states * weights).sum(dim=1)
+
+
+def by_states_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    return weights, torch.bmm(states.transpose(1, 2), weights).squeeze(-1)
+
+
+def by_words_first(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.squeeze(-1).t().softmax(0)  # word, text
+    return weights.t(), (weights.unsqueeze(-1) * states.transpose(0, 1)).sum(0)
+
+
+def in_place(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    weights = scores.softmax(1)
+    states *= weights
+    return weights, states.sum(1)
+
+
+@pytest.mark.parametrize("way", [by_row, by_sum, by_states_first, by_words_first, in_place])
+@pytest.mark.parametrize("n_texts", [1, 3])
+def test_one_weight_a_word(way: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], n_texts: int) -> None:
+    model = reader(way)
+    with attnviz.record(tokens=[WORDS] * n_texts) as maps:
+        model(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
+    assert len(maps) == n_texts
+    right = model.weights.detach().reshape(n_texts, 1, 1, 1, N).numpy()
+    for found, weights in zip(maps, right, strict=True):
+        np.testing.assert_allclose(found.weights, weights, atol=1e-7)
+        assert found.keys.pieces == tuple(WORDS)
+        assert found.queries.pieces == ("⟨query⟩",)
+        assert found.provenance.facts.guess == ""
+
+
+def by_places(model: Any, states: Tensor) -> Tensor:
+    """As in SAGAN (Zhang et al. 2019)."""
+    query, key, value = (layer(states).flatten(2) for layer in (model.query, model.key, model.value))
+    model.weights = torch.bmm(query.permute(0, 2, 1), key).softmax(-1)
+    return torch.bmm(value, model.weights.permute(0, 2, 1))
+
+
+def by_sum_over_places(model: Any, states: Tensor) -> Tensor:
+    weights: Tensor = model.score(states).flatten(1).softmax(1)
+    model.weights = weights[:, None]
+    return (states * weights.view(-1, 1, *states.shape[2:])).sum((2, 3))
+
+
+@pytest.mark.parametrize("attend", [by_places, by_sum_over_places])
+def test_places_of_a_picture_are_read_behind_its_channels(attend: Callable[[Any, Tensor], Tensor]) -> None:
+    """Among the places of a picture, whose channels come before them."""
+    mapped = {name: nn.Conv2d(16, 16, 1) for name in ("query", "key", "value")}
+    model: Any = Module(attend, score=nn.Conv2d(16, 1, 1), **mapped)
+    maps = recorded(lambda: model(drawn(14, 2, 16, 2, 3)))
+    assert len(maps) == 2
+    for found, right in zip(maps, model.weights, strict=True):
+        np.testing.assert_allclose(found.weights[0, 0], right.numpy(), atol=1e-6)
+        assert found.provenance.facts.guess == ""
+
+
+def test_words_whose_weights_are_too_small_for_a_number_are_no_padding() -> None:
+    """They were left out of the record."""
+
+    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        weights = (scores * 0 + torch.arange(N).view(1, N, 1) * 50.0).softmax(1)
+        return weights, (weights * states).sum(1)
+
+    maps = recorded(lambda: reader(pool)(torch.arange(N)[None]), tokens=WORDS)
+    assert maps[0].keys.pieces == tuple(WORDS)
+    assert (maps[0].weights[0, 0, 0] == 0).sum() > N // 2
+
+
+@pytest.mark.parametrize("n_texts", [1, 3])
+def test_heads_that_pool_their_own_part_of_the_states(n_texts: int) -> None:
+    def pool(scores: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        weights = scores.softmax(1)  # text, word, head
+        return weights, torch.einsum("tnh,tnhd->thd", weights, torch.unflatten(states, -1, (4, 4))).flatten(1)
+
+    model = reader(pool, n_heads=4)
+    with attnviz.record(tokens=[WORDS] * n_texts) as maps:
+        model(torch.randint(0, 50, (n_texts, N), generator=torch.Generator().manual_seed(0)))
+    for found, weights in zip(maps, model.weights.detach(), strict=True):
+        np.testing.assert_allclose(found.weights, weights.T.numpy()[None, :, None], atol=1e-7)
+
+
+def test_hops_of_a_memory_network_are_all_seen() -> None:
+    """End-to-end memory networks (Sukhbaatar et al. 2015): what is read is a sum of embeddings, which no module reads.
+
+    Only the first hop was seen, as after it a module had read one state.
+    """
+
+    def forward(own: Any, story: Tensor, question: Tensor) -> Tensor:
+        state, read = own.embed(question).sum(1), own.embed(story).sum(2)
+        for _ in range(3):
+            own.weights.append((read * state.unsqueeze(1)).sum(2).softmax(-1).detach())
+            state = own.turn(state) + (read * own.weights[-1].unsqueeze(-1)).sum(1)
+        return torch.as_tensor(state)
+
+    model: Any = Module(forward, embed=nn.Embedding(40, 16), weights=[], **linears(turn=16))
+    maps = recorded(lambda: model(torch.arange(24).view(1, 6, 4), torch.arange(3)[None]), keys=list("abcdef"))
+    (found,) = maps
+    np.testing.assert_allclose(found.weights[0, 0], torch.cat(model.weights).numpy(), atol=1e-6)
+
+
+def test_hops_are_rows_by_their_names() -> None:
+    def forward(own: Any, ids: Tensor) -> Any:
+        states = own.embed(ids)
+        return torch.tanh(own.hop(torch.tanh(states))).transpose(1, 2).softmax(-1) @ states
+
+    model = Module(forward, embed=nn.Embedding(40, 16), **linears(hop=4))
+    hops = [f"hop {n}" for n in range(4)]
+    for tokens, names in ((hops, hops), (WORDS, [f"⟨query {n}⟩" for n in range(4)])):
+        with attnviz.record(tokens=tokens, keys=WORDS if tokens is hops else None) as maps:
+            model(torch.arange(N)[None])
+        (found,) = maps
+        assert found.weights.shape == (1, 1, 4, N)
+        assert found.keys.pieces == tuple(WORDS)
+        assert list(found.queries.pieces) == names
+
+
+def test_a_dense_graph_is_read_by_its_nodes() -> None:
+    """A layer of Veličković et al., 2018: scores of pairs, and -9e15 where there is no edge."""
+    edges = torch.eye(5) + torch.eye(5).roll(1, 0) > 0
+
+    def forward(own: Any, nodes: Tensor) -> Any:
+        states = own.states(nodes)
+        scores = functional.leaky_relu(own.left(states) + own.right(states).T, 0.2)
+        return functional.softmax(torch.where(edges, scores, torch.tensor(-9e15)), dim=1) @ states
+
+    model = Module(forward, **linears(states=16, left=1, right=1))
+    maps = recorded(lambda: model(drawn(4, 5, 16)), tokens=list("abcde"))
+    (found,) = maps
+    assert found.weights.shape == (1, 1, 5, 5)
+    assert np.array_equal(found.weights[0, 0] > 0, edges.numpy())
+
+
+def test_gates_and_soft_words_are_none_of_ours() -> None:
+    def mix_experts(own: Any, states: Tensor) -> Any:
+        gates = own.gate(states).softmax(-1)  # token, expert
+        return (gates.unsqueeze(-1) * torch.stack([expert(states) for expert in own.experts], 1)).sum(1)
+
+    def mix_experts_of_each_token(own: Any, states: Tensor) -> Any:
+        gates = own.gate(states[None]).softmax(-1)  # text, token, expert
+        mixed = functional.layer_norm(torch.stack([expert(states[None]) for expert in own.experts], 2), (16,))
+        return torch.einsum("tne,tned->tnd", gates, own.experts[0](mixed))
+
+    def choose_words(own: Any, states: Tensor) -> Any:
+        return own.gate(states).softmax(-1) @ own.words.weight
+
+    def mix_layers(own: Any, states: Tensor) -> Any:
+        return torch.einsum("l,ld->d", own.mix.softmax(0), own.gate(states))
+
+    experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+    for model in (
+        Module(mix_experts, experts=experts, **linears(gate=3)),
+        Module(mix_experts_of_each_token, experts=experts, **linears(gate=3)),
+        Module(choose_words, words=nn.Embedding(N, 16), **linears(gate=N)),
+        Module(mix_layers, mix=nn.Parameter(drawn(8, N)), **linears(gate=16)),
+    ):
+        with pytest.raises(InvalidRecord, match="no attention was seen"):
+            recorded(lambda model=model: model(drawn(7, N, 16)))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("n_written", [4, N])
+def test_steps_of_a_recurrent_decoder_are_rows(n_written: int) -> None:
+    """A translator was as many layers of one row as it wrote words."""
+
+    def forward(own: Any, states: Tensor) -> Tensor:
+        own.weights = []
+        read, _ = own.read(states)
+        state: Tensor = read[:, -1]
+        for _ in range(n_written):
+            weights = torch.bmm(read, own.score(state).unsqueeze(2)).squeeze(2).softmax(dim=1)
+            own.weights.append(weights.detach())
+            state = own.write(torch.bmm(weights.unsqueeze(1), read).squeeze(1), state)
+        return state
+
+    model: Any = Module(forward, read=nn.GRU(16, 16, batch_first=True), write=nn.GRUCell(16, 16), **linears(score=16))
+    written = [f"word {n}" for n in range(n_written)]
+    maps = recorded(lambda: model(drawn(10, 2, N, 16)), tokens=[written] * 2, keys=[WORDS] * 2)
+    assert [one.weights.shape for one in maps] == [(1, 1, n_written, N)] * 2
+    for row, one in enumerate(maps):
+        np.testing.assert_allclose(one.weights[0, 0], torch.stack(model.weights, 1)[row].numpy(), atol=1e-7)
+        assert (list(one.queries.pieces), list(one.keys.pieces)) == (written, WORDS)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from attnviz.renderers import numbers
 from attnviz.renderers.documents.markdown import document, inline
 from attnviz.renderers.hidden import write_out_hidden
 from attnviz.report import Chart, Charts, Column, Heatmap, HeatmapGrid, Note, Report, Table
@@ -220,3 +221,19 @@ def check_picture(text: str) -> None:
 def test_a_picture_is_a_file_and_never_an_address() -> None:
     (_, _, line) = document(about(heat()), {"layer-0-head-0": "javascript:x"}).splitlines()
     assert line.endswith("(javascript%3Ax)")
+
+
+# --- Cells of a table as text: which columns are of numbers, and how numbers are written that are none ---
+
+
+def test_numbers_that_are_left_out_leave_a_column_of_numbers() -> None:
+    for cells in ((1, 2.5), (1, "…"), ("", 2.5), ()):
+        assert numbers.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in cells))) == [True]
+    for texts in ((1, "a"), ("…", ""), ("a", "b")):
+        assert numbers.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in texts))) == [False]
+
+
+def test_infinity_is_a_sign() -> None:
+    column = Column("s", digits=4)
+    written = [numbers.write_cell(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)]
+    assert written == ["∞", "-∞", "0.5000", "7"]
