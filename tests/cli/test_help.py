@@ -3,8 +3,6 @@
 `ATTNVIZ_WRITE_HELP=1 pytest tests/cli/test_help.py` writes the golden text anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
