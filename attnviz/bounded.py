@@ -1,4 +1,4 @@
-"""Read untrusted files within bounds: paths, bytes and JSON.
+"""Read untrusted files within bounds: paths, bytes, JSON and the lists that archives begin or end with.
 
 Every failure becomes one line of an error class that the caller chooses. Knows no format beyond these.
 """
@@ -12,7 +12,8 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -144,6 +145,35 @@ def open_input(path: Path) -> BinaryIO:
         file.close()
         raise OSError(errno.ENXIO, "nobody writes to this pipe")
     return file
+
+
+class HeaderBytes:
+    """A file of which only so many bytes are read while the headers of an archive are. Raises BadZipFile for more."""
+
+    def __init__(self, opener: Callable[[], Any], left: float) -> None:
+        self.file, self.left = opener(), left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def __del__(self) -> None:
+        self.file.close()
+
+    def read(self, size: int = -1) -> Any:
+        """Read from the file. Once `left` is infinite, as many bytes as there are."""
+        data = self.file.read(size if 0 <= size <= self.left or self.left == math.inf else int(self.left) + 1)
+        self.left -= len(data)
+        if self.left < 0:
+            raise zipfile.BadZipFile("what it says of its files is too long")
+        return data
+
+
+def open_zip(path: Path, largest: float) -> zipfile.ZipFile:
+    """Open a .zip whose list of members has at most `largest` bytes. Raises OSError, and what zipfile raises."""
+    headers: Any = HeaderBytes(lambda: open_input(path), largest)
+    archive = zipfile.ZipFile(headers)
+    headers.left, archive.filename = math.inf, str(path)
+    return archive
 
 
 def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> bytes:

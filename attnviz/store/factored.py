@@ -41,8 +41,6 @@ def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     scales, windows = meta["scales"], meta["windows"]
     if not all(isinstance(window, list) and len(window) == 2 for window in windows):  # `Factors` checks the numbers
         raise InvalidRecord("a window is not how far back and how far forward a query sees")
-    if any(part.dtype != (np.bool_ if name == PARTS[-1] else np.float32) for name, part in found.items()):
-        raise InvalidRecord("factors are not float32, or attendable_keys are not bool")
     if {*map(len, found.values()), len(windows)} != {len(scales)}:
         raise InvalidRecord("factors are of different numbers of layers")
     if not all(type(scale) is float for scale in scales):

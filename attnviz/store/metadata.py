@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_type_hints
 
-from attnviz.bounded import decode_json, parse_json
-from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.bounded import decode_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
-from attnviz.records.grid import Grid
-from attnviz.store.factored import FACTORED
 
 SCHEMA = 2
 # Facts that are left out where they are None: a record of all heads, and of a whole text, is what it has always been.
@@ -37,24 +34,6 @@ def encode_metadata(maps: AttentionMaps) -> dict[str, Any]:
         **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
         **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
-
-
-def parse_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the JSON under the key `attnviz`. Raises InvalidRecord for another schema, KeyError for none."""
-    meta: dict[str, Any] = parse_json(found["attnviz"])
-    if meta["schema"] not in (SCHEMA, FACTORED):
-        raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
-    return meta
-
-
-def parse_grid(meta: Mapping[str, Any]) -> Grid | None:
-    """Read how patches of an image stand, None where keys are no patches. Raises InvalidRecord for what cannot be."""
-    if meta.get("grid") is None:
-        return None
-    try:
-        return Grid(*decode_json(tuple[int, ...], meta["grid"], "grid"))
-    except InvalidOption as error:
-        raise InvalidRecord(error.problem) from error
 
 
 def parse_provenance(found: Mapping[str, Any]) -> Provenance:

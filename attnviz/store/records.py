@@ -20,16 +20,18 @@ from attnviz.bounded import check_file_size, decode_json, parse_json, read_bytes
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.records import AttentionMaps, Tokens, holds_factors
 from attnviz.records.factored import FactoredMaps
+from attnviz.records.grid import Grid
 from attnviz.records.single import unwrap_record
 from attnviz.store import make, shorten_path, write
 from attnviz.store.factored import FACTORED, encode_factored, read_factors
-from attnviz.store.metadata import encode_metadata, parse_grid, parse_metadata, parse_provenance
+from attnviz.store.metadata import SCHEMA, encode_metadata, parse_provenance
 from attnviz.store.tensors import read_header
 
 VALUE_NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 RECORD = "attention.safetensors"
 RECORD_HINT = f"attnviz heatmap writes {RECORD}."
 OTHER_ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".npy")
+TYPES = dict.fromkeys(("attendable", "attendable_keys"), "bool")  # other tensors are float32
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
@@ -144,31 +146,29 @@ def _read_metadata(data: bytes) -> dict[str, str]:
 
 def _make_record(tensors: Mapping[str, np.ndarray], metadata: dict[str, str], name: str) -> AttentionMaps:
     try:
-        meta = parse_metadata(metadata)
+        meta = parse_json(metadata["attnviz"])
+        if meta["schema"] not in (SCHEMA, FACTORED):
+            problem = f"schema {meta['schema']!r} is not {SCHEMA}"
+            raise InvalidRecord(problem, hint="Update attnviz, or draw the text anew.")
+        for tensor, numbers in tensors.items():
+            if numbers.dtype != (kind := TYPES.get(tensor, "float32")):
+                raise InvalidRecord(f"{tensor} are not {kind}")
         queries = decode_json(Tokens, meta["queries"], "queries")
         keys = queries if meta["keys"] is None else decode_json(Tokens, meta["keys"], "keys")
         provenance, norms = parse_provenance(meta["provenance"]), tensors.get(VALUE_NORMS)
-        if norms is not None and (norms.dtype != np.float32 or norms.ndim != 3):
-            raise InvalidRecord("value norms are not float32 [layer, head, key]")
         layers = decode_json(tuple[int, ...], meta["layer_numbers"], "layer_numbers")
         heads = decode_json(tuple[int, ...], meta.get("head_numbers", []), "head_numbers")
         if meta["schema"] == FACTORED:
             given = (queries, keys, provenance, None, layers)
             return FactoredMaps(*given, value_norms=norms, head_numbers=heads, factors=read_factors(meta, tensors))
-        weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
-        if (
-            weights.dtype != np.float32
-            or attendable.dtype != np.bool_
-            or (sink is not None and sink.dtype != np.float32)
-        ):
-            raise InvalidRecord("weights are not float32, or attendable is not bool")
+        grid = decode_json(tuple[int, ...] | None, meta.get("grid"), "grid")
         return AttentionMaps(
-            *(weights, queries, keys, attendable, provenance, sink, layers),
-            grid=parse_grid(meta),
+            *(tensors["weights"], queries, keys, tensors["attendable"], provenance, tensors.get("sink"), layers),
+            grid=None if grid is None else Grid(*grid),
             value_norms=norms,
             head_numbers=heads,
         )
-    except InvalidRecord as error:
+    except (InvalidRecord, InvalidOption) as error:  # the latter of a grid
         raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())

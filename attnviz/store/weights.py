@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from attnviz.bounded import check_file_size, describe_os_error
+from attnviz.bounded import check_file_size, describe_os_error, open_zip
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
@@ -104,7 +104,7 @@ def find_kind(path: Path) -> FileKind:
         if start[:6] == b"\x93NUMPY":
             return "npy"
         if start.startswith(b"PK\3\4"):
-            with open_zip(path) as archive:
+            with open_zip(path, MAX_DIRECTORY) as archive:
                 endings = {each.rpartition(".")[2] for each in archive.namelist()}
             if endings & {"pkl", "npy"}:
                 return "torch" if "pkl" in endings else "npz"
@@ -128,7 +128,7 @@ def list_arrays(path: Path, kind: FileKind) -> Iterator[FileArray]:
         with path.open("rb") as file:
             yield _parse_npy(file, path.stat().st_size, path, "")
     else:
-        with open_zip(path) as archive:
+        with open_zip(path, MAX_DIRECTORY) as archive:
             for member in archive.infolist():
                 if member.filename.endswith(".npy"):
                     with archive.open(member) as file:
@@ -146,22 +146,6 @@ def reading(path: Path) -> Iterator[None]:
         raise InvalidRecord(f"cannot read {name}: {describe_os_error(error)}") from error
     except (*DAMAGED, *DAMAGED_FORMAT) as error:
         raise InvalidRecord(f"{name} is damaged: {' '.join(str(error).split())[:160]}", hint=READ) from error
-
-
-@contextmanager
-def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file whose list of members is not too long. Raises what zipfile raises, and ValueError."""
-    with _ZipBytes(path) as file, zipfile.ZipFile(file) as archive:
-        yield archive
-
-
-class _ZipBytes(io.FileIO):
-    """A file of which no more is read at a time than a list of members may take."""
-
-    def read(self, size: int | None = -1, /) -> Any:
-        if size is not None and size > MAX_DIRECTORY:
-            raise ValueError("it holds too many members")
-        return super().read(size)
 
 
 def _parse_npy(file: IO[bytes], n_bytes: int, path: Path, name: str) -> FileArray:

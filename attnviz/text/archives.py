@@ -15,12 +15,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, cast
 
-from attnviz.bounded import GIB, Budget, describe_os_error, is_file, list_folder, open_input
+from attnviz.bounded import GIB, Budget, HeaderBytes, describe_os_error, is_file, list_folder, open_input, open_zip
 from attnviz.errors import InvalidSource
 
 DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tarfile.TarError, NotImplementedError, MemoryError)
@@ -94,30 +93,8 @@ def find_member(path: Path, budget: Budget) -> zipfile.Path | None:
     return found
 
 
-class _Headers:
-    """A file of which only so many bytes are read while the headers of an archive are."""
-
-    def __init__(self, opener: Callable[[], Any], left: float) -> None:
-        self.file, self.left = opener(), left
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)
-
-    def __del__(self) -> None:
-        self.file.close()
-
-    def read(self, size: int = -1) -> Any:
-        data = self.file.read(size if 0 <= size <= self.left or self.left == math.inf else int(self.left) + 1)
-        self.left -= len(data)
-        if self.left < 0:
-            raise tarfile.TarError("what it says of its files is too long")
-        return data
-
-
 def _read_zip(path: Path, budget: Budget) -> zipfile.ZipFile:
-    headers = _Headers(partial(open_input, path), budget.max_gib * GIB / MEMBER_BYTES * ENTRY_BYTES)
-    archive = zipfile.ZipFile(cast(Any, headers))
-    headers.left, archive.filename = math.inf, str(path)
+    archive = open_zip(path, budget.max_gib * GIB / MEMBER_BYTES * ENTRY_BYTES)
     if any(info.flag_bits & ENCRYPTED for info in archive.infolist()):
         raise InvalidSource(f"{path} is encrypted", hint="Unpack it, and give the folder.")
     return archive
@@ -128,7 +105,7 @@ def _read_tar(path: Path, budget: Budget) -> zipfile.ZipFile:
     with open_input(path) as file, zipfile.ZipFile(written, "w") as copy:
         start = file.peek(8)  # type: ignore[attr-defined]
         unpack = next((COMPRESSED[SIGNS[sign]] for sign in SIGNS if start.startswith(sign)), None)
-        headers = _Headers(lambda: file if unpack is None else unpack(file), MAX_HEADERS)
+        headers = HeaderBytes(lambda: file if unpack is None else unpack(file), MAX_HEADERS)
         with tarfile.TarFile(fileobj=cast(Any, headers)) as archive:
             for info in archive:
                 n_read, headers.left = MAX_HEADERS - int(headers.left), math.inf

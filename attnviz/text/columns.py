@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 from attnviz.display import list_first
 from attnviz.errors import InvalidSource
@@ -29,15 +28,6 @@ LABELS = "these are 0, 1, 2 …, neg, pos and such"
 MAX_WRONG = 3  # values that are no labels, in a message
 MAX_CLASSES = 10  # of a column without a name that is taken for labels: more are numbers of rows
 CLEARLY_LONGER = 2  # times as long as the next column on average is the column of texts, where none has a name
-
-
-class Columns(NamedTuple):
-    """The chosen columns of a table."""
-
-    text: str
-    label: str | None
-    reading: LabelReading | None
-    note: str  # what is to be said of the choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +57,10 @@ class DataTable:
         """Yield what a column holds, likewise."""
         return (fields.get(column) for fields in self.list_readable([column]))
 
-    def choose_columns(self) -> Columns:
+    def choose_columns(self) -> tuple[str, str | None, LabelReading | None, str]:
         """Choose by what is asked for, then by name; in a table that names none by what they hold.
 
+        Return the columns of texts and of labels, how the latter are read, and what is to be said of the choice.
         Raises InvalidSource, with the names of the columns, where nothing fits or two columns do.
         """
         names, wanted, where, named = self.names, self.wanted, self.where, self.is_named
@@ -105,7 +96,7 @@ class DataTable:
                 raise InvalidSource(f"{where}: {refused}", hint="--label-column none reads texts alone.")
             label = None
         unused = [name for name in others if name != label]
-        return Columns(text, label, reading, _describe(text, label, reading, unused, refused, named=named))
+        return text, label, reading, _describe(text, label, reading, unused, refused, named=named)
 
     def read(self) -> Iterator[Row]:
         """Yield texts and labels. Raises InvalidSource, of a file with its line."""
@@ -120,7 +111,7 @@ class DataTable:
     def describe(self) -> tuple[str, ...]:
         """Say how the table is read where that is not plain; nothing where that fails, since reading says it."""
         with suppress(InvalidSource):
-            said = (f"read as: {', '.join(self.layout)}" if self.layout else "", self.choose_columns().note)
+            said = (f"read as: {', '.join(self.layout)}" if self.layout else "", self.choose_columns()[-1])
             return (f"{self.name}: {'; '.join(filter(None, said))}",) if any(said) else ()
         return ()
 

@@ -76,9 +76,9 @@ def _open_file(path: Place, wanted: Wanted, title: str) -> Source:
     if find_ending(path) in _READERS:
         return _make_source({_find_split_name(path) or "train": [path]}, wanted, title)
     if (label := find_label(path)) is not None:
-        beside = find_class_files(path.parent) if isinstance(path, Path) else {}
+        beside = find_classes(path.parent).get("train", {}) if isinstance(path, Path) else {}
         pair = beside if path in beside.values() else {label: path}
-        return open_class_files(pair, wanted, title)
+        return open_classes({"train": pair}, path, wanted, title)
     with open_file(path) as file:
         check_kind(file.read(LOOKED_AT), path.name)
     problem = f"{path}: its ending does not say what it holds"
@@ -90,10 +90,8 @@ def _open_folder(path: Place, wanted: Wanted, title: str) -> Source:
     """Open a folder by what is in it, or in its only subfolder: copies of repositories have files one level down."""
     inner = [each for each in list_entries(path) if each.is_dir()]
     for folder in (path, *(inner if len(inner) == 1 else ())):
-        if splits := find_class_folders(folder):
-            return open_class_folders(splits, folder, wanted, title)
-        if labelled := find_class_files(folder):
-            return open_class_files(labelled, wanted, title)
+        if splits := find_classes(folder):
+            return open_classes(splits, folder, wanted, title)
         if files := _group_by_split(folder):
             return _make_source(files, wanted, title)
         readable = [each for each in list_entries(folder) if each.is_file() and find_ending(each) in _READERS]
@@ -153,19 +151,19 @@ def _make_title(path: Path) -> str:
     return replace_surrogates(named.name or str(named))
 
 
-def find_class_folders(folder: Place) -> dict[str, Labelled]:
-    """Find folders of texts by label, by split: in the folder or, one level down, in those called after splits."""
-    if found := _find_labelled([each for each in list_entries(folder) if each.is_dir()]):
+def find_classes(folder: Place) -> dict[str, Labelled]:
+    """Find what holds the texts of each label, by split: folders, here or in those called after splits, or two files.
+
+    A label stands at the end of a file's name: rt-polarity.neg, or neg.txt.
+    """
+    entries = list_entries(folder)
+    if found := _find_labelled([each for each in entries if each.is_dir()]):
         return {folder.name if folder.name in SPLIT_NAMES else "train": found}
     inner = [folder / name for name in SPLIT_NAMES if (folder / name).is_dir()]
     splits = {each.name: _find_labelled([of for of in list_entries(each) if of.is_dir()]) for each in inner}
+    if not any(splits.values()):
+        splits["train"] = _find_labelled([e for e in entries if e.is_file() and find_ending(e) in LINE_ENDINGS])
     return {name: found for name, found in splits.items() if found}
-
-
-def find_class_files(folder: Place) -> Labelled:
-    """Find two files, one of each label, which stands at the end of their names: rt-polarity.neg, or neg.txt."""
-    files = [each for each in list_entries(folder) if each.is_file() and find_ending(each) in LINE_ENDINGS]
-    return _find_labelled(files)
 
 
 def find_label(place: Place) -> int | None:
@@ -181,17 +179,27 @@ def _find_labelled(places: Sequence[Place]) -> Labelled:
     return dict(sorted(labelled, key=lambda item: item[0])) if sorted(label for label, _ in labelled) == [0, 1] else {}
 
 
-def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, name: str) -> Source:
-    """Open folders in which each file is a text: negative ones first, by number. Raises InvalidOption for columns."""
+def open_classes(splits: Mapping[str, Labelled], folder: Place, wanted: Wanted, name: str) -> Source:
+    """Open folders in which each file is a text, by number, or files in which each line is one: negative ones first.
+
+    Raises InvalidOption for columns.
+    """
     check_no_columns(wanted, name)
 
     def rows(split: str) -> Iterator[Row]:
         for label, place in splits[split].items():
+            if place.is_file():
+                with closing(read_lines(place, wanted.encoding)) as lines:
+                    yield from ((line.rstrip("\r\n"), label) for line in lines)
+                continue
             for path in sorted(list_entries(place), key=_parse_number):
                 if find_ending(path) == ".txt" and path.is_file():
                     yield decode(read_content(path), str(path), wanted.encoding), label
 
     used = [place for labelled in splits.values() for place in labelled.values()]
+    if used[0].is_file():
+        said = ", ".join(f"{place.name} {label}" for label, place in splits["train"].items())
+        return Source(name, ("train",), rows, (f"{name}: a text a line, labels from names of files ({said})",))
     left = [
         each
         for place in (folder, *(folder / split for split in splits if (folder / split).is_dir()))
@@ -202,20 +210,6 @@ def open_class_folders(splits: Mapping[str, Labelled], folder: Place, wanted: Wa
     names = [str(each)[len(str(folder)) + 1 :] for each in left]
     notices = (f"{name}: labels from names of folders; not used: {list_first(names, MAX_NAMED)}",) if left else ()
     return Source(name, tuple(splits), rows, notices)
-
-
-def open_class_files(labelled: Labelled, wanted: Wanted, name: str) -> Source:
-    """Open files of one label each, in which each line is a text. Raises InvalidOption for columns."""
-    check_no_columns(wanted, name)
-
-    def rows(split: str) -> Iterator[Row]:
-        for label, place in labelled.items():
-            with closing(read_lines(place, wanted.encoding)) as lines:
-                for line in lines:
-                    yield line.rstrip("\r\n"), label
-
-    said = ", ".join(f"{place.name} {label}" for label, place in labelled.items())
-    return Source(name, ("train",), rows, (f"{name}: a text a line, labels from names of files ({said})",))
 
 
 def _parse_number(path: Place) -> tuple[int, str]:

@@ -271,7 +271,7 @@ def test_a_list_of_members_is_bounded(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(90):
             archive.writestr(f"{number:0>60000}.npy", b"")
-    with pytest.raises(InvalidRecord, match="too many members"):
+    with pytest.raises(InvalidRecord, match="what it says of its files is too long"):
         attnviz.from_attentions(path)
 
 

@@ -18,9 +18,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from attnviz.bounded import open_zip
 from attnviz.errors import InvalidRecord
 from attnviz.store import shorten_path
-from attnviz.store.weights import NOT_READ, PICKLED, FileArray, FileWeights, open_zip, read_table
+from attnviz.store.weights import MAX_DIRECTORY, NOT_READ, PICKLED, FileArray, FileWeights, read_table
 
 MAX_OUTLINE = 2**22  # bytes of what says which tensors a .pt holds
 EMPTY = "no weights"
@@ -91,7 +92,7 @@ def load_torch(path: Path, kind: str) -> Any:
     """
     if kind == "safetensors":
         return load_file(path)
-    with open_zip(path) as archive:
+    with open_zip(path, MAX_DIRECTORY) as archive:
         members = archive.infolist()
         if any(each.compress_type != zipfile.ZIP_STORED for each in members):
             raise ValueError("PyTorch packs no members")
