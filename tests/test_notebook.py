@@ -108,25 +108,6 @@ def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert random_maps()._repr_png_() is None
 
 
-@pytest.mark.parametrize("form", ["tensors", "arrays", "lists", "no batch", "stacked", "half"])
-def test_attentions_come_in_many_forms(form: str) -> None:
-    given = attentions()
-    expected = np.stack([layer[0].numpy() for layer in given])
-    forms: dict[str, Any] = {
-        "tensors": given,
-        "arrays": [layer.numpy() for layer in given],
-        "lists": [layer.tolist() for layer in given],
-        "no batch": tuple(layer[0] for layer in given),
-        "stacked": expected,
-        "half": tuple(layer.bfloat16() for layer in given),
-    }
-    maps = attnviz.from_attentions(forms[form], TOKENS)
-    np.testing.assert_allclose(maps.weights, expected, atol=4e-3 if form == "half" else 1e-7)
-    assert maps.queries.pieces == tuple(TOKENS)
-    assert maps.self_attention
-    assert not maps.provenance.facts.causal
-
-
 def test_a_batch_is_chosen_from_and_padding_left_out() -> None:
     plain = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]).expand(2, 2, 3, 3)
     maps = attnviz.from_attentions(
@@ -142,35 +123,6 @@ def test_layers_without_attention_keep_the_numbers_of_the_others() -> None:
     first, second = attentions(n_layers=2)
     maps = attnviz.from_attentions((None, first, None, second), TOKENS)
     assert (maps.layer_numbers, maps.unseen_layers, maps.weights.shape[0]) == ((1, 3), (0, 2), 2)
-
-
-UNLIKE = (*attentions(n=2, n_layers=1), *attentions(n_layers=1))
-WRONG: dict[str, tuple[type[AttnvizError], str, Any, dict[str, Any]]] = {
-    "sdpa": (InvalidRecord, "this tuple holds no weights. .*eager", (), {}),
-    "none": (InvalidRecord, "this tuple holds no weights. .*eager", (None, None), {}),
-    "words": (InvalidRecord, "this list holds texts, which are not weights", [["a"], "b"], {}),
-    "ragged": (InvalidRecord, r"holds 2 arrays: \[0\] \[1\], \[1\] \[2\]. Choose one", [[1.0], [0.5, 0.5]], {}),
-    "unlike": (InvalidRecord, r"holds 2 arrays: \[0\] \[1, 2, 2, 2\], \[1\] .* Choose one", UNLIKE, {}),
-    "too many names": (InvalidRecord, "4 names in tokens, .* is of 3. If some", attentions(), {"tokens": list("abcd")}),
-    "heads as texts": (InvalidRecord, "2 texts are named, and this is attention of 8 × 3 × 3", np.ones((8, 3, 3)) / 3,
-                       {"tokens": [["a", "b", "c"]] * 2}),
-    "one text, two names": (InvalidRecord, "2 texts are named, and this is attention of 2 × 1 × 2", attentions(),
-                            {"tokens": [["a", "b", "c"]] * 2, "row": 0}),
-    "few names": (InvalidRecord, "2 names in tokens, but the attention in weights of 3 queries and 3 keys is of 3",
-                  attentions(), {"tokens": ["a", "b"]}),
-    "a string": (InvalidRecord, "tokens are not a list of strings", attentions(), {"tokens": "the cat sat"}),
-    "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in attentions()), {}),
-    "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", attentions(3), {}),
-    "no row": (InvalidSelection, "no row 3 in a batch of 3", attentions(3), {"row": 3}),
-    "mask": (InvalidRecord, "attention_mask is of 1 × 2 tokens, .* 1 × 3", attentions(), {"attention_mask": [[1, 1]]}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "said", "given", "options"), WRONG.values(), ids=WRONG)
-def test_wrong_attentions_end_in_one_line(kind: type[AttnvizError], said: str, given: Any, options: Any) -> None:
-    with pytest.raises(kind, match=said) as caught:
-        attnviz.from_attentions(given, **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_names_of_several_texts_say_that_the_first_axis_is_texts() -> None:

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.errors import InputError
+from attnviz.errors import InputError, InvalidOption, InvalidRecord, InvalidSelection
 
 WORDS, KEYS = ["the", "cat", "sat", "on", "mat"], list("tuvwxyz")
 RANDOM = np.random.default_rng(0)
+THIRDS = np.full((2, 3, 3), 1 / 3)
 
 
 def soft(*shape: int) -> np.ndarray:
@@ -48,6 +49,10 @@ READ: dict[str, tuple[Any, dict[str, Any], np.ndarray]] = {  # what is given, wi
     "steps across": ([[CROSS[layer][None, :, [step]] for layer in (0, 1)] for step in range(3)], {}, CROSS),
     "texts of layers": ([STEPS[0], [*map(torch.tensor, STACK[:, None])]], {"row": 1}, STACK),
     "heads of layers": ([list(layer) for layer in STACK], {}, STACK),
+    "tensors": (tuple(map(torch.tensor, STACK[:, None])), {"tokens": WORDS}, STACK),
+    "tensors without a batch": (tuple(map(torch.tensor, STACK)), {}, STACK),
+    "lists": (STACK[:, None].tolist(), {}, STACK),
+    "lists of arrays": ([*STACK[:, None]], {}, STACK),
     "by number": ({f"layer_{n}": STACK[n % 2] for n in (10, 2, 1, 0)}, {}, STACK[[0, 1, 0, 0]]),
     "by two numbers": ({f"L{n}H{m}": STACK[n, m] for m in range(4) for n in (1, 0)}, {}, STACK),
     "heads by number": ({f"head.{m}": STACK[0, m] for m in range(4)}, {}, STACK[:1]),
@@ -71,20 +76,53 @@ def test_the_only_reading_is_taken(name: str) -> None:
 
 
 BEAMS = {"attentions": tuple(map(tuple, STEPS)), "beam_indices": STACK}
-REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "two texts, two layers": (np.stack([STACK] * 2), {}, r'layer, text, .* or text, .* Say which by axes="layer,text,'),
-    "no such axes": (STACK, {"axes": "layer,head,token"}, "do not name the 4 axes there are. Each is one of layer"),
-    "texts of one": (STACK[None], {"row": 1}, "no row 1 in a batch of 1. There is one text"),
-    "two that are attention": ({"encoder": STACK, "cross": CROSS}, {}, 'Choose one, as by array="encoder"'),
-    "beams": (BEAMS, {"array": "attentions"}, "beam search"),
-    "a node alone": ((EDGES + EDGES, ALPHA), {}, "query 1, '1', may attend to no key"),
-    "a row for each weight": (LONG, {}, "this table has a row for each weight or edge, in its column 'weight'"),
-    "patches somewhere": (STACK, {"tokens": WORDS, "keys": attnviz.Grid(2, 2)}, "which of the 5 tokens are the 4"),
-}
+LAYERS = tuple(map(torch.tensor, CROSS[:, None, :, :, :3] / CROSS[:, None, :, :, :3].sum(-1, keepdims=True)))
+BATCH = tuple(layer.expand(3, -1, -1, -1) for layer in LAYERS)
+COMPLEX = torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)
+NAMES = [["a", "b", "c"]] * 2
+# What is wrong, in which words it is said, what is given, and with which options.
+REFUSED: dict[str, tuple[type[InputError], str, Any, dict[str, Any]]] = {
+    "two texts, two layers": (InvalidRecord, r'layer, text, .* or text, .* Say which by axes="layer,text,',
+                              np.stack([STACK] * 2), {}),
+    "no such axes": (InvalidOption, "do not name the 4 axes there are. Each is one of layer", STACK,
+                     {"axes": "layer,head,token"}),
+    "texts of one": (InvalidSelection, "no row 1 in a batch of 1. There is one text", STACK[None], {"row": 1}),
+    "two kinds": (InvalidRecord, 'Choose one, as by array="encoder"', {"encoder": STACK, "cross": CROSS}, {}),
+    "beams": (InvalidRecord, "beam search", BEAMS, {"array": "attentions"}),
+    "a node alone": (InvalidRecord, "query 1, '1', may attend to no key", (EDGES + EDGES, ALPHA), {}),
+    "a row for each weight": (InvalidRecord, "has a row for each weight or edge, in its column 'weight'", LONG, {}),
+    "patches somewhere": (InvalidRecord, "which of the 5 tokens are the 4", STACK,
+                          {"tokens": WORDS, "keys": attnviz.Grid(2, 2)}),
+    "sdpa": (InvalidRecord, "this tuple holds no weights. .*eager", (), {}),
+    "none": (InvalidRecord, "this tuple holds no weights. .*eager", (None, None), {}),
+    "words": (InvalidRecord, "this list holds texts, which are not weights", [["a"], "b"], {}),
+    "ragged": (InvalidRecord, r"holds 2 arrays: \[0\] \[1\], \[1\] \[2\]. Choose one", [[1.0], [0.5, 0.5]], {}),
+    "unlike": (InvalidRecord, r"holds 2 arrays: \[0\] \[1, 4, 2, 2\], \[1\] .* Choose one",
+               (LAYERS[0][..., :2, :2].softmax(-1), LAYERS[1]), {}),
+    "too many names": (InvalidRecord, "4 names in tokens, .* is of 3. If some", LAYERS, {"tokens": list("abcd")}),
+    "heads as texts": (InvalidRecord, "2 texts are named, and this is attention of 8 × 3 × 3", np.ones((8, 3, 3)) / 3,
+                       {"tokens": NAMES}),
+    "one text, two names": (InvalidRecord, "2 texts are named, and this is attention of 2 × 1 × 4", LAYERS,
+                            {"tokens": NAMES, "row": 0}),
+    "few names": (InvalidRecord, "2 names in tokens, but the attention in weights of 3 queries and 3 keys is of 3",
+                  LAYERS, {"tokens": ["a", "b"]}),
+    "a string": (InvalidRecord, "tokens are not a list of strings", LAYERS, {"tokens": "the cat sat"}),
+    "a module": (InvalidRecord, "tokens are not a list of strings", THIRDS, {"tokens": torch.nn.Identity()}),
+    "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in LAYERS), {}),
+    "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", BATCH, {}),
+    "no row": (InvalidSelection, "no row 3 in a batch of 3", BATCH, {"row": 3}),
+    "no number": (InvalidSelection, "no row '0' in a batch of 2", THIRDS, {"row": "0"}),
+    "mask": (InvalidRecord, "attention_mask is of 1 × 2 tokens, .* 1 × 3", LAYERS, {"attention_mask": [[1, 1]]}),
+    "no numbers": (InvalidRecord, "this array holds no numbers", COMPLEX.real.to("meta"), {}),
+    "an array of pairs": (InvalidRecord, "holds complex numbers", THIRDS.astype(complex), {}),
+    "a tensor of pairs": (InvalidRecord, "holds complex numbers", [COMPLEX], {}),
+}  # fmt: skip
 
 
+@pytest.mark.usefixtures("without_shape_checks")  # as at work, where what is of another type comes in
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_leaves_more_than_one_reading_is_refused(name: str) -> None:
-    given, options, said = REFUSED[name]
-    with pytest.raises(InputError, match=said):
+def test_what_has_no_reading_or_several_is_refused_in_one_line(name: str) -> None:
+    kind, said, given, options = REFUSED[name]
+    with pytest.raises(kind, match=said) as caught:
         attnviz.from_attentions(given, **options)
+    assert "\n" not in str(caught.value)
