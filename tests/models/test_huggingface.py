@@ -156,11 +156,6 @@ def test_attention_in_pieces_is_named_where_it_is_all_there_is_and_beside_others
     assert f"{pieces}encoder.layers.0.self_attn" in maps.provenance.facts.guess
 
 
-def test_a_model_without_attention_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InvalidModel, match=r"no self attention was seen in a\..*Mamba"):
-        opened(made.saved(tmp_path / "a", "mamba")).attention(TEXT)
-
-
 def test_two_texts(tmp_path: Path) -> None:
     folder = made.saved(tmp_path / "a", "bert")
     attender = opened(folder, pair="not good")

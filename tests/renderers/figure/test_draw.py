@@ -15,7 +15,6 @@ from attnviz.renderers.figure.scale import colours_of
 from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.renderers.pooling import pool_cells
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
-from attnviz.shapes import Cells, Shown
 from tests.renderers.figure.reports import (
     FIXED,
     HOSTILE,
@@ -181,13 +180,13 @@ def test_where_lines_lie_close_small_weights_are_faint_and_that_is_said(n_tokens
 
 
 def test_of_one_row_it_is_not_said_which_are_labelled() -> None:
-    one = Heatmap("a", "", *one_query(1, 256), ("5",), words(256), "head")
+    one = replace(heatmap(1, 256), row_axis="head")
     with drawn(report(one), FigureStyle(kind="lines")) as made:
         assert not any("head is labelled" in text for text in made.texts)
 
 
 def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
-    rows = Heatmap("a", "", *one_query(9, 1500), tuple(f"multi:8 · {head}" for head in range(9)), words(1500), "head")
+    rows = replace(heatmap(9, 1500), rows=tuple(f"multi:8 · {head}" for head in range(9)), row_axis="head")
     with drawn(report(rows)) as made:
         labelled_rows, labelled_columns = tick_texts(made)
         assert labelled_rows == [*rows.rows]
@@ -199,14 +198,9 @@ def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
 
 def test_many_heads_are_thinned_as_heads() -> None:
     names = tuple(f"multi:8 · {head}" for head in range(100))
-    both = Heatmap("a", "", *one_query(100, 100), names, names, "head", "head")
+    both = replace(heatmap(100), rows=names, columns=names, row_axis="head", column_axis="head")
     with drawn(report(both)) as made:
         assert made.texts[-1] == "every 2nd head is labelled"
-
-
-def one_query(n_heads: int, n_keys: int) -> tuple[Cells, Shown]:
-    weights, allowed = softmax(n_heads, n_keys)
-    return weights[0], allowed
 
 
 LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))
@@ -256,14 +250,6 @@ def test_title_and_subtitle_are_whole_however_long() -> None:
         assert title.replace(" ", "") in shown
         assert SUBTITLE.replace(" ", "") in shown
         assert "layer 0, head 3" in made.texts
-
-
-def test_fixed_scale_is_0_to_1_whatever_the_values() -> None:
-    weak = Heatmap("a", "", np.full((4, 4), 0.01), np.ones((4, 4), dtype=bool), words(4), words(4))
-    with drawn(report(weak)) as made:
-        assert made.maps[0].collections[0].get_clim() == (0, 1)
-        assert made.bar.get_ylim() == (0, 1)
-        assert "attention weight (fixed scale, 0 to 1)" in " ".join(made.texts)
 
 
 @pytest.mark.parametrize("kind", ["shared", "log"])
@@ -449,7 +435,7 @@ def test_overview_has_one_bar_and_labels_only_outside() -> None:
         assert [text for text in made.texts if text.startswith("layer 0, head")] == [
             f"layer 0, head {head}" for head in range(8)
         ]
-        assert {axes.collections[0].get_clim() for axes in made.maps} == {(0, 1)}
+        assert {*(axes.collections[0].get_clim() for axes in made.maps), made.bar.get_ylim()} == {(0, 1)}  # as is fixed
 
 
 def test_overview_of_144_heads_shows_no_tokens_and_says_so() -> None:

@@ -25,9 +25,8 @@ from attnviz.renderers.figure.text import extent
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from tests.made import FILM
-from tests.renderers.figure.reports import drawn, heatmap, labelled, outside, panels, report
+from tests.renderers.figure.reports import LIFT, drawn, heatmap, labelled, outside, panels, report
 
-LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
 PAPER = FigureStyle(width=3.3, header=False)
 
 
