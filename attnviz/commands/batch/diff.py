@@ -221,7 +221,7 @@ def _report(
 
 
 def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]) -> Path:
-    """Write the report as a page that begins with what differs, first the pictures that differ most."""
+    """Write the report as a page that begins with settings that differ, then has the pictures that differ most."""
     from attnviz.renderers.figure.compare import compare, show_difference  # only now, as what draws takes a while
     from attnviz.renderers.page.html import html
 
@@ -233,7 +233,7 @@ def _write_page(report: Report, found: Diff, folder: Path, sides: Sequence[Path]
                 one, other = ((side / each.file if is_folder(side) else side).read_bytes() for side in sides)
                 by, both = compare(one, other).rms or inf, (one, other)  # no number: of another size
         differing.append((by, each, both))
-    chosen = sorted(differing, key=lambda each: -each[0])[:MAX_SHOWN]
+    chosen = sorted(differing, key=lambda each: (not each[1].what.startswith("setting"), -each[0]))[:MAX_SHOWN]
     thumbs = tuple(show_difference(*both) if both else "" for *_, both in chosen)
     table = list_differences([each for _, each, _ in chosen], len(differing), thumbs if any(thumbs) else ())
     others = (block for block in report.blocks if not isinstance(block, Table) or block.name != table.name)

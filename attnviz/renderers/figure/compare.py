@@ -41,10 +41,14 @@ def compare(before: bytes, after: bytes, max_pixels: int = MAX_PIXELS) -> PixelD
 
 
 def show_difference(before: bytes, after: bytes) -> str:
-    """Return two PNGs and where they differ, made small side by side, as a data: address. Raises as `compare`."""
-    one, other = (Image.fromarray(_pixels(data, MAX_PIXELS)).convert("RGB") for data in (before, after))
-    where = ImageChops.difference(one, other.resize(one.size))
-    parts = [ImageOps.contain(each, PART) for each in (one, other, ImageOps.invert(ImageOps.autocontrast(where)))]
+    """Return two PNGs and, if they are of one size, where they differ: small, side by side, as a data: address.
+
+    Raises as `compare`.
+    """
+    one, other = shown = [Image.fromarray(_pixels(data, MAX_PIXELS)).convert("RGB") for data in (before, after)]
+    if one.size == other.size:
+        shown.append(ImageOps.invert(ImageOps.autocontrast(ImageChops.difference(one, other))))
+    parts = [ImageOps.contain(each, PART) for each in shown]
     strip = Image.new("RGB", (len(parts) * PART[0], max(part.height for part in parts)), "white")
     for place, part in enumerate(parts):
         strip.paste(part, (place * PART[0], 0))

@@ -34,9 +34,9 @@ export function shownTable(data, all = null) {
 // A row as a tile: its picture, its name, and what there is to know of it, in a red frame where it failed.
 function tilesOf({ rows, links, thumbs, role }) {
   const tiles = rows.map((row, place) => {
-    const [name, command, said] = [row[0], row[1], row.at(-1)];
+    const [name, command, said] = row.length > 1 ? [row[0], ` ${row[1]} `, row.at(-1)] : [row[0], "", ""];
     const picture = thumbs[place] ? element("img", { src: thumbs[place], alt: "" }) : "";
-    const inner = [picture, element("strong", {}, isolated(name)), ` ${command} `, isolated(said)];
+    const inner = [picture, element("strong", {}, isolated(name)), command, isolated(said)];
     const look = { class: said.startsWith("failed: ") ? "tile failed" : "tile" };
     return links?.[place] ? element("a", { ...look, href: links[place] }, ...inner) : element("div", look, ...inner);
   });

@@ -254,8 +254,10 @@ def test_a_row_with_a_picture_is_a_tile_and_what_failed_has_a_red_frame(shown: O
     """The policy of a page lets no picture in but those that it holds."""
     rows = (("a", "heatmap", "failed: no tokens"), ("b", "heatmap", ""))
     columns = tuple(map(Column, ("job", "command", "what to know")))
-    page = shown(of(Table("jobs", "Jobs", "facts", columns, rows, ("", "b/i.html"), thumbs=("", PIXEL)))).page
-    assert page.locator(".tile").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap"]
+    jobs = Table("jobs", "Jobs", "facts", columns, rows, ("", "b/i.html"), thumbs=("", PIXEL))
+    differing = Table("all", "What differs", "compared", (Column("difference"),), (("x became y",),), thumbs=("",))
+    page = shown(of(jobs, differing)).page
+    assert page.locator(".tile").all_inner_texts() == ["a heatmap failed: no tokens", "b heatmap", "x became y"]
     assert page.locator("a.tile").get_attribute("href") == "b/i.html"
     assert page.locator(".tile img").evaluate("image => [image.complete, image.naturalWidth]") == [True, 1]
-    assert page.locator(".tile").evaluate_all(WIDTHS_OF_FRAMES) == ["3px", "1px"]
+    assert page.locator(".tile").evaluate_all(WIDTHS_OF_FRAMES) == ["3px", "1px", "1px"]
