@@ -21,6 +21,7 @@ from attnviz.models.loading import find_model
 from attnviz.specs import ModelOptions
 
 NEEDS = "needs transformers: pip install 'attnviz[hf]'"
+ENDLESS: dict[str, Any] = {"eos_token_id": None, "forced_eos_token_id": None}  # a decoder writes as much as it may
 NEEDS_GGUF = "needs gguf and accelerate: pip install 'attnviz[smollm2]'"
 WORDS = (
     *["the", "acting", "saved", "film", "but", "not", "good", "a", "cat", "sat", "on", "mat", "was", "it", "and", "un"],

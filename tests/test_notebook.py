@@ -318,10 +318,9 @@ def cells(chromium: Any, tmp_path: Path) -> Any:
     shown = (random_maps(n_heads=3)._repr_html_(), random_maps(["t"] * 60, n_heads=3)._repr_html_())
     file = tmp_path / "notebook.html"
     file.write_text(f"<!doctype html><title>notebook</title>{''.join(shown)}", encoding="utf-8")
-    page = chromium.new_page(viewport={"width": 1000, "height": 700})
-    page.goto(file.as_uri())
-    yield page
-    page.close()
+    with offline(chromium, file) as page:
+        page.set_viewport_size({"width": 1000, "height": 700})
+        yield page
 
 
 @pytest.mark.slow

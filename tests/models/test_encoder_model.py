@@ -13,14 +13,16 @@ import torch
 
 from attnviz.errors import ExecutionError, InvalidOption, TooLarge
 from attnviz.models import arithmetic
-from attnviz.models.built_in import SHIPPED
+from attnviz.models.built_in import RECALL, SHIPPED
 from attnviz.models.device import available
 from attnviz.models.encoder_model import EncoderModel
+from attnviz.models.protocols import Classifies
 from attnviz.records import AttentionMaps
 from attnviz.records import attention_trace as worked_module
 from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.specs import ModelOptions, NormKind, PoolKind
 from tests.made import load_encoder, save_classifier
+from tests.pretrained import opened
 
 TEXT = "the film was not good but the acting saved the film"
 EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
@@ -234,3 +236,28 @@ def test_other_accelerators_are_those_that_torch_knows(monkeypatch: pytest.Monke
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("xpu"))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     assert [name for name in available() if name.startswith("xpu")] == ["xpu:0", "xpu:1"]
+
+
+# --- The models that recall: checkpoints of the ordinary kind, trained by docs/studies/capacity.py ---
+
+
+RECALLED = "5 a3 b7 12 c0 d15 h1 9 e4 g2 f11 8"
+
+
+@pytest.mark.parametrize("heads", RECALL)
+def test_the_query_attends_to_items_and_never_to_itself(heads: str) -> None:
+    model = opened(f"recall:{heads}", Classifies)
+    maps = model.attention(RECALLED)
+    assert (maps.n_heads, maps.keys.pieces) == (int(heads), ("[CLS]", *RECALLED.split()))
+    query = maps.weights[0, :, 0]
+    assert (query[:, 0] == 0.0).all()
+    assert query[:, [piece[0].isalpha() for piece in maps.keys.pieces]].sum() > 0.95 * int(heads)
+
+
+def test_eight_heads_recall_every_value() -> None:
+    model = opened("recall", Classifies)
+    ids, real = torch.tensor([model.encode(RECALLED).ids]), torch.ones(1, 13, dtype=torch.bool)
+    with torch.inference_mode():
+        logits = model.saved.classifier(ids, real)
+    best = logits.view(8, 16).argmax(dim=-1).tolist()
+    assert {f"{role}{value}" for role, value in zip("abcdefgh", best, strict=True)} < set(RECALLED.split())

@@ -24,13 +24,12 @@ transformers = pytest.importorskip("transformers", reason=made.NEEDS)
 
 TEXT = "the acting saved the film"
 SEQ2SEQ = ("bart", "t5")
-ENDLESS: dict[str, Any] = {"eos_token_id": None, "forced_eos_token_id": None}
 
 
 def saved(folder: Path, kind: str, **settings: Any) -> Path:
     """A folder of a model that can write, by default without an end."""
     auto = "AutoModelForSeq2SeqLM" if kind in SEQ2SEQ else "AutoModelForCausalLM"
-    return made.saved(folder, kind, auto=auto, **{**ENDLESS, **settings})
+    return made.saved(folder, kind, auto=auto, **{**made.ENDLESS, **settings})
 
 
 def opened(folder: Path, seed: int = 0, **asked: Any) -> AttentionModel:

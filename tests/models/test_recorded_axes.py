@@ -16,7 +16,6 @@ from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 import attnviz
 from attnviz.errors import InvalidRecord
-from attnviz.models.recording.record import record
 from tests.models.captures import SDPA, drawn, recorded
 from tests.models.structures import Module, linears
 
@@ -139,9 +138,9 @@ def on_meta(states: Tensor) -> Any:
 )
 def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any], where: str) -> None:
     states = drawn(87, 2, 2, 3, 4)
-    with pytest.raises(InvalidRecord, match=f"attention {where}.* cannot be recorded"), record():
+    with pytest.raises(InvalidRecord, match=f"attention {where}.* cannot be recorded"), attnviz.record():
         run(states)
-    with record() as maps:
+    with attnviz.record() as maps:
         run(states)
         fused(states)
     assert len(maps) == 2
@@ -176,7 +175,7 @@ def test_texts_that_a_model_repeats_are_rows_and_no_heads() -> None:
     maps = recorded(lambda: model(ids))
     assert [one.weights.shape for one in maps] == [(1, 2, 3, 3)] * 4
     refused = pytest.raises(InvalidRecord, match="tokens is of 2 texts, the attention in this block of 4")
-    with refused, record(tokens=[list("abc"), list("def")]):
+    with refused, attnviz.record(tokens=[list("abc"), list("def")]):
         model(ids)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.record import Recording, record
-from tests.pretrained import NEEDS, built
+from tests.pretrained import ENDLESS, NEEDS, built
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
@@ -19,7 +19,6 @@ transformers = pytest.importorskip("transformers", reason=NEEDS)
 
 TEXTS = ([5, 9, 7, 3, 8, 11, 4, 6, 12], [5, 10, 3, 6, 4])  # ids; the second is padded to the first
 PADDING_ID = 0
-ENDLESS: dict[str, Any] = {"eos_token_id": None, "forced_eos_token_id": None}
 BOTH = ("eager", "sdpa")
 # By kind, the kernels that it runs with: sdpa has no soft-capping and no sinks, and DeBERTa's class refuses it.
 ENCODERS = {"bert": BOTH, "roberta": BOTH, "modernbert": BOTH, "deberta-v2": ("eager",)}

@@ -63,4 +63,5 @@ PICTURES: dict[str, tuple[Report, FigureStyle | None]] = {
 @pytest.mark.mpl_image_compare
 @pytest.mark.parametrize("name", PICTURES)
 def test(name: str) -> Picture:
+    """Holds a picture against its baseline, `test_NAME.png`."""
     return Picture(*PICTURES[name])
