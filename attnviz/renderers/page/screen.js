@@ -134,6 +134,7 @@ class AnswerBar {
       role: "switch",
       checked: true,
       "aria-label": label,
+      title: label,
       onchange: turn,
     });
     this.switches.push(box);
