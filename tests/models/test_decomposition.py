@@ -37,16 +37,15 @@ OURS: dict[str, tuple[int, PoolKind, Any, int]] = {
 }
 
 
-def make_ours(folder: Path, form: str) -> Path:
+def make_ours(folder: Path, form: str, n_labels: int = 2) -> Path:
     n_layers, pool, norm, max_distance = OURS[form]
-    of_all = {"labels": ("bad", "good"), "pool": pool}
+    of_all = {"labels": ("bad", "good", "neither")[:n_labels], "pool": pool}
     sizes: dict[str, Any] = {"n_layers": n_layers, "norm": norm, "max_distance": max_distance}
     return save_classifier(folder / "ours", TEXT, std=0.5, classifier=of_all, **sizes)
 
 
-@pytest.fixture
-def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Makes a folder of a small model of a kind for a task, with some of its settings changed."""
+def make_theirs(folder: Path, kind: str, auto: str, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Path:
+    """A folder of a small model of a kind for a task, with some of its settings changed."""
     pytest.importorskip("transformers", reason=NEEDS)
 
     def with_mask() -> Any:
@@ -54,12 +53,15 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
         found.add_special_tokens({"mask_token": "[MASK]"})
         return found
 
-    def make(kind: str, auto: str = CAUSAL, **settings: Any) -> Path:
-        monkeypatch.setitem(FAMILIES, kind, {**FAMILIES.get(kind, {}), **settings})
-        return saved(tmp_path / "theirs", kind, auto=auto)
-
     monkeypatch.setattr(pretrained, "tokenizer", with_mask)
-    return make
+    monkeypatch.setitem(FAMILIES, kind, {**FAMILIES.get(kind, {}), **settings})
+    return saved(folder / "theirs", kind, auto=auto)
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes such a folder, of a decoder unless told."""
+    return lambda kind, auto=CAUSAL, **settings: make_theirs(tmp_path, kind, auto, monkeypatch, **settings)
 
 
 def take_apart(folder: Path, text: str = TEXT, question: Question | None = Question()) -> Any:  # noqa: B008

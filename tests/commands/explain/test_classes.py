@@ -17,7 +17,7 @@ from attnviz.commands.explain.answer.words import describe_answer, describe_look
 from attnviz.records.attribution import Question
 from attnviz.records.explanation import HeadName
 from tests.attacks.endings import RunHere, refused, worked
-from tests.models.test_decomposed_encoders import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
+from tests.models.test_decomposition import LABELS, MASK, MASKED, make_ours, make_theirs, take_apart
 from tests.pretrained import configured
 
 TEXT = "the film was not good but the acting saved it"
