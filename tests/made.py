@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,8 +24,15 @@ from attnviz.views.heatmap import heatmap_report
 if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel
 
+Value = TypeVar("Value")
 HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
 FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
+
+
+def known(value: Value | None) -> Value:
+    """What has to be there, for a test that goes on with it."""
+    assert value is not None
+    return value
 
 
 def columns_by(chart: Chart, key: str, *names: str) -> dict[Any, list[tuple[Any, ...]]]:

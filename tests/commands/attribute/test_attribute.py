@@ -23,7 +23,7 @@ from attnviz.running import Progress, Result
 from attnviz.table.numbers import Numbers
 from attnviz.views.attribution import attribution_report
 from tests import events as of
-from tests.made import unpack_page
+from tests.made import known, unpack_page
 from tests.pretrained import NEEDS, saved
 from tests.starting import attribute
 
@@ -45,8 +45,7 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
         "attention.html",
     }
     (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
-    assert picture.scale is not None
-    assert picture.scale.kind == "diverging"
+    assert known(picture.scale).kind == "diverging"
     data: Any = found.data
     assert data["tokens"]["pieces"][1] == "boring"
     relevance = data["methods"]["relevance"]
@@ -70,8 +69,7 @@ def test_it_is_said_how_much_of_a_text_was_read_and_which_scores_take_no_side(tm
     assert found.data["tokens_in_text"] == 10
     (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
     assert picture.title == "each token by its share of each method's largest score"
-    assert picture.scale is not None
-    assert picture.scale.label.endswith("; attention: sizes, for neither side")
+    assert known(picture.scale).label.endswith("; attention: sizes, for neither side")
     whole = report(inline_text=TEXT, out=str(tmp_path))
     assert " · 10 tokens · by relevance" in whole.subtitle
     (picture,) = (block for block in whole.pictures if isinstance(block, Heatmap))
@@ -206,7 +204,6 @@ def test_a_text_that_stands_there_twice_counts_once() -> None:
     found = of.result(iter(others))
     data: Any = of.report(found).data
     assert len(data["texts"]) == 5
-    assert isinstance(first, Progress)
     assert first.notices == ("5 of 10 texts are left out: the same text stands there before",)
     assert "Over 5 texts there is no interval" in said(of.report(found))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
     assert str(config.parent) not in files[NAME].decode()
 
 
-def test_one_page_leads_to_all_jobs_with_a_picture_of_each(config: Path) -> None:
+def test_one_page_leads_to_all_jobs_with_a_picture_of_each_and_again_nothing_is_made(config: Path) -> None:
     config.write_text(CONFIG.replace("dpi: 40", "format: [png, html]"), encoding="utf-8")
     _, last = run(config)
     out = config.parent / "out"
@@ -80,12 +79,9 @@ def test_one_page_leads_to_all_jobs_with_a_picture_of_each(config: Path) -> None
     assert content(out) == before
 
 
-def test_again_nothing_is_made_and_of_a_changed_text_one_job(config: Path) -> None:
+def test_of_a_changed_text_one_job_is_made_again(config: Path) -> None:
     run(config)
     first = manifest_of(config)
-    before = content(config.parent / "out")
-    assert run(config)[0] == {"one": "unchanged", "two": "unchanged"}
-    assert content(config.parent / "out") == before
     (config.parent / "texts.csv").write_text("text\nanother text\n", encoding="utf-8")
     ended, _ = run(config)
     second = manifest_of(config)
@@ -257,14 +253,14 @@ def test_a_job_is_made_again_where_the_weights_of_a_third_party_model_change(
 def test_a_job_that_failed_is_tried_with_its_settings_again(config: Path) -> None:
     config.write_text("jobs: [{name: a, heatmap: {text: a b, head: 9, model: dot}}]", encoding="utf-8")
     run(config)
-    assert told(remade(config))[0] == "Failed on both sides with the same error: a."
+    found = remade(config)
+    assert (found.failure, events.data(found)["failed_alike"]) == (None, ["a"])
+    assert told(found)[0] == "Failed on both sides with the same error: a."
 
 
 def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
-    job = {"name": "a", "command": "heatmap", "settings": {"heds": 8}, "fingerprint": "", "inputs": {}, "numbers": []}
-    job |= {"warnings": [], "files": [], "error": ""}
-    whole = {"schema": 2, "configs": {}, "versions": {}, "jobs": [job]}
-    (tmp_path / NAME).write_text(json.dumps(whole), encoding="utf-8")
+    job = Entry("a", "heatmap", {"heds": 8}, "", {}, (), (), ())
+    (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, (job,))))
     with pytest.raises(InvalidConfig, match=r"a: .*heads"):
         diff(DiffSpec(before=str(tmp_path), again=True))
     (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, ())))

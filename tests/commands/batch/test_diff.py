@@ -198,15 +198,6 @@ def test_measures_are_chosen() -> None:
     assert "distance" not in [each["measure"] for each in data(replace(SPEC, measure=("all",)))["changes"]]
 
 
-def test_a_weight_is_named_by_its_query_and_key() -> None:
-    one = random_maps(("a", "good", "film"), n_heads=1)
-    weights = one.weights.copy()
-    weights[0, 0, 2] = np.roll(weights[0, 0, 2], 1)
-    (moved,) = compare_maps(one, replace(one, weights=weights), Tolerances())
-    assert "(query 2 film, key " in describe_difference(moved)
-    assert not Tolerances(9).allow(replace(moved, after=float("nan")))
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -15,6 +15,7 @@ from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.manifests import job_from_manifest
 from tests.attacks.endings import RunHere, check_whole, worked
 from tests.commands.batch.conftest import load
+from tests.made import known
 from tests.process import ROOT, RunCli
 
 CONFIGS = sorted((ROOT / "sample_configs").glob("*.yaml"))
@@ -134,8 +135,7 @@ def test_the_pictures_are_what_the_config_makes(run_cli: RunCli) -> None:
     manifest = MADE / "manifest.json"
     made = [job_from_manifest(entry, ROOT, str(manifest)) for entry in manifests.from_file(manifest).jobs]
     assert [(job.name, job.spec) for job in made] == [(job.name, job.spec) for job in load(CONFIG).jobs]
-    command = re.search(r"attnviz (diff docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8"))
-    assert command is not None
+    command = known(re.search(r"attnviz (diff docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8")))
     run = worked(run_cli(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
     assert "Compared: 18 jobs, " in run.stdout
     assert ", 66 files." in run.stdout

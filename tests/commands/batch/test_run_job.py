@@ -14,10 +14,11 @@ from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.run_job import fingerprint, read_job, run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.train.spec import PredictSpec
+from attnviz.commands.train.spec import PredictSpec, VocabSpec
 from attnviz.measures.concentration import entropy
 from attnviz.options import build, replace_values
 from tests.events import result
+from tests.starting import vocab
 
 TEXT = "a fine film , and not a long one"
 HEATMAP = build(HeatmapSpec, text=(TEXT,), model="multi:2", dpi=40)
@@ -97,9 +98,6 @@ def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_
 
 
 def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
-    from attnviz.commands.train.spec import VocabSpec
-    from tests.starting import vocab
-
     made = result(vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path))))
     spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))
     before = read_job(job(spec), Path("out")).sha256()["vocabulary"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -34,22 +36,16 @@ def test_as_many_as_torch_counts_with_any_number_of_heads(n_heads: int) -> None:
 # --- Self-attention beside other layers, by hand ---
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "layers"), [(1, 3, 0), (2, 3, 1), (3, 3, 1), (4, 3, 2), (5, 3, 2), (100, 2, 99), (100, 101, 1)]
-)
-def test_a_stack_of_contiguous_kernels(n: int, k: int, layers: int) -> None:
-    """Each layer sees k - 1 tokens further."""
-    assert stack_height(n, k) == layers
+# Tokens and the width of a kernel, and how many layers see all: 3 ** 5 = 243 needs 5 layers, and not 6 by rounding.
+CONTIGUOUS = {(1, 3): 0, (2, 3): 1, (3, 3): 1, (4, 3): 2, (5, 3): 2, (100, 2): 99, (100, 101): 1}
+DILATED = {(1, 3): 0, (2, 3): 1, (3, 3): 1, (4, 3): 2, (9, 3): 2, (10, 3): 3, (243, 3): 5, (1024, 2): 10, (1025, 2): 11}
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "layers"),
-    [(1, 3, 0), (2, 3, 1), (3, 3, 1), (4, 3, 2), (9, 3, 2), (10, 3, 3), (1024, 2, 10), (1025, 2, 11)],
-)
-def test_a_stack_of_dilated_kernels(n: int, k: int, layers: int) -> None:
-    """Each layer sees k times as far; whole numbers, so that 3 ** 5 = 243 needs 5 layers and not 6 by rounding."""
-    assert count_dilated_layers(n, k) == layers
-    assert count_dilated_layers(243, 3) == 5
+@pytest.mark.parametrize(("count", "layers"), [(stack_height, CONTIGUOUS), (count_dilated_layers, DILATED)])
+def test_each_layer_of_kernels_sees_k_minus_1_tokens_further_or_dilated_k_times_as_far(
+    count: Callable[[int, int], int], layers: dict[tuple[int, int], int]
+) -> None:
+    assert {(n, k): count(n, k) for n, k in layers} == layers
 
 
 def test_the_table_for_a_text() -> None:

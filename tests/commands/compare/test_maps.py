@@ -15,7 +15,7 @@ from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.report import Charts, FigureStyle, Heatmap, HeatmapGrid, Picture, Report, Scale
 from attnviz.specs import FigureKind, ScaleKind
 from tests.commands.compare.comparisons import comparison, model
-from tests.made import columns_by, random_maps, record
+from tests.made import columns_by, known, random_maps, record
 from tests.renderers.figure.reports import drawn
 
 ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)
@@ -122,8 +122,7 @@ def test_layers_have_pictures_of_their_own_and_a_rollout_together() -> None:
     rolled = panels(found["rollout"])
     assert [each.title for each in rolled] == ["single", "multi:2"]
     assert np.allclose(rolled[0].values.sum(axis=1), 1)
-    scale = found["rollout"].scale  # type: ignore[union-attr]  # not of curves
-    assert scale is not None
+    scale = known(found["rollout"].scale)  # type: ignore[union-attr]  # not of curves
     assert (scale.kind, scale.high) == ("lift", float(rolled[0].values.shape[1]))
     assert "attention weight" not in scale.label
 

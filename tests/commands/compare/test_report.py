@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -184,20 +185,13 @@ def test_data_holds_each_text_and_each_head() -> None:
     assert data["verdict"][0].startswith("On these texts multi:8 differs")
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0"), (999, "999"), (999.4, "999"), (1000, "1 k"), (1234, "1.23 k"), (5.12e6, "5.12 M"), (9.999e8, "1 G")],
-)
-def test_large_numbers(number: float, text: str) -> None:
-    assert write_count(float(number)) == text
+COUNTS = {0: "0", 999: "999", 999.4: "999", 1000: "1 k", 1234: "1.23 k", 5.12e6: "5.12 M", 9.999e8: "1 G"}
+SIZES = {4: "4 bytes", 1024: "1 KiB", 1000 * 2**10: "0.977 MiB", 160_000: "156 KiB", 2**30: "1 GiB"}
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(4, "4 bytes"), (1024, "1 KiB"), (1000 * 2**10, "0.977 MiB"), (160_000, "156 KiB"), (2**30, "1 GiB")],
-)
-def test_bytes(number: float, text: str) -> None:
-    assert format_bytes(float(number)) == text
+@pytest.mark.parametrize(("write", "written"), [(write_count, COUNTS), (format_bytes, SIZES)])
+def test_large_numbers_and_bytes(write: Callable[[float], str], written: dict[float, str]) -> None:
+    assert {number: write(float(number)) for number in written} == written
 
 
 def test_models_of_one_name_get_files_of_their_own() -> None:

@@ -21,13 +21,10 @@ def words(of: Comparison) -> str:
     return " ".join(note.text for note in verdict(of))
 
 
-def two_models(change: float, half: float) -> Comparison:
-    return comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(14.2 + change, half)))
-
-
 @pytest.mark.parametrize(("difference", "is_told"), [(FEWER, True), (MORE, True), (EITHER, False)])
 def test_measures_that_differ_by_more_than_chance_are_named(difference: tuple[float, float], is_told: bool) -> None:
-    said = words(two_models(*difference))
+    change, half = difference
+    said = words(comparison(model(keys=[14.2] * N_TEXTS), model("multi:8", 8, keys=around(14.2 + change, half))))
     started = "On these texts multi:8 differs from single by more than chance in "
     assert said.startswith(f"{started}{'effective_keys' if is_told else 'none of these measures'}.")
 
@@ -44,17 +41,13 @@ def test_of_several_measures_too() -> None:
     """A difference that one measure shows by a little is one of two that were looked at."""
     first, other = model(keys=[14.2] * N_TEXTS), model("multi:2", 2, keys=around(13.9, 0.29))
     pair = comparison(first, other)
-    doubled = replace(pair, asked=(*pair.asked, *choose_measures(["peak"])), numbers=with_peak(pair))
-    assert "more than chance in none of these measures." in words(doubled)
-
-
-def with_peak(of: Comparison) -> Numbers:
-    """The same, and a measure that differs from text to text by nothing but chance."""
-    rows = of.numbers.rows()
-    for row in rows:
+    rows = pair.numbers.rows()
+    for row in rows:  # have another measure, which differs from text to text by nothing but chance
         if row["model"] is not None and row["head"] is not None:
             row["peak"] = 0.5 + 0.1 * (-1) ** row["text"] * (row["model"] == "single")
-    return Numbers.from_rows(rows, of.numbers.keys)
+    numbers = Numbers.from_rows(rows, pair.numbers.keys)
+    doubled = replace(pair, asked=(*pair.asked, *choose_measures(["peak"])), numbers=numbers)
+    assert "more than chance in none of these measures." in words(doubled)
 
 
 def test_few_texts_have_no_chance_to_be_held_against() -> None:

@@ -20,7 +20,7 @@ from attnviz.renderers.figure.text import extent
 from attnviz.report import Calculation, CalculationStep, FigureStyle, Report
 from tests.attacks.endings import RunHere, notes, refused, worked
 from tests.commands.explain.test_report import found, shown
-from tests.made import page_content
+from tests.made import known, page_content
 
 TEXT = "The movie was not bad"
 
@@ -62,10 +62,8 @@ def test_every_number_is_one_of_the_trace(n: int, d_head: int, position: bool) -
         assert np.array_equal(step_of(chart, formula).values[: len(keys)], values[keys].reshape(len(keys), -1))
     assert len(chart.steps) == len(expected)
     query, output = step_of(chart, "k").above, step_of(chart, "a ·").below
-    assert query is not None
-    assert output is not None
-    assert np.array_equal(query.components, head.query)
-    assert np.array_equal(output.components, head.output)
+    assert np.array_equal(known(query).components, head.query)
+    assert np.array_equal(known(output).components, head.output)
 
 
 @pytest.mark.parametrize("n", [3, 25, 26, 64])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.cli import show
+from attnviz.cli import app, show
+from attnviz.commands.heatmap import inputs as heatmap
 from attnviz.running import Progress
 from tests.attacks.endings import RunHere, document, worked
 from tests.made import content
@@ -64,9 +65,6 @@ def test_debugging_shows_where(attnviz: RunHere, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from attnviz.cli import app
-    from attnviz.commands.heatmap import inputs as heatmap
-
     def broken(*_: object) -> None:
         raise RuntimeError("off by one")
 
@@ -79,8 +77,6 @@ def test_ctrl_c_while_a_class_is_made_is_no_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Modules are imported when they are needed, and until Python 3.12 a RuntimeError comes of it."""
-    from attnviz.cli import app
-    from attnviz.commands.heatmap import inputs as heatmap
 
     class Interrupting:
         def __set_name__(self, owner: type, name: str) -> None:

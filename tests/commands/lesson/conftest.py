@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import app
+from tests.browser import Open, Opened
 
 SENTENCE = "the film was not good but the acting saved the film"
 Write = Callable[..., Path]
@@ -27,3 +28,9 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
         return written[asked]
 
     return make
+
+
+@pytest.fixture
+def page(opened: Open, write: Write) -> Opened:
+    """The lesson on the sentence in a browser, as it opens."""
+    return opened(write())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.lesson.content import list_choices
 from tests.attacks.endings import RunHere, refused, worked
 from tests.commands.lesson.conftest import SENTENCE, Write
 from tests.made import page_content
@@ -40,8 +41,6 @@ def test_the_language_is_that_of_the_page(write: Write) -> None:
 
 
 def test_of_many_heads_pairs_are_turned_off() -> None:
-    from attnviz.commands.lesson.content import list_choices
-
     assert list_choices(3) == list(range(8))
     assert list_choices(8) == list(range(256))
     many = list_choices(12)

@@ -66,8 +66,7 @@ def focused(page: Opened) -> Any:
     return page.page.evaluate("document.activeElement.textContent")
 
 
-def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
-    page = opened(write())
+def test_the_steps_and_the_keys_by_keyboard(page: Opened) -> None:
     page.press("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "l")  # from anywhere, as in a class
     assert page.page.locator(".step[aria-current=step]").inner_text() == "weights"
     assert page.page.evaluate("getComputedStyle(document.body).zoom") == "1.5"
@@ -91,8 +90,7 @@ def test_the_steps_and_the_keys_by_keyboard(opened: Open, write: Write) -> None:
     assert page.page.locator("#see select[data-choice=head]").input_value() == "4"
 
 
-def test_a_word_and_a_key_are_chosen_in_the_picture(opened: Open, write: Write) -> None:
-    page = opened(write())
+def test_a_word_and_a_key_are_chosen_in_the_picture(page: Opened) -> None:
     page.page.locator("[data-column=word] text[data-at='3']").click()
     page.page.locator(".step").nth(2).click()  # only the numbers of a step are there
     page.page.locator("[data-column=weight] text[data-at='7']").click()
@@ -100,8 +98,7 @@ def test_a_word_and_a_key_are_chosen_in_the_picture(opened: Open, write: Write) 
     assert page.page.locator(".written .line").first.inner_text().startswith("q3 · k7 = ")
 
 
-def test_what_did_not_change_is_not_read_aloud_again(opened: Open, write: Write) -> None:
-    page = opened(write())
+def test_what_did_not_change_is_not_read_aloud_again(page: Opened) -> None:
     page.page.evaluate("""() => {
       window.heard = [];
       const note = (changes) => window.heard.push(...changes.map((each) => each.target.closest("section").id));
@@ -126,9 +123,8 @@ def test_unknown_words_are_said_to_be(opened: Open, write: Write) -> None:
     assert "4 个词元里有 4 个不在模型的词表里" in page.page.locator("#header .warning").first.inner_text()
 
 
-def test_it_opens_on_what_the_head_is_named_for(opened: Open, write: Write) -> None:
+def test_it_opens_on_what_the_head_is_named_for(page: Opened) -> None:
     """The head with the clearest name, and a row on which it does that; and a sequence that one head fails."""
-    page = opened(write())
     assert page.page.locator(".head button[aria-pressed=true]").inner_text() == "head 6"
     assert "next token" in page.page.locator(".head").nth(6).inner_text()
     choice = {
@@ -138,9 +134,8 @@ def test_it_opens_on_what_the_head_is_named_for(opened: Open, write: Write) -> N
     assert page.page.locator("#recall .wrong").count() > 0
 
 
-def test_a_page_is_short(opened: Open, write: Write) -> None:
+def test_a_page_is_short(page: Opened) -> None:
     """Words and numbers that are seen as it opens, the lists of choices left out."""
-    page = opened(write())
     page.page.evaluate("for (const list of document.querySelectorAll('select')) list.remove()")
     text = page.page.locator("body").inner_text()
     assert len([word for word in text.split() if word.strip("()·").isalpha()]) <= MAX_WORDS

@@ -9,7 +9,6 @@ import json
 import os
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
 
 import pytest
 
@@ -24,13 +23,13 @@ def interval(shares: list[float]) -> list[float]:
     return [round(each, 4) for each in study.interval(shares)]
 
 
-def results_of_study() -> dict[str, Any]:
+def test_the_study_is_quoted_to_the_letter() -> None:
     found, results = study.study(), study.results()
     equal = {heads: results[found.GRID[heads, 8].slug] for heads in found.HEADS}
     rest = {kind.heads: results[kind.slug] for kind in found.NETWORKS if kind.rest and kind.width == 32}
     (steps,) = {step for each in equal.values() for step in each["steps"]}
     (parameters,) = {each["parameters"] for each in equal.values()}
-    return {
+    quoted = {
         "heads": list(found.HEADS),
         "items": list(found.ITEMS),
         "steps": steps,
@@ -50,12 +49,9 @@ def results_of_study() -> dict[str, Any]:
         },
     }
 
-
-def test_the_study_is_quoted_to_the_letter() -> None:
-    results = results_of_study()
     if os.environ.get("ATTNVIZ_WRITE_README"):
-        FILE.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    assert measured.describe_capacity() == results
+        FILE.write_text(json.dumps(quoted, indent=1) + "\n", encoding="utf-8")
+    assert measured.describe_capacity() == quoted
 
 
 def test_reviews_are_those_of_the_cards() -> None:

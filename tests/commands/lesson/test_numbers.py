@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,16 +11,17 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
-from tests.browser import Opened
+from tests.browser import Open, Opened
 from tests.commands.lesson.conftest import SENTENCE, Write
+from tests.made import known
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Opened]
 ROUNDED = 0.5e-3 + 2e-5  # three digits, and the model computes in 32 bits
 NUMBER = re.compile(r"[−+]?\d[\d,]*(?:\.\d+)?|−∞")
 
@@ -158,8 +158,7 @@ def shades(panel: Any) -> list[float]:
     return [25 * int(below) + float(part) / 4 for _, part, below in found]
 
 
-def test_heads_side_by_side(opened: Open, write: Write) -> None:
-    page = opened(write())
+def test_heads_side_by_side(page: Opened) -> None:
     choose(page, query=5)
     models = [load(ModelOptions(model=name)) for name in ("multi", "single")]
     maps = [
@@ -181,8 +180,7 @@ def test_heads_side_by_side(opened: Open, write: Write) -> None:
     tops = {int(weights[5].argmax()) for weights in maps[:8]}
     assert f"{len(tops)} different words" in text
     each, mean = np.mean(effective[:8]), effective[8]
-    said = re.search(r"Each looks at ([\d.]+) keys, their mean at ([\d.]+)\.", text)
-    assert said
+    said = known(re.search(r"Each looks at ([\d.]+) keys, their mean at ([\d.]+)\.", text))
     assert [float(said[1]), float(said[2])] == pytest.approx([each, mean], abs=0.0051)
     assert f"{100 * (models[0].n_parameters / models[1].n_parameters - 1):.1f} % apart" in text
 
@@ -208,31 +206,24 @@ def test_heads_turned_off(opened: Open, write: Write, off: tuple[int, ...], laye
     for label, shown in zip(drawn[::2], drawn[1::2], strict=True):
         assert float(shown) == pytest.approx(now[label], abs=0.51e-4), label
     text = page.page.locator("#off").inner_text()
-    said = re.search(rf"Now {first} has ([\d.]+) \(([−+]?[\d.]+)\)", text)
-    assert said
+    said = known(re.search(rf"Now {first} has ([\d.]+) \(([−+]?[\d.]+)\)", text))
     assert parse(" ".join(said.groups())) == pytest.approx([now[first], now[first] - whole[first]], abs=0.51e-4)
     n_heads = page.page.locator("#off .switch-head").count()
     without_one = [answer(replace(options, without=(f"{layer}.{head}",)))[first] for head in range(n_heads)]
     alone = np.array(without_one) - whole[first]
-    most = re.search(r"Head (\d+) matters most: without it, ([\d.]+)\.", text)
-    assert most
+    most = known(re.search(r"Head (\d+) matters most: without it, ([\d.]+)\.", text))
     assert int(most[1]) == np.abs(alone).argmax()
     assert float(most[2]) == pytest.approx(without_one[int(most[1])], abs=0.51e-4)
     if len(off) > 1:
-        said = re.search(r"change it by ([−+]?[\d.]+) in all", text)
-        assert said
+        said = known(re.search(r"change it by ([−+]?[\d.]+) in all", text))
         assert parse(said[1])[0] == pytest.approx(alone[[*off]].sum(), abs=0.51e-4)
     nothing = answer(replace(options, without=tuple(f"{layer}.{head}" for head in range(n_heads))))
-    said = re.search(r"Without any head of this layer the model says (\w+), ([\d.]+)\.", text)
-    assert said
+    said = known(re.search(r"Without any head of this layer the model says (\w+), ([\d.]+)\.", text))
     assert float(said[2]) == pytest.approx(max(nothing.values()), abs=0.51e-4)
     assert said[1] == max(nothing, key=lambda label: nothing[label])
 
 
-def test_what_was_measured_is_on_the_page(opened: Open, write: Write) -> None:
-    from attnviz.commands.lesson.measured import describe_capacity, describe_reviews
-
-    page = opened(write())
+def test_what_was_measured_is_on_the_page(page: Opened) -> None:
     reviews, study = describe_reviews(), describe_capacity()
     page.page.locator("#when summary").click()
     tables = page.page.locator("#when details table")
@@ -246,8 +237,7 @@ def test_what_was_measured_is_on_the_page(opened: Open, write: Write) -> None:
     ]
     assert np.allclose(cells, [[each[0] for each in row] for row in study["shares"]], atol=0.51e-3)
     text = page.page.locator("#when").inner_text()
-    said = re.search(r"eight heads judge (\S+) more rightly than one \((\S+) to (\S+),", text)
-    assert said
+    said = known(re.search(r"eight heads judge (\S+) more rightly than one \((\S+) to (\S+),", text))
     assert [parse(each)[0] for each in said.groups()] == pytest.approx(reviews[-1]["change"], abs=0.51e-4)
     for number in (study["halving"][-1], study["rest"]["1"]["halving"]):
         assert f"{number:.2f}" in text

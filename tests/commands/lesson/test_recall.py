@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
-from tests.browser import Opened
-from tests.commands.lesson.conftest import Write
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,8 +47,7 @@ def test_each_head_answers_for_some_of_the_letters() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sequence", "off"), [(0, ()), (1, (2, 5)), (4, (0,)), (5, (0, 1, 2, 3, 4, 5, 6, 7))])
-def test_what_is_reported(opened: Callable[..., Opened], write: Write, sequence: int, off: tuple[int, ...]) -> None:
-    page = opened(write())
+def test_what_is_reported(page: Opened, sequence: int, off: tuple[int, ...]) -> None:
     page.page.locator("#recall select").select_option(index=sequence)
     for head in off:
         page.page.locator("#recall .switch-head").nth(head).click()

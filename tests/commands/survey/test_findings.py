@@ -27,7 +27,7 @@ from attnviz.text import load_corpus
 from attnviz.views.tokens import BYTE, read_piece
 from tests.commands.survey.made import open_model, rewrite, run
 from tests.events import data, report, result
-from tests.made import columns_by
+from tests.made import columns_by, known
 from tests.starting import merge
 
 Row = tuple[float, int, int, np.ndarray]  # rank, text, query and weights
@@ -133,8 +133,7 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
     found = run(tmp_path / "out", split="train[:4]", head_card=("0.1",))
     whole = report(found)
     (text,) = (picture for picture in whole.pictures if isinstance(picture, HeatmapGrid))
-    assert whole.atlas is not None
-    head = whole.atlas["heads"][1]
+    head = known(whole.atlas)["heads"][1]
     assert len(text.maps) == len(head["moments"]) == 10  # four texts give four strongest ones
     for shown, moment in zip(text.maps, head["moments"], strict=True):
         assert shown.values[0] == pytest.approx(moment["weights"])
@@ -142,8 +141,7 @@ def test_a_card_holds_the_moments_and_the_curve_of_its_head(tmp_path: Path) -> N
         assert shown.rows[0].startswith(f"{moment['kind']}: {moment['query']} “")
     curve = next(picture for picture in whole.pictures if isinstance(picture, Charts) and "offsets" in picture.name)
     assert columns_by(curve.charts[0], "group", "y")["head 0.1"] == [tuple(head["curve"])]
-    assert curve.charts[0].at is not None
-    assert curve.charts[0].at[0] == int(np.argmax(head["curve"])) - 16
+    assert known(curve.charts[0].at)[0] == int(np.argmax(head["curve"])) - 16
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"head-0-1.png", "head-0-1-offsets.png", "atlas.png", "distance.png"} <= names
     merged = build(MergeSpec, parts=(str(tmp_path / "out"),), out=str(tmp_path / "again"), head_card=("0.0",))
@@ -267,8 +265,7 @@ def test_texts_whose_classes_differ_say_so_and_others_do_not(tmp_path: Path) -> 
     assert said["labels"] == {"0": 20, "1": 20}
     assert len(said["differences"]) == len(table.rows) < said["tested"]
     assert all(each["p_value"] < 0.05 for each in said["differences"])
-    atlas = report(whole).atlas
-    assert atlas is not None
+    atlas = known(report(whole).atlas)
     assert any("to same word" in value for head in atlas["heads"] for _, value in head["facts"])
     assert load_files(tmp_path / "out").tables.classes.sizes == {0: 20, 1: 20}
     alike = run(tmp_path / "alike", split=None)

@@ -39,7 +39,7 @@ from attnviz.text import Document, load_corpus
 from attnviz.text.dataset import stream_corpus
 from tests.commands.survey.made import FAST, change_info, open_model, rewrite, run, survey_of
 from tests.events import data, report, result
-from tests.made import content, half, record, tokens
+from tests.made import content, half, known, record, tokens
 from tests.starting import merge, survey
 
 LENGTH = SurveyMeasure("n_tokens", "tokens", "text")
@@ -211,9 +211,7 @@ def test_copies_of_a_text_are_counted_and_show_no_spread(tmp_path: Path) -> None
     copies = ("a good film", "a bad film") * 6
     found = run(tmp_path / "two", dataset=None, split=None, text=copies, ablate=("queries",), null=("shuffled",))
     assert any(note.text.startswith("10 of 12 texts are copies of others") for note in report(found).notes)
-    survey = load_files(tmp_path / "two")
-    assert survey.facts is not None
-    assert survey.facts.n_texts == 2
+    assert known(load_files(tmp_path / "two").facts).n_texts == 2
     alone = run(tmp_path / "one", dataset=None, split=None, text=("a good film",) * 12, ablate=("queries",))
     numbers = data(alone)["measures"]["entropy"]["numbers"][0]
     assert (numbers["low"], numbers["high"]) == (None, None)
@@ -238,12 +236,6 @@ def test_each_text_twice_tests_what_each_once_does(tmp_path: Path) -> None:
     assert len(once.tables.differences) > 10
     for column in ("n_once", "error", "p_value"):
         assert twice.tables.numbers.table[column].equals(once.tables.numbers.table[column])
-
-
-def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
-    found = run(tmp_path, dataset=None, split=None, text=("one two", " ", "three four five"))
-    assert data(found)["texts"]["number"] == 2
-    assert any("1 text without tokens is left out" in note.text for note in report(found).notes)
 
 
 def test_a_random_model_is_labelled_nothing(tmp_path: Path) -> None:
@@ -274,10 +266,9 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     for head, offset, share in (("0.3", "-1", 0.6), ("3.4", "-1", 0.9), ("5.5", "2", 0.7)):
         attended[OFFSET, offset][head] = round(share * found.n_queries * 2**MASS_BITS)
     changed = Numbers.from_rows(attended.values(), found.attended.keys)
-    assert found.facts is not None
     induction, others = tuple(0.8 * (place == 50) for place in range(72)), (0.0,) * 72
-    facts = replace(found.facts, probes={"induction": induction, "duplicate token": others})
-    plain = {name: tuple([0.9] * 72) for name in found.facts.plain}
+    facts = replace(known(found.facts), probes={"induction": induction, "duplicate token": others})
+    plain = {name: tuple([0.9] * 72) for name in facts.plain}
     facts = replace(facts, plain=plain, probe_chance={"induction": 0.1})
     whole = survey_report(replace(found, attended=changed, facts=facts), 3)
     tables = {table.name: table for table in whole.tables}
@@ -288,8 +279,7 @@ def test_a_screen_shows_what_tells_most_of_many_heads(tmp_path: Path) -> None:
     assert shown.count("\n") <= 30, shown
     assert "All heads and measures, words, extreme texts: --table full" in shown
     assert render(whole, "full", Screen(80)).count("\n") > 150
-    assert whole.atlas is not None
-    assert [head["names"] for head in whole.atlas["heads"] if head["names"]] == [
+    assert [head["names"] for head in known(whole.atlas)["heads"] if head["names"]] == [
         (("previous token", "60 %"),),
         (("previous token", "90 %"),),
         (("induction on repeats", "80 %"),),
@@ -474,17 +464,21 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
 
 
 def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
-    """In the same block, of two texts here: the first stands alone, two and two others stand beside each other."""
+    """In the same block, of two texts here: the first stands alone, two and two others stand beside each other.
+
+    A text without tokens is left out, and that is said.
+    """
     texts = ["a good film", " ", "a bad one", "not bad at all", "the worst film", "the best"]
     file = tmp_path / "six texts.jsonl"
     file.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts), encoding="utf-8")
     found = run(tmp_path / "out", dataset=str(file), split=None, ablate=("zero,queries",))
     assert load_files(tmp_path / "out").info.dataset == f"--dataset '{file}'"
+    assert data(found)["texts"]["number"] == 5
     measures = data(found)["measures"]
     assert [measures[f"without_head_{kind}"]["n_texts"] for kind in ("zero", "queries")] == [5, 4]
     said = {note.text for note in report(found).notes}
     assert "queries: over the 4 of 5 texts that are less than half unknown and have another beside them." in said
-    assert any("own answer" in note for note in said)
+    assert all(any(words in note for note in said) for words in ("own answer", "1 text without tokens is left out"))
     both = build(DiffSpec, before=str(tmp_path / "out"), after=str(tmp_path / "out"), measure=("all",))
     assert result(diff(both)).failure is None
     alone = run(tmp_path / "alone", dataset=str(file), split="train[:2]", ablate=("queries",))

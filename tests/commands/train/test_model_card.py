@@ -39,14 +39,6 @@ def names(report: Report) -> list[str]:
     return [block.name for block in report.blocks if isinstance(block, Table | Charts)]
 
 
-def asked(words: list[str]) -> dict[str, str]:
-    """Options and their values."""
-    assert words[:2] == ["attnviz", "train"]
-    assert all(option.startswith("--") for option in words[2::2])
-    assert len(set(words[2::2])) == len(words[2::2])
-    return dict(zip(words[2::2], words[3::2], strict=True))
-
-
 # What it says
 
 
@@ -108,8 +100,12 @@ NAMES = ("my reviews.csv", "$(touch x).csv", "a;b|c&d.csv", "it's.csv", '"q".csv
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shell_takes_the_name_of_the_data_for_a_name(name: str) -> None:
     metrics = replace(METRICS, data=f"{name} train[5:]+test")
-    words = asked(shlex.split(format_command(metrics)))
-    assert (words["--dataset"], words["--split"]) == (name, "train[5:]+test")
+    program, command, *words = shlex.split(format_command(metrics))
+    assert (program, command) == ("attnviz", "train")
+    asked = dict(zip(words[::2], words[1::2], strict=True))
+    assert len(asked) == len(words) / 2
+    assert all(option.startswith("--") for option in asked)
+    assert (asked["--dataset"], asked["--split"]) == (name, "train[5:]+test")
     assert rows(card_report(metrics), "recipe")["command"] == format_command(metrics)
 
 
@@ -152,10 +148,6 @@ def curves(history: History) -> Charts:
     return picture
 
 
-def notes_on(history: History) -> list[str]:
-    return [note.text for note in shown(history).notes]
-
-
 def test_training_by_points_and_held_out_by_epochs() -> None:
     loss, accuracy = curves(RUN).charts
     at = (0.5, 1.0, 1.5), (1.0, 2.0, 3.0)
@@ -180,6 +172,6 @@ def test_nothing_held_out() -> None:
         assert {*chart.column("group")} == {TRAINING}
         assert chart.at is None
     assert [*shown(history).tables] == []
-    first, second = notes_on(history)
+    first, second = (note.text for note in shown(history).notes)
     assert first == "No epoch was measured on texts held out."
     assert second.startswith(WORSE)

@@ -22,7 +22,7 @@ from attnviz.report import Report
 from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
 from tests import events as of
-from tests.made import notes, table
+from tests.made import known, notes, table
 from tests.pretrained import NEEDS, saved
 from tests.process import ROOT
 from tests.starting import predict
@@ -146,8 +146,7 @@ def test_accuracy_on_imdb_is_that_of_the_card(model: str, shared: Path) -> None:
     """On a fifth of the test split: within what chance does to 2,500 texts (three standard errors)."""
     split = "test[:1250]+test[-1250:]"
     data = report(events(dataset=str(shared / "data/imdb"), split=split, model=model)).data
-    tested = load_metrics(SHIPPED / model.replace(":", "-")).tested
-    assert tested is not None
+    tested = known(load_metrics(SHIPPED / model.replace(":", "-")).tested)
     assert data["accuracy"] == pytest.approx(tested.accuracies[0], abs=3 * np.sqrt(0.9 * 0.1 / 2500))
     assert data["calibration_error"] < 0.05  # type: ignore[operator]
 
@@ -161,20 +160,18 @@ def test_what_is_shipped_is_measured_and_small() -> None:
     assert max(sizes) == min(sizes) + (8 - 1) * n_biases
     assert {metrics.sizes["n_heads"] for metrics in found.values()} == {1, 2, 4, 8}
     for metrics in found.values():
-        assert metrics.tested is not None
-        assert len(metrics.tested.seeds) == len(metrics.tested.accuracies)
-        assert metrics.tested.mean.low < np.mean(metrics.tested.accuracies) < metrics.tested.mean.high
-        assert metrics.held_out is not None
-        assert metrics.held_out.labels_changed <= metrics.held_out.n_texts / 500
-        assert metrics.tested.seeds[0] == 0
-        assert metrics.tested.mean.value >= 0.88
+        tested, held_out = known(metrics.tested), known(metrics.held_out)
+        assert len(tested.seeds) == len(tested.accuracies)
+        assert tested.mean.low < np.mean(tested.accuracies) < tested.mean.high
+        assert held_out.labels_changed <= held_out.n_texts / 500
+        assert tested.seeds[0] == 0
+        assert tested.mean.value >= 0.88
     assert sum(file.stat().st_size for file in SHIPPED.rglob("*.*")) < 16e6
 
 
 @pytest.mark.parametrize("model", ["single-zh", "multi-zh"])
 def test_a_chinese_model_is_measured_on_reviews_that_it_has_not_seen(model: str) -> None:
-    tested = load_metrics(SHIPPED / model).tested
-    assert tested is not None
+    tested = known(load_metrics(SHIPPED / model).tested)
     assert (tested.n_texts, tested.seeds) == (4_000, (0, 1, 2))
     assert tested.mean.value >= 0.84
     texts = ("这家酒店的服务不好，很失望", "房间很干净，早餐也不错，我很喜欢")

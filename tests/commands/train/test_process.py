@@ -16,7 +16,7 @@ import pytest
 from attnviz.commands.train.training import Training
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.commands.train.runs import FILES, TINY, after_step
-from tests.made import content
+from tests.made import content, known
 from tests.process import Run, RunCli
 
 EPOCH = re.compile(
@@ -48,8 +48,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(attnviz: RunHere, run_cli: 
     assert told["weights_sha256"][:8] in run.stdout
     assert f"{told['held_out']['accuracy']['value']:.4f}" in run.stdout
     for epoch, match in zip(told["history"]["epochs"], found, strict=True):
-        assert match is not None
-        assert f"held out: loss {epoch['loss']:.4f}, accuracy {epoch['accuracy']:.4f}" in match[0]
+        assert f"held out: loss {epoch['loss']:.4f}, accuracy {epoch['accuracy']:.4f}" in known(match)[0]
     for stream in (run.out, run.err):
         assert RAW.findall(stream.decode()) == []
     worked(attnviz(*TINY, "--out", "again"))
@@ -135,16 +134,6 @@ def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monk
 # The same again
 
 
-def from_card(folder: Path) -> list[str]:
-    """The command as a reader of the rendered card copies it, cut as a shell cuts it."""
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    (cell,) = re.findall(r"^\| command \| (.*) \|$", card, flags=re.MULTILINE)
-    rendered = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", unescape(re.sub("</?span>", "", cell)))
-    program, *words = shlex.split(rendered)
-    assert program == "attnviz"
-    return words
-
-
 COMMANDS: dict[str, tuple[str, ...]] = {
     "few words": TINY,
     "many words": (
@@ -164,8 +153,12 @@ def test_the_command_on_the_card_makes_the_model_again(
     rows = "".join(f'film {n} was good,1,"nor, this"\nfilm {n} was bad,0,"not this"\n' for n in range(20))
     (tmp_path / "a $(touch b) [c] | *d* `e`.csv").write_text(f"my_words <b>,label,text\n{rows}", encoding="utf-8")
     worked(attnviz(*given))
-    words = from_card(tmp_path / "model")
-    assert words[0] == "train"
+    card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
+    (cell,) = re.findall(r"^\| command \| (.*) \|$", card, flags=re.MULTILINE)
+    # As a reader of the rendered card copies it, cut as a shell cuts it.
+    rendered = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", unescape(re.sub("</?span>", "", cell)))
+    program, *words = shlex.split(rendered)
+    assert (program, words[0]) == ("attnviz", "train")
     worked(attnviz(*words, "--out", "again"))
     assert content(tmp_path / "again") == content(tmp_path / "model")
     assert {path.name for path in tmp_path.iterdir()} == {"model", "again", "a $(touch b) [c] | *d* `e`.csv"}

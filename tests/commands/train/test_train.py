@@ -17,7 +17,6 @@ from PIL import Image
 
 from attnviz.commands.train import recipe
 from attnviz.commands.train import run as run_module
-from attnviz.commands.train.inputs import STATE
 from attnviz.commands.train.recipe import Run
 from attnviz.commands.train.run import PRINT_OPTIONS
 from attnviz.commands.train.training import Training, TrainingStep
@@ -29,8 +28,8 @@ from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import OF_DATA_SETS, TextOptions
 from attnviz.text import load_corpus
-from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, SPEC, finished, stopped
-from tests.made import content
+from tests.commands.train.runs import FILES, GOING_BACK, SPEC, finished, stopped
+from tests.made import content, known
 from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes")
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("few_probes")
 
 
 def test_what_a_run_leaves(run: Path, tmp_path: Path) -> None:
-    """In a folder that it makes, or beside files of others, which are left alone."""
+    """In a folder that it makes, or beside files of others, which are left alone; where it is is in no file."""
     (tmp_path / "mine.txt").write_bytes(b"mine")
     last = finished(SPEC, tmp_path)
     assert content(tmp_path) == {**content(run), "mine.txt": b"mine"}
@@ -61,27 +60,7 @@ def test_what_is_not_read_of_texts_held_out_is_said(table: Callable[..., str], t
     assert started.notices[0] == "2 of 2 texts held out are longer than 2 tokens: 3 tokens are not read"
 
 
-def test_where_it_is_trained_is_not_in_the_files(run: Path) -> None:
-    assert not [name for name, data in content(run).items() if str(run).encode() in data]
-    assert "out" not in load_metrics(run).settings
-
-
-def answered(folder: Path, split: str = "test") -> np.ndarray:
-    """Probabilities of the model in `folder` on the sample's texts, of which none is longer than it reads."""
-    saved = load_checkpoint(folder)
-    texts = [document.text for document in load_corpus(TextOptions(dataset="sample", split=split)).documents]
-    return probabilities(saved.classifier, logits(saved.classifier, list(saved.tokenizer.ids(texts))))
-
-
 # Progress
-
-
-def test_an_epoch_is_on_disk_when_it_is_told(tmp_path: Path) -> None:
-    """Model and state: what is killed from now on has lost nothing of it."""
-    for event in train(replace(SPEC, out=str(tmp_path))):
-        if isinstance(event, Progress) and event.done in (5, 10):
-            assert set(content(tmp_path)) - {".attnviz.lock"} == {*CHECKPOINT, STATE}
-            load_checkpoint(tmp_path)
 
 
 def test_left_before_the_first_step_nothing_is_written(tmp_path: Path) -> None:
@@ -140,8 +119,7 @@ def test_the_best_epoch_is_the_one_that_is_kept(tmp_path: Path, monkeypatch: pyt
     """Held against a run that ends with that epoch; the rate must not fall before, as it would with fewer epochs."""
     runs = runs_of(monkeypatch)
     finished(GOING_BACK, tmp_path / "all")
-    best = load_metrics(tmp_path / "all").history.best
-    assert best is not None
+    best = known(load_metrics(tmp_path / "all").history.best)
     weights = safetensors.torch.load_file(tmp_path / "all/model.safetensors")
     kept = runs[0].training.best_weights
     assert set(weights) == set(kept)
@@ -153,20 +131,18 @@ def test_the_best_epoch_is_the_one_that_is_kept(tmp_path: Path, monkeypatch: pyt
 
 def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
     """Of each label the last two texts, by hand from the checkpoint as others would load it."""
-    told = load_metrics(run).held_out
-    assert told is not None
-    documents = load_corpus(TextOptions(dataset="sample", split="train")).documents
-    gold = np.array([document.label for document in documents])
+    told = known(load_metrics(run).held_out)
+    corpus, saved = load_corpus(TextOptions(dataset="sample", split="train")), load_checkpoint(run)
+    gold = np.array([document.label for document in corpus.documents])
     held = np.concatenate([np.flatnonzero(gold == label)[-2:] for label in (0, 1)])
-    said = answered(run, "train")[held]
+    # None of these texts is longer than the model reads.
+    said = probabilities(saved.classifier, logits(saved.classifier, list(saved.tokenizer.ids(corpus.texts))))[held]
     assert told.n_texts == len(held) == 4
-    heads = load_metrics(run).heads
-    assert heads is not None
-    assert heads.n_texts == 4, "each text once"
+    assert known(load_metrics(run).heads).n_texts == 4, "each text once"
     assert told.accuracy.value == pytest.approx((said.argmax(axis=1) == gold[held]).mean())
     assert told.accuracy.low < told.accuracy.value < told.accuracy.high
     assert told.loss == pytest.approx(-np.log(said[range(4), gold[held]]).mean(), rel=1e-6)
-    assert told.temperature == pytest.approx(load_checkpoint(run).classifier.temperature.item())
+    assert told.temperature == pytest.approx(saved.classifier.temperature.item())
 
 
 def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +153,7 @@ def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: p
     run = runs[0]
     texts = run.training.held_out.texts
     before, after = (logits(one, texts) for one in (run.training.copy_best(), load_checkpoint(tmp_path).classifier))
-    held_out = load_metrics(tmp_path).held_out
-    assert held_out is not None
+    held_out = known(load_metrics(tmp_path).held_out)
     assert held_out.labels_changed == (before.argmax(dim=1) != after.argmax(dim=1)).sum() > 0
 
 

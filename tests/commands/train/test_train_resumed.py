@@ -76,30 +76,25 @@ class Killed(BaseException):
 @pytest.mark.slow
 def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each file in turn, with a half-written one left: the second run ends with the same bytes."""
-    write, remove = store.write, store.remove
     left = 0
 
-    def one_less(path: Path) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            leave_part(path.parent)
-            raise Killed
+    def killing(act: Callable[..., None]) -> Callable[..., None]:
+        def act_or_die(path: Path, *data: bytes) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                leave_part(path.parent)
+                raise Killed
+            act(path, *data)
 
-    def killing_write(path: Path, data: bytes) -> None:
-        one_less(path)
-        write(path, data)
-
-    def killing_remove(path: Path) -> None:
-        one_less(path)
-        remove(path)
+        return act_or_die
 
     for n_files in range(100):
         folder = tmp_path / str(n_files)
         left = n_files
         with monkeypatch.context() as patch:
-            patch.setattr(store, "write", killing_write)
-            patch.setattr(store, "remove", killing_remove)
+            for act in (store.write, store.remove):
+                patch.setattr(store, act.__name__, killing(act))
             try:
                 finished(SPEC, folder)
             except Killed:

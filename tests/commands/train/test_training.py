@@ -20,6 +20,7 @@ from attnviz.models.classifier import fit_temperature
 from attnviz.models.predicting import logits
 from attnviz.options import build
 from attnviz.specs import PoolKind
+from tests.made import known
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 GOOD, BAD = ("a good film", "good acting , good plot", "so good"), ("a bad film", "bad acting , bad plot", "so bad")
@@ -57,19 +58,17 @@ def weights(training: Training) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
 def test_it_learns(pool: PoolKind) -> None:
-    training = run(replace(SPEC, pool=pool))
-    *_, last = training.steps()
-    assert last.held_out is not None
-    assert last.held_out.accuracy == 1.0
-    assert last.held_out.loss < 0.3 < np.log(2)
+    *_, last = run(replace(SPEC, pool=pool)).steps()
+    held_out = known(last.held_out)
+    assert held_out.accuracy == 1.0
+    assert held_out.loss < 0.3 < np.log(2)
 
 
 def test_epochs_are_measured_and_calibrated_on_texts_held_out() -> None:
     training = run(replace(SPEC, epochs=1))
     *_, last = training.steps()
     found, labels = logits(training.copy_best(), training.held_out.texts), torch.from_numpy(training.held_out.labels)
-    assert last.held_out is not None
-    assert last.held_out.loss == functional.cross_entropy(found, labels).item()
+    assert known(last.held_out).loss == functional.cross_entropy(found, labels).item()
     assert training.copy_best().temperature.item() == np.float32(fit_temperature(found, labels))
 
 
@@ -79,8 +78,7 @@ def test_a_label_that_nothing_tells_is_not_learned() -> None:
     texts = [" ".join(map(str, generator.integers(0, 50, 10))) for _ in range(200)]
     training = begin(texts, [i % 2 for i in range(200)], replace(SPEC, validation=0.3)).training
     *_, last = training.steps()
-    assert last.held_out is not None
-    assert last.held_out.accuracy < 0.75
+    assert known(last.held_out).accuracy < 0.75
 
 
 def test_same_seed_same_weights_other_seed_others() -> None:
@@ -103,14 +101,12 @@ def test_pretraining_finds_masked_and_replaced_words_by_their_neighbours() -> No
     assert steps[-1].accuracy > 0.9
     windows, generator = Windows([training.examples.texts[0]]), np.random.default_rng(0)
     given = windows.corrupt(windows.shuffle(generator), generator)
-    assert training.pretraining is not None
-    _, replaced, _ = training.pretraining.objectives.compute_losses(training.classifier.encoder, given)
+    _, replaced, _ = known(training.pretraining).objectives.compute_losses(training.classifier.encoder, given)
     assert replaced < 0.2 < 0.41, "an answer by how many are replaced has the second"
     (bias,) = (each for name, each in training.classifier.named_parameters() if name.endswith("position.bias"))
     assert bias.abs().max() > 0.3  # it learned, and stays now
     assert not bias.requires_grad
-    assert training.history.masked_word_loss is not None
-    assert training.history.masked_word_loss < 0.3, "of texts held out, too"
+    assert known(training.history.masked_word_loss) < 0.3, "of texts held out, too"
 
 
 def test_the_loss_of_a_step_is_that_of_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,15 +156,6 @@ def test_without_texts_held_out_the_last_epoch_is_kept() -> None:
     assert len(training.held_out) == 0
     assert [step.improved for step in steps if step.ends_epoch] == [True] * 4
     assert bytes_of({**training.classifier.state_dict(), **training.average}) == bytes_of(training.best_weights)
-
-
-def test_it_stops_when_nothing_gets_better() -> None:
-    training = run(replace(SPEC, epochs=50, patience=2, learning_rate=1e-9))
-    improved = [step.improved for step in training.steps() if step.ends_epoch]
-    best = training.history.best
-    assert best is not None
-    assert len(improved) == best.number + 2 < 50
-    assert improved[-3:] == [True, False, False]  # the others are not kept
 
 
 def test_the_rate_rises_then_falls() -> None:
